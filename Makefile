@@ -1,0 +1,12 @@
+# Aliases for people used to make; dev.py does the work. Example: make test ARGS="-k memories"
+.PHONY: run test check bench golden lock
+
+run test check lock:
+	@python3 dev.py $@ $(ARGS)
+
+bench:
+	@python3 dev.py bench $(NAME)
+
+# Rewrites the golden files; read the diff before you commit it.
+golden:
+	@GOLDEN=write python3 dev.py test -m "not browser" tests/assembly $(ARGS)

@@ -1,0 +1,77 @@
+// Small conveniences for server-rendered pages, delegated so that swapped-in HTML has them too.
+function closeMenus(except) {
+  document.querySelectorAll("details.dr-menu[open]").forEach((menu) => {
+    if (menu !== except) menu.open = false;
+  });
+}
+
+function onClick(event) {
+  closeMenus(event.target.closest("details.dr-menu"));
+  const closer = event.target.closest("[data-close]");
+  if (closer) closer.closest("dialog, .dr-alert")[closer.closest("dialog") ? "close" : "remove"]();
+  if (event.target instanceof HTMLDialogElement && event.target.open) event.target.close();
+  const copy = event.target.closest("[data-copy]");
+  if (copy) copyFrom(copy);
+}
+
+async function copyFrom(button) {
+  const source = document.getElementById(button.dataset.copy);
+  await navigator.clipboard.writeText(source.value ?? source.textContent);
+  const label = button.querySelector("[data-copy-label]") || button;
+  const before = label.textContent;
+  label.textContent = "Copied";
+  setTimeout(() => (label.textContent = before), 1600);
+}
+
+function onKey(event) {
+  if (event.key !== "Escape") return;
+  const menu = document.querySelector("details.dr-menu[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+}
+
+function onSubmit(event) {
+  const question = event.submitter?.dataset.confirm || event.target.dataset.confirm;
+  if (question && !window.confirm(question)) event.preventDefault();
+  else delete event.target.dataset.dirty;
+}
+
+// A form marked data-guard warns before typed text is lost.
+function onInput(event) {
+  const form = event.target.form;
+  if (form && "guard" in form.dataset) form.dataset.dirty = "";
+}
+
+function onLeave(event) {
+  if (document.querySelector("form[data-dirty]")) event.preventDefault();
+}
+
+function onChange(event) {
+  if ("autosubmit" in event.target.dataset) event.target.form.requestSubmit();
+}
+
+// HTMX sends the token as a header; the cookie is not readable from here.
+function onHtmxRequest(event) {
+  const token = document.querySelector('meta[name="csrf-token"]');
+  if (token) event.detail.headers["X-CSRFToken"] = token.content;
+}
+
+// Cancelling a passkey prompt is not a fault of the page: say so instead of logging an error.
+function onAllauthError(event) {
+  event.preventDefault();
+  const place = document.getElementById("dr-alerts");
+  const template = document.getElementById("dr-passkey-error");
+  if (place && template) place.replaceChildren(template.content.cloneNode(true));
+}
+
+export function listen() {
+  document.addEventListener("click", onClick);
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("submit", onSubmit);
+  document.addEventListener("input", onInput);
+  document.addEventListener("change", onChange);
+  document.addEventListener("htmx:configRequest", onHtmxRequest);
+  document.addEventListener("allauth.error", onAllauthError);
+  window.addEventListener("beforeunload", onLeave);
+}

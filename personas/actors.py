@@ -1,0 +1,27 @@
+"""Who does something: a person, a bot or the product itself."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from personas.models import User
+
+
+@dataclass(frozen=True)
+class Actor:
+    """The author of a change, named in every revision and audit event."""
+
+    label: str
+    user: "User | None" = None
+    is_bot: bool = False
+
+    @classmethod
+    def person(cls, user: "User") -> "Actor":
+        return cls(label=user.email, user=user)
+
+    @classmethod
+    def bot(cls, name: str) -> "Actor":
+        return cls(label=f"bot:{name}", is_bot=True)
+
+
+SYSTEM = Actor(label="dramatis")

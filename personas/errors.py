@@ -1,0 +1,57 @@
+"""What can go wrong in the domain, worded for the person who asked."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+
+if TYPE_CHECKING:
+    from personas.models.base import Record
+
+
+class DomainError(Exception):
+    """A request that cannot be carried out, with a message a person can read."""
+
+    code = "refused"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Invalid(DomainError):
+    """Values that do not fit; each message stands under the field it speaks of."""
+
+    code = "invalid"
+
+    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
+        self.errors = {field: list(messages) for field, messages in errors.items()}
+        super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in self.errors.items()))
+
+    @classmethod
+    def on(cls, field: str, message: str) -> "Invalid":
+        return cls({field: [message]})
+
+    @classmethod
+    def from_validation(cls, error: ValidationError) -> "Invalid":
+        if hasattr(error, "error_dict"):
+            return cls(error.message_dict)
+        return cls({NON_FIELD_ERRORS: error.messages})
+
+
+class Conflict(DomainError):
+    """Somebody saved the record after the caller had read it; nothing was overwritten."""
+
+    code = "conflict"
+
+    def __init__(self, record: "Record", expected: int) -> None:
+        self.record, self.expected = record, expected
+        super().__init__(
+            f"This was changed after you opened it: revision {expected} is now {record.revision}."
+        )
+
+
+class InUse(DomainError):
+    """A record that others still lean on."""
+
+    code = "in_use"

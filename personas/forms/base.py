@@ -1,0 +1,112 @@
+"""A form for a record: fields from the model, links found only inside the workspace."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.db.models import Model, QuerySet
+from django.forms.models import fields_for_model
+
+from personas.errors import Invalid
+from personas.models import Record, Workspace
+
+Fieldset = tuple[str, str, tuple[str, ...]]
+
+
+class RecordForm(forms.Form):
+    """Takes the workspace as an argument; `values()` is what a service takes."""
+
+    model: ClassVar[type[Record]]
+    plain: ClassVar[tuple[str, ...]] = ()
+    fixed: ClassVar[tuple[str, ...]] = ()
+    widgets: ClassVar[dict[str, forms.Widget]] = {}
+    help_texts: ClassVar[dict[str, str]] = {}
+    labels: ClassVar[dict[str, str]] = {}
+    fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
+
+    revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
+
+    def __init__(self, *args: Any, workspace: Workspace, record: Record | None = None, **kwargs: Any) -> None:
+        self.workspace, self.record = workspace, record
+        kwargs["initial"] = self.initial_values() | kwargs.get("initial", {})
+        super().__init__(*args, **kwargs)
+        self._take_model_fields()
+        self.link_fields()
+        for name in self.fixed if record is not None else ():
+            self.fields.pop(name, None)
+        if self.fieldsets:
+            self.order_fields([name for _, _, names in self.fieldsets for name in names])
+
+    def initial_values(self) -> dict[str, Any]:
+        """What the record says now; on creation, nothing."""
+        if self.record is None:
+            return {}
+        values = {name: getattr(self.record, name) for name in self.record.content}
+        return values | {"revision": self.record.revision}
+
+    def link_fields(self) -> None:
+        """Hook: point the choice fields at this workspace's rows."""
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The visible fields under their headings."""
+        sets = self.fieldsets or (("", "", tuple(self.fields)),)
+        shown = [
+            (title, lede, [self[name] for name in names if name in self.fields and not self[name].is_hidden])
+            for title, lede, names in sets
+        ]
+        return [{"title": title, "lede": lede, "fields": fields} for title, lede, fields in shown if fields]
+
+    def values(self) -> dict[str, Any]:
+        return {name: value for name, value in self.cleaned_data.items() if name != "revision"}
+
+    def take_errors(self, error: Invalid) -> None:
+        """Put a service's refusal under the fields it names."""
+        for name, said in error.errors.items():
+            for message in said:
+                self.add_error(name if name in self.fields else None, message)
+
+    def _take_model_fields(self) -> None:
+        made = fields_for_model(
+            self.model,
+            fields=self.plain,
+            widgets=self.widgets,
+            help_texts=self.help_texts,
+            labels=self.labels,
+        )
+        for name in self.plain:
+            self.fields[name] = made[name] or _slug_field(self, name)
+
+
+def _slug_field(form: RecordForm, name: str) -> forms.Field:
+    raise TypeError(f"{form.model.__name__}.{name} cannot be edited.")
+
+
+class RecordChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+    """One record of the workspace; anything else is not among the choices."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(queryset=None, **kwargs)
+
+    def offer(self, rows: QuerySet[Any], current: Model | None = None) -> None:
+        """Offer live rows, and the current one even if it has been archived since."""
+        kept = [current.pk] if current is not None else []
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=kept)
+
+
+class RecordChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+    """Several records of the workspace, kept in their stored order; new ones come last."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.kept: list[int] = []
+        super().__init__(queryset=None, required=False, **kwargs)
+
+    def offer(self, rows: QuerySet[Any], current: Sequence[int] = ()) -> None:
+        self.kept = list(current)
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.kept)
+
+    def clean(self, value: Any) -> list[Any]:
+        chosen = list(super().clean(value))
+        places = {pk: place for place, pk in enumerate(self.kept)}
+        return sorted(chosen, key=lambda row: (places.get(row.pk, len(places)), str(row)))

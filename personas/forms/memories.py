@@ -1,0 +1,50 @@
+"""Facts that agents know."""
+
+from django import forms
+
+from personas.forms.base import RecordChoice, RecordForm
+from personas.models import Memory, MemoryState
+from personas.selectors import agents_of
+
+NEW_STATES = [
+    (MemoryState.ACTIVE.value, "Active: reaches prompts at once"),
+    (MemoryState.PROPOSED.value, "Proposed: someone approves it first"),
+]
+
+
+class MemoryForm(RecordForm):
+    model = Memory
+    plain = ("text", "source", "valid_from", "valid_until")
+    fixed = ("state",)
+    widgets = {
+        "valid_from": forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        "valid_until": forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    }
+    help_texts = {
+        "text": "One fact, in a sentence or two.",
+        "source": "Where it comes from: a person, a document, a conversation.",
+        "valid_from": "In UTC. Left empty: from the start.",
+        "valid_until": "In UTC. Left empty: until further notice.",
+    }
+    fieldsets = (
+        ("Memory", "", ("text", "agent", "state")),
+        ("Standing", "Who says so, and for how long it holds.", ("source", "valid_from", "valid_until")),
+    )
+
+    agent = RecordChoice(required=False, empty_label="Every agent of this workspace", label="Known to")
+    state = forms.ChoiceField(choices=NEW_STATES, initial=MemoryState.ACTIVE.value)
+
+    record: Memory | None
+
+    def link_fields(self) -> None:
+        field = self.fields["agent"]
+        assert isinstance(field, RecordChoice)
+        field.offer(
+            agents_of(self.workspace).prefetch_related(None), self.record.agent if self.record else None
+        )
+
+
+class SuccessorForm(forms.Form):
+    """Which memory takes this one's place."""
+
+    successor = RecordChoice(label="Replace by", empty_label="Choose the memory that holds now")

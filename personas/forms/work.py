@@ -1,0 +1,80 @@
+"""Responsibilities and tasks."""
+
+from typing import Any
+
+from django import forms
+
+from personas.forms.base import RecordChoice, RecordForm
+from personas.models import Responsibility, Task
+from personas.selectors import agents_of
+
+DONE, OPEN = "[x]", "[ ]"
+
+
+class ResponsibilityForm(RecordForm):
+    model = Responsibility
+    plain = ("title", "text")
+    fixed = ("agent",)
+    help_texts = {
+        "title": "The agent refers to the duty by it.",
+        "text": "Markdown: what the duty asks for, and when it is met.",
+    }
+    fieldsets = (("Responsibility", "A standing duty of one agent.", ("agent", "title", "text")),)
+
+    agent = RecordChoice(empty_label="Choose an agent")
+
+    def link_fields(self) -> None:
+        field = self.fields["agent"]
+        assert isinstance(field, RecordChoice)
+        field.offer(agents_of(self.workspace).prefetch_related(None))
+
+
+class TaskForm(RecordForm):
+    model = Task
+    plain = ("title", "description", "status")
+    help_texts = {"description": "Markdown: what done looks like."}
+    fieldsets = (
+        ("Task", "", ("title", "description", "status", "agent")),
+        ("Steps", "", ("steps",)),
+    )
+
+    agent = RecordChoice(required=False, empty_label="Nobody yet", label="Assigned to")
+    steps = forms.CharField(
+        required=False,
+        max_length=30_000,
+        widget=forms.Textarea,
+        help_text="One step per line, in order; a line that begins with [x] is done.",
+    )
+
+    record: Task | None
+
+    def initial_values(self) -> dict[str, Any]:
+        if self.record is None:
+            return {}
+        steps = self.record.steps.all()
+        lines = [f"{DONE if step.is_done else OPEN} {step.title}" for step in steps]
+        return super().initial_values() | {"steps": "\n".join(lines)}
+
+    def link_fields(self) -> None:
+        field = self.fields["agent"]
+        assert isinstance(field, RecordChoice)
+        field.offer(
+            agents_of(self.workspace).prefetch_related(None), self.record.agent if self.record else None
+        )
+
+    def clean_steps(self) -> list[dict[str, Any]]:
+        """Lines to steps; marks such as `- [ ]` are read, not kept."""
+        lines = [line.strip().removeprefix("- ") for line in self.cleaned_data["steps"].splitlines()]
+        steps = [step_from(line) for line in lines if line]
+        for number, step in enumerate(steps, start=1):
+            if not step["title"]:
+                raise forms.ValidationError(f"Step {number} has no words.")
+            if len(step["title"]) > 300:
+                raise forms.ValidationError(f"Step {number} has more than 300 characters.")
+        return steps
+
+
+def step_from(line: str) -> dict[str, Any]:
+    is_done = line.lower().startswith(DONE)
+    title = line[3:] if is_done or line.startswith(OPEN) else line
+    return {"title": title.strip(), "is_done": is_done}

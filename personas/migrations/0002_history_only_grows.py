@@ -1,0 +1,11 @@
+"""Revisions and audit events can be added, never changed."""
+
+from django.db import migrations
+
+from personas.append_only import AppendOnly
+
+
+class Migration(migrations.Migration):
+    dependencies = [("personas", "0001_initial")]
+
+    operations = [AppendOnly("personas_revision"), AppendOnly("personas_auditevent")]

@@ -1,0 +1,134 @@
+"""The two gates for rows: every tenant table has a workspace, and every query says which."""
+
+from datetime import datetime
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+
+from personas.models.workspaces import Workspace
+
+T = TypeVar("T", bound=models.Model)
+
+
+class UnscopedQuery(RuntimeError):
+    """A query on a tenant table that does not say for which workspace."""
+
+
+class ForeignLink(ValidationError):
+    """A link from one workspace into another."""
+
+
+class ScopedManager(models.Manager[T]):
+    """Everyday access: `in_workspace(workspace)` first, or an error."""
+
+    def in_workspace(self, workspace: Workspace | int) -> models.QuerySet[T]:
+        return super().get_queryset().filter(workspace=workspace)
+
+    def get_queryset(self) -> NoReturn:
+        raise UnscopedQuery(f"{self.model.__name__}.objects needs in_workspace(…); `unscoped` says it aloud.")
+
+
+class WorkspaceOwned(models.Model):
+    """A row of one workspace; children carry the workspace too, so no join is needed to know whose they are."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+
+    # First, so that Django's own machinery (relations, constraint checks, admin) uses it and not the gate.
+    unscoped: ClassVar[models.Manager[Self]] = models.Manager()
+    objects: ClassVar[ScopedManager[Self]] = ScopedManager()
+
+    class Meta:
+        abstract = True
+        default_manager_name = "unscoped"
+
+    @classmethod
+    def from_db(cls, db: str | None, field_names: Any, values: Any) -> Self:
+        row = super().from_db(db, field_names, values)
+        if "workspace_id" in field_names:
+            row._home = row.workspace_id
+        return row
+
+    def clean(self) -> None:
+        super().clean()
+        self.refuse_foreign_links()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.refuse_foreign_links()
+        super().save(*args, **kwargs)
+
+    def refuse_foreign_links(self) -> None:
+        """Stop a row from moving to, or pointing into, another workspace."""
+        if getattr(self, "_home", self.workspace_id) != self.workspace_id:
+            raise ForeignLink({"workspace": "A record cannot move to another workspace."})
+        for field in self.tenant_links():
+            linked = getattr(self, field.attname)
+            if linked is not None and self._workspace_of(field, linked) != self.workspace_id:
+                raise ForeignLink({field.name: "There is no such record in this workspace."})
+
+    @classmethod
+    def tenant_links(cls) -> list["models.ForeignKey[Any, Any]"]:
+        """The foreign keys that lead to other tenant rows."""
+        fields = [field for field in cls._meta.concrete_fields if isinstance(field, models.ForeignKey)]
+        return [field for field in fields if issubclass(field.remote_field.model, WorkspaceOwned)]
+
+    def _workspace_of(self, field: "models.ForeignKey[Any, Any]", linked: Any) -> int | None:
+        if field.is_cached(self):
+            workspace_id: int = getattr(self, field.name).workspace_id
+            return workspace_id
+        rows = field.remote_field.model._base_manager.filter(pk=linked)
+        return rows.values_list("workspace_id", flat=True).first()
+
+
+class Record(WorkspaceOwned):
+    """Content that people edit: every change leaves a revision, and nothing is deleted."""
+
+    kind: ClassVar[str]
+    content: ClassVar[tuple[str, ...]]
+
+    revision = models.PositiveIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+    archived_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta(WorkspaceOwned.Meta):
+        abstract = True
+
+    @property
+    def is_archived(self) -> bool:
+        return self.archived_at is not None
+
+    def snapshot(self) -> dict[str, Any]:
+        """The content as plain data, for a revision; links are ids, so a rename elsewhere is no change here."""
+        return {name: self._plain(name) for name in self.content}
+
+    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The inverse of `snapshot`: stored data back to values that `put` takes."""
+        fields = {name: self._meta.get_field(name) for name in self.content if name in data}
+        values: dict[str, Any] = {}
+        for name, field in fields.items():
+            if isinstance(field, models.ForeignKey):
+                rows = field.remote_field.model.objects.in_workspace(self.workspace_id)
+                values[name] = rows.filter(pk=data[name]).first() if data[name] is not None else None
+            else:
+                values[name] = field.to_python(data[name])
+        return values
+
+    def put(self, values: dict[str, Any]) -> None:
+        """Set the plain fields among the values."""
+        for name in self.content:
+            if name in values:
+                setattr(self, name, values[name])
+
+    def put_children(self, values: dict[str, Any]) -> None:
+        """Write the rows that belong to this record; most kinds have none."""
+
+    def agent_ids(self) -> list[int]:
+        """The agents whose prompts this record feeds now."""
+        return []
+
+    def _plain(self, name: str) -> Any:
+        field = self._meta.get_field(name)
+        value = getattr(self, getattr(field, "attname", name))
+        return value.isoformat() if isinstance(value, datetime) else value

@@ -1,0 +1,43 @@
+"""Where agents speak."""
+
+from django.db import models
+
+from personas.models.base import Record
+from personas.models.fields import LineField, ProseField
+from personas.models.workspaces import slug_rule
+
+# Every workspace starts with these; it may add its own.
+BUILT_IN = {
+    "telegram": "Telegram",
+    "slack": "Slack",
+    "discord": "Discord",
+    "whatsapp": "WhatsApp",
+    "email": "E-mail",
+    "web": "Web",
+    "cli": "Command line",
+    "api": "API",
+}
+
+
+class Channel(Record):
+    """A place an agent speaks on, with the formatting that fits it."""
+
+    kind = "channel"
+    content = ("name", "formatting")
+
+    slug = models.SlugField(max_length=64, validators=[slug_rule])
+    name = LineField(max_length=80)
+    formatting = ProseField(max_length=8_000, blank=True)
+
+    class Meta(Record.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "slug"], name="channel_slug_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_built_in(self) -> bool:
+        return self.slug in BUILT_IN
+
+    def agent_ids(self) -> list[int]:
+        return sorted({link.agent_id for link in self.agent_links.filter(agent__archived_at=None)})

@@ -1,0 +1,72 @@
+"""Facts that agents know."""
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from personas.models.agents import Agent
+from personas.models.base import Record
+from personas.models.fields import LineField, ProseField
+
+
+class MemoryState(models.TextChoices):
+    """How far a memory is to be believed; only active ones reach a prompt."""
+
+    PROPOSED = "proposed", "Proposed"
+    ACTIVE = "active", "Active"
+    SUPERSEDED = "superseded", "Superseded"
+    REVOKED = "revoked", "Revoked"
+
+
+class Memory(Record):
+    """A fact, shared by the workspace or kept by one agent."""
+
+    kind = "memory"
+    content = ("text", "agent", "state", "source", "valid_from", "valid_until", "superseded_by")
+
+    text = ProseField(max_length=2_000)
+    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="memories")
+    state = models.CharField(max_length=10, choices=MemoryState.choices, default=MemoryState.ACTIVE)
+    source = LineField(max_length=300, blank=True)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    author_label = LineField(max_length=254, editable=False)
+    valid_from = models.DateTimeField(null=True, blank=True)
+    valid_until = models.DateTimeField(null=True, blank=True)
+    superseded_by = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="supersedes"
+    )
+
+    class Meta(Record.Meta):
+        verbose_name_plural = "memories"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=MemoryState.values), name="memory_state_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(superseded_by=None) | models.Q(state=MemoryState.SUPERSEDED),
+                name="only_superseded_memories_have_a_successor",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(valid_from=None)
+                | models.Q(valid_until=None)
+                | models.Q(valid_until__gt=models.F("valid_from")),
+                name="memory_valid_from_before_until",
+                violation_error_message="“Valid until” must come after “valid from”.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+
+    def clean(self) -> None:
+        super().clean()
+        if self.superseded_by_id is not None and self.superseded_by_id == self.pk:
+            raise ValidationError({"superseded_by": "A memory cannot replace itself."})
+
+    def agent_ids(self) -> list[int]:
+        if self.agent_id is not None:
+            return [self.agent_id]
+        agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
+        return list(agents.order_by("pk").values_list("pk", flat=True))

@@ -1,0 +1,23 @@
+"""Records that agents share and that are addressed by a slug."""
+
+from django.db import models
+
+from personas.models.base import Record
+from personas.models.fields import LineField
+from personas.models.workspaces import slug_rule
+
+
+class Named(Record):
+    """A record with a label for people and a slug for addresses; the slug never changes."""
+
+    label = LineField(max_length=80)
+    slug = models.SlugField(max_length=64, validators=[slug_rule], editable=False)
+
+    class Meta(Record.Meta):
+        abstract = True
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "slug"], name="%(class)s_slug_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label

@@ -1,0 +1,60 @@
+"""What agents can call."""
+
+import json
+
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+
+from personas.models.base import Record
+from personas.models.fields import LineField, ProseField
+
+tool_name_rule = RegexValidator(
+    r"\A[A-Za-z_][A-Za-z0-9_.-]*\Z",
+    "Start with a letter or underscore, then letters, digits, dots, hyphens or underscores.",
+    code="tool_name",
+)
+
+
+class Tool(Record):
+    """A tool as a prompt describes it: words for the model, a schema or signature for the caller."""
+
+    kind = "tool"
+    content = ("name", "description", "snippet", "guidelines", "parameters", "signature")
+
+    name = LineField(max_length=64, validators=[tool_name_rule])
+    description = ProseField(max_length=4_000, blank=True)
+    snippet = LineField(max_length=300, blank=True)
+    guidelines = ProseField(max_length=4_000, blank=True, help_text="One guideline per line.")
+    # Text, not JSON: PostgreSQL would reorder the keys, and the prompt must keep them as written.
+    parameters = ProseField(max_length=20_000, blank=True)
+    signature = LineField(max_length=1_000, blank=True)
+
+    class Meta(Record.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="tool_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        super().clean()
+        if self.parameters:
+            refuse_bad_schema(self.parameters)
+
+    def guideline_lines(self) -> list[str]:
+        return [line.strip() for line in self.guidelines.splitlines() if line.strip()]
+
+    def agent_ids(self) -> list[int]:
+        return sorted({link.agent_id for link in self.agent_links.filter(agent__archived_at=None)})
+
+
+def refuse_bad_schema(text: str) -> None:
+    """A schema must be one JSON object, or no provider would take it."""
+    try:
+        schema = json.loads(text)
+    except RecursionError:
+        raise ValidationError({"parameters": "This JSON is nested too deeply."}) from None
+    except ValueError as error:
+        raise ValidationError({"parameters": f"This is not JSON: {error}."}) from None
+    if not isinstance(schema, dict):
+        raise ValidationError({"parameters": "A JSON Schema must be an object: { … }."})

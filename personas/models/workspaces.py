@@ -1,0 +1,68 @@
+"""Tenants and the people in them."""
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.base_user import BaseUserManager
+from django.contrib.auth.models import AbstractUser
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models.functions import Lower
+
+from personas.models.fields import LineField
+from personas.timezones import refuse_unknown_timezone
+
+slug_rule = RegexValidator(
+    r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", "Use lower-case letters, digits and single hyphens.", code="slug"
+)
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes accounts that sign in by e-mail."""
+
+    def create_user(self, email: str, password: str | None = None, **extra: Any) -> "User":
+        user = self.model(email=email.strip().lower(), **extra)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **extra: Any) -> "User":
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **extra)
+
+
+class User(AbstractUser):
+    """A person who signs in; not to be confused with a UserProfile."""
+
+    username = None  # type: ignore[assignment]  # signing in is by e-mail alone
+    first_name = None  # type: ignore[assignment]  # one name field serves all naming customs
+    last_name = None  # type: ignore[assignment]
+    email = models.EmailField("e-mail address", unique=True)
+    name = LineField(max_length=80, blank=True)
+    timezone = LineField(max_length=64, default="UTC", validators=[refuse_unknown_timezone])
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]  # replaces the username manager
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("email"), name="user_email_once_in_any_case")]
+
+    def __str__(self) -> str:
+        return self.name or self.email
+
+    def get_full_name(self) -> str:
+        return self.name
+
+    def get_short_name(self) -> str:
+        return self.name or self.email
+
+
+class Workspace(models.Model):
+    """A tenant: nothing crosses from one workspace to another."""
+
+    name = LineField(max_length=80)
+    slug = models.SlugField(max_length=48, unique=True, validators=[slug_rule])
+    last_task_number = models.PositiveIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,98 @@
+"""The places of a workspace: one table that sidebar and command palette both read."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from django.urls import reverse
+
+from personas.models import Workspace
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page in the menu; `adds` is the page that makes a new one."""
+
+    label: str
+    route: str
+    icon: str
+    adds: str = ""
+
+
+GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
+    (
+        "",
+        (
+            Place("Overview", "home", "home"),
+            Place("Agents", "agents:list", "agents", "agent"),
+        ),
+    ),
+    (
+        "Persona",
+        (
+            Place("Identities", "identities:list", "identity", "identity"),
+            Place("Souls", "souls:list", "soul", "soul"),
+            Place("User profiles", "user-profiles:list", "profile", "user profile"),
+        ),
+    ),
+    (
+        "Knowledge and work",
+        (
+            Place("Memories", "memories:list", "memory", "memory"),
+            Place("Responsibilities", "responsibilities:list", "duty", "responsibility"),
+            Place("Tasks", "tasks:list", "task", "task"),
+        ),
+    ),
+    (
+        "Means",
+        (
+            Place("Skills", "skills:list", "skill", "skill"),
+            Place("Tools", "tools:list", "tool", "tool"),
+            Place("Channels", "channels:list", "channel", "channel"),
+        ),
+    ),
+    (
+        "Workspace",
+        (
+            Place("Members", "members:list", "members"),
+            Place("Audit log", "audit", "audit"),
+            Place("Settings", "workspace-settings", "settings"),
+        ),
+    ),
+)
+
+
+def navigation(workspace: Workspace, path: str) -> list[SimpleNamespace]:
+    """The sidebar, with the current place marked."""
+    groups = []
+    for label, places in GROUPS:
+        items = [nav_item(place, reverse(place.route, args=[workspace.slug]), path) for place in places]
+        groups.append(SimpleNamespace(label=label, items=items))
+    return groups
+
+
+def nav_item(place: Place, url: str, path: str) -> SimpleNamespace:
+    is_current = path == url if place.route == "home" else path.startswith(url)
+    return SimpleNamespace(label=place.label, url=url, icon=place.icon, is_current=is_current, count=None)
+
+
+def palette_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
+    """Where one can go, and what one may add, from anywhere."""
+    places = [place for _, group in GROUPS for place in group]
+    entries = [
+        {
+            "label": place.label,
+            "hint": "Go to",
+            "url": reverse(place.route, args=[workspace.slug]),
+            "icon": place.icon,
+            "group": "Pages",
+        }
+        for place in places
+    ]
+    if can.edit:
+        entries += [new_entry(workspace, place) for place in places if place.adds]
+    return entries
+
+
+def new_entry(workspace: Workspace, place: Place) -> dict[str, str]:
+    url = reverse(place.route.replace(":list", ":new"), args=[workspace.slug])
+    return {"label": f"New {place.adds}", "hint": "Create", "url": url, "icon": "plus", "group": "Actions"}

@@ -1,0 +1,39 @@
+"""The five roles and what each may do: one table, asked everywhere."""
+
+from enum import Enum
+
+from django.db import models
+
+
+class Role(models.TextChoices):
+    """What a member is in a workspace."""
+
+    OWNER = "owner", "Owner"
+    ADMIN = "admin", "Admin"
+    EDITOR = "editor", "Editor"
+    REVIEWER = "reviewer", "Reviewer"
+    VIEWER = "viewer", "Viewer"
+
+
+class Permission(Enum):
+    """Something a role may be allowed to do; the value is its name in templates."""
+
+    READ = "read"
+    EDIT = "edit"
+    APPROVE = "approve"
+    MANAGE_KEYS = "manage_keys"
+    MANAGE_MEMBERS = "manage_members"
+
+
+ALLOWED: dict[Permission, frozenset[Role]] = {
+    Permission.READ: frozenset(Role),
+    Permission.EDIT: frozenset({Role.OWNER, Role.ADMIN, Role.EDITOR}),
+    Permission.APPROVE: frozenset({Role.OWNER, Role.ADMIN, Role.REVIEWER}),
+    Permission.MANAGE_KEYS: frozenset({Role.OWNER, Role.ADMIN}),
+    Permission.MANAGE_MEMBERS: frozenset({Role.OWNER}),
+}
+
+
+def may(role: str, permission: Permission) -> bool:
+    """Whether a role is allowed something; an unknown role is allowed nothing."""
+    return role in ALLOWED[permission]

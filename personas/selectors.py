@@ -1,0 +1,114 @@
+"""The questions pages and programs ask about records; every one names its workspace."""
+
+from django.db.models import Count, Prefetch, Q, QuerySet
+
+from personas.models import (
+    Agent,
+    AgentChannel,
+    AgentTool,
+    AuditEvent,
+    Channel,
+    Identity,
+    Invitation,
+    Membership,
+    Memory,
+    MemoryState,
+    Record,
+    Responsibility,
+    Revision,
+    Soul,
+    Task,
+    Tool,
+    UserProfile,
+    Workspace,
+)
+
+LIVE_AGENTS = Count("agents", filter=Q(agents__archived_at=None), distinct=True)
+LIVE_LINKS = Count("agent_links", filter=Q(agent_links__agent__archived_at=None), distinct=True)
+
+
+def agents_of(workspace: Workspace) -> QuerySet[Agent]:
+    """Agents with all that a list or a card shows of them."""
+    tools = AgentTool.objects.in_workspace(workspace).select_related("tool")
+    channels = AgentChannel.objects.in_workspace(workspace).select_related("channel")
+    rows = Agent.objects.in_workspace(workspace).select_related("identity", "soul", "user_profile", "parent")
+    return rows.prefetch_related(
+        Prefetch("tool_links", queryset=tools), Prefetch("channel_links", queryset=channels)
+    ).order_by("name", "pk")
+
+
+def identities_of(workspace: Workspace) -> QuerySet[Identity]:
+    rows = Identity.objects.in_workspace(workspace)
+    return rows.annotate(agent_count=LIVE_AGENTS).order_by("label", "pk")
+
+
+def souls_of(workspace: Workspace) -> QuerySet[Soul]:
+    return Soul.objects.in_workspace(workspace).annotate(agent_count=LIVE_AGENTS).order_by("label", "pk")
+
+
+def profiles_of(workspace: Workspace) -> QuerySet[UserProfile]:
+    rows = UserProfile.objects.in_workspace(workspace)
+    return rows.annotate(agent_count=LIVE_AGENTS).order_by("label", "pk")
+
+
+def channels_of(workspace: Workspace) -> QuerySet[Channel]:
+    return Channel.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINKS).order_by("name", "pk")
+
+
+def tools_of(workspace: Workspace) -> QuerySet[Tool]:
+    return Tool.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINKS).order_by("name", "pk")
+
+
+def memories_of(workspace: Workspace) -> QuerySet[Memory]:
+    """Newest first: on a board the fresh ones want attention."""
+    rows = Memory.objects.in_workspace(workspace).select_related("agent", "author", "superseded_by")
+    return rows.order_by("-created_at", "-pk")
+
+
+def responsibilities_of(workspace: Workspace) -> QuerySet[Responsibility]:
+    rows = Responsibility.objects.in_workspace(workspace).select_related("agent")
+    return rows.order_by("agent__name", "agent_id", "position", "pk")
+
+
+def tasks_of(workspace: Workspace) -> QuerySet[Task]:
+    rows = Task.objects.in_workspace(workspace).select_related("agent").prefetch_related("steps")
+    return rows.order_by("-number")
+
+
+def members_of(workspace: Workspace) -> QuerySet[Membership]:
+    return Membership.objects.in_workspace(workspace).select_related("user").order_by("user__email")
+
+
+def open_invitations_of(workspace: Workspace) -> QuerySet[Invitation]:
+    rows = Invitation.objects.in_workspace(workspace).filter(accepted_at=None, withdrawn_at=None)
+    return rows.select_related("invited_by").order_by("-created_at")
+
+
+def audit_of(workspace: Workspace) -> QuerySet[AuditEvent]:
+    return AuditEvent.objects.in_workspace(workspace).order_by("-at", "-pk")
+
+
+def revisions_of(record: Record) -> QuerySet[Revision]:
+    rows = Revision.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
+    return rows.order_by("-number")
+
+
+def agents_fed_by(record: Record) -> QuerySet[Agent]:
+    """The live agents whose prompts hold this record."""
+    rows = Agent.objects.in_workspace(record.workspace_id)
+    return rows.filter(pk__in=record.agent_ids(), archived_at=None).order_by("name", "pk")
+
+
+def workspace_figures(workspace: Workspace) -> dict[str, int]:
+    """The numbers on the overview."""
+    live = Q(archived_at=None)
+    proposed = Memory.objects.in_workspace(workspace).filter(state=MemoryState.PROPOSED, archived_at=None)
+    return {
+        "agents": Agent.objects.in_workspace(workspace).filter(live).count(),
+        "memories": Memory.objects.in_workspace(workspace).filter(live, state=MemoryState.ACTIVE).count(),
+        "proposed": proposed.count(),
+        "tasks": Task.objects.in_workspace(workspace)
+        .filter(live)
+        .exclude(status__in=["done", "cancelled"])
+        .count(),
+    }

@@ -1,0 +1,1 @@
+"""The verbs: what people, bots and jobs can do to records."""

@@ -1,0 +1,72 @@
+"""What agents remember, and how a memory is believed, replaced or taken back."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.errors import DomainError
+from personas.models import Memory, MemoryState, Workspace
+from personas.services.records import Values, create_record, edit_record, locked
+
+
+@transaction.atomic
+def remember(workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> Memory:
+    """Add a memory; what a bot says is only proposed until someone approves it."""
+    if by.is_bot:
+        values = values | {"state": MemoryState.PROPOSED}
+    authored = values | {"author": by.user, "author_label": by.label}
+    return create_record(Memory, workspace, authored, by=by, message=message)
+
+
+@transaction.atomic
+def approve_memory(memory: Memory, *, by: Actor) -> Memory:
+    """Believe a proposed memory: from now on it reaches prompts."""
+    memory = locked(memory)
+    if memory.state != MemoryState.PROPOSED:
+        raise DomainError(
+            f"Only a proposed memory can be approved; this one is {memory.get_state_display().lower()}."
+        )
+    return _move(memory, MemoryState.ACTIVE, by=by, message="Approved")
+
+
+@transaction.atomic
+def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
+    """Replace a memory by a newer one; both stay readable."""
+    memory = locked(memory)
+    if memory.pk == successor.pk:
+        raise DomainError("A memory cannot replace itself.")
+    if memory.state not in {MemoryState.ACTIVE, MemoryState.PROPOSED}:
+        raise DomainError(f"This memory is already {memory.get_state_display().lower()}.")
+    if successor.state != MemoryState.ACTIVE:
+        raise DomainError("Only an active memory can take another's place.")
+    values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
+    return edit_record(
+        memory, values, expected=memory.revision, by=by, message=f"Replaced by {successor}"[:200]
+    )
+
+
+@transaction.atomic
+def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
+    """Leave a memory out of future prompts; the row stays for the record."""
+    memory = locked(memory)
+    if memory.state == MemoryState.REVOKED:
+        return memory
+    memory.archived_at = timezone.now()
+    memory.save(update_fields=["archived_at"])
+    return _move(memory, MemoryState.REVOKED, by=by, message="Revoked")
+
+
+@transaction.atomic
+def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
+    """Believe a revoked or superseded memory again."""
+    memory = locked(memory)
+    if memory.state not in {MemoryState.REVOKED, MemoryState.SUPERSEDED}:
+        raise DomainError("Only a revoked or superseded memory can be reinstated.")
+    memory.archived_at = None
+    memory.save(update_fields=["archived_at"])
+    return _move(memory, MemoryState.ACTIVE, by=by, message="Reinstated")
+
+
+def _move(memory: Memory, state: MemoryState, *, by: Actor, message: str) -> Memory:
+    values: Values = {"state": state, "superseded_by": None}
+    return edit_record(memory, values, expected=memory.revision, by=by, message=message)

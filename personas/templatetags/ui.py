@@ -1,0 +1,109 @@
+"""Template tags for small pieces every page shares: fields, icons, badges, times, avatars."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.core.paginator import Page
+from django.forms import BoundField
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince, timeuntil
+
+from personas.templatetags.widgets import drawn
+
+register = template.Library()
+
+TONES = ("neutral", "info", "success", "warning", "error", "accent")
+AVATAR_COLOURS = 6
+
+
+@register.inclusion_tag("components/field.html")
+def field(
+    bound: BoundField,
+    mono: bool = False,
+    rows: int | None = None,
+    hide_label: bool = False,
+    prefix_icon: str = "",
+) -> dict[str, Any]:
+    """A whole form field: label, control, help, errors, joined for screen readers."""
+    return drawn(bound, mono=mono, rows=rows, hide_label=hide_label, prefix_icon=prefix_icon)
+
+
+@register.simple_tag
+def icon(name: str, label: str = "", size: str = "") -> SafeString:
+    """A drawing from the sprite; silent for screen readers unless it is given a label."""
+    look = f"dr-icon dr-icon-{size}" if size else "dr-icon"
+    href = f"{static('icons.svg')}#{name}"
+    if label:
+        return format_html(
+            '<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>', look, label, href
+        )
+    return format_html('<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>', look, href)
+
+
+@register.simple_tag
+def badge(text: object, tone: str = "neutral") -> SafeString:
+    """A short coloured word; an unknown tone is neutral, because data may choose it."""
+    known = tone if tone in TONES else "neutral"
+    return format_html('<span class="dr-badge dr-badge-{}">{}</span>', known, text)
+
+
+@register.simple_tag
+def ago(moment: datetime | None) -> SafeString | str:
+    """How long ago, or how soon; the exact time is in the title."""
+    if moment is None:
+        return ""
+    exact = timezone.localtime(moment)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        exact.isoformat(timespec="seconds"),
+        f"{exact:%d %b %Y, %H:%M:%S %Z}",
+        _distance(moment, timezone.now()),
+    )
+
+
+def _distance(moment: datetime, now: datetime) -> str:
+    if abs((now - moment).total_seconds()) < 60:
+        return "just now"
+    if moment > now:
+        return f"in {timeuntil(moment, now, depth=1)}".replace("\xa0", " ")
+    return f"{timesince(moment, now, depth=1)} ago".replace("\xa0", " ")
+
+
+@register.simple_tag
+def avatar(text: object, size: str = "") -> SafeString:
+    """An emoji as it is, or the initials of a name, on a colour that stays with the name."""
+    name = str(text or "").strip()
+    initials = _initials(name)
+    classes = ["dr-avatar", f"dr-avatar-{zlib.crc32(name.encode()) % AVATAR_COLOURS + 1}"]
+    if not initials:
+        classes.append("dr-avatar-emoji")
+    if size:
+        classes.append(f"dr-avatar-{size}")
+    return format_html(
+        '<span class="{}" aria-hidden="true">{}</span>', " ".join(classes), initials or name[:8] or "·"
+    )
+
+
+def _initials(name: str) -> str:
+    words = [
+        word
+        for word in name.replace("@", " ").replace("_", " ").replace("-", " ").split()
+        if word[0].isalnum()
+    ]
+    # A keycap such as 1️⃣ starts with a digit but is an emoji.
+    if not words or "\ufe0f" in name:
+        return ""
+    return "".join(word[0] for word in words[:2]).upper()
+
+
+@register.simple_tag
+def elided(page: Page[Any]) -> list[int | str]:
+    """Page numbers around the current one, with dots for the rest."""
+    return list(page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1))

@@ -1,0 +1,95 @@
+"""How a form field is drawn: the right control, classes and accessible names for its widget."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+from django import forms
+from django.forms import BoundField, Widget
+
+NATIVE_TYPES = {forms.DateTimeInput: "datetime-local", forms.DateInput: "date", forms.TimeInput: "time"}
+NATIVE_FORMATS = {"datetime-local": "%Y-%m-%dT%H:%M", "date": "%Y-%m-%d", "time": "%H:%M"}
+CLASSES = {
+    "input": "input",
+    "textarea": "textarea",
+    "select": "select",
+    "file": "file-input",
+    "check": "checkbox",
+}
+
+
+def drawn(
+    bound: BoundField, *, mono: bool, rows: int | None, hide_label: bool, prefix_icon: str
+) -> dict[str, Any]:
+    """What components/field.html needs to know."""
+    kind = _kind(bound.field.widget)
+    context = {
+        "bound": bound,
+        "kind": kind,
+        "hide_label": hide_label,
+        "prefix_icon": prefix_icon if kind == "input" else "",
+        "described_by": _described_by(bound),
+    }
+    if kind == "choices":
+        return context | {"groups": _choices(bound), "single": not _many(bound.field.widget)}
+    return context | {
+        "control": _control(bound, kind, mono=mono, rows=rows, bare=bool(context["prefix_icon"]))
+    }
+
+
+def _many(widget: Widget) -> bool:
+    return isinstance(widget, forms.SelectMultiple | forms.CheckboxSelectMultiple)
+
+
+def _kind(widget: Widget) -> str:
+    if widget.is_hidden:
+        return "hidden"
+    if _many(widget) or isinstance(widget, forms.RadioSelect):
+        return "choices"
+    if isinstance(widget, forms.CheckboxInput):
+        return "check"
+    if isinstance(widget, forms.Textarea):
+        return "textarea"
+    if isinstance(widget, forms.Select):
+        return "select"
+    return "file" if isinstance(widget, forms.FileInput) else "input"
+
+
+def _described_by(bound: BoundField) -> str:
+    ids = [f"{bound.auto_id}_helptext"] if bound.help_text else []
+    return " ".join([*ids, f"{bound.auto_id}_error"] if bound.errors else ids)
+
+
+def _control(bound: BoundField, kind: str, *, mono: bool, rows: int | None, bare: bool) -> str:
+    widget = _native(bound.field.widget)
+    own = str(widget.attrs.get("class", ""))
+    look = "" if bare else CLASSES.get(kind, "")
+    attrs: dict[str, Any] = {}
+    if names := " ".join(filter(None, [look, own, "dr-mono" if mono else ""])):
+        attrs["class"] = names
+    if described_by := _described_by(bound):
+        attrs["aria-describedby"] = described_by
+    if rows and kind == "textarea":
+        attrs["rows"] = rows
+    return bound.as_widget(widget=widget, attrs=attrs)
+
+
+def _native(widget: Widget) -> Widget:
+    """Dates and times get the browser's own picker, which speaks ISO."""
+    for plain, kind in NATIVE_TYPES.items():
+        if isinstance(widget, plain):
+            widget = copy(widget)
+            widget.input_type, widget.format = kind, NATIVE_FORMATS[kind]
+            return widget
+    return widget
+
+
+def _choices(bound: BoundField) -> list[tuple[str | None, list[dict[str, Any]]]]:
+    """Options of a multiple or radio choice, in their groups, ready for a list of boxes."""
+    widget: Any = bound.field.widget
+    groups = widget.optgroups(bound.html_name, widget.format_value(bound.value()))
+    return [
+        (title, [option | {"id": f"{bound.auto_id}_{number}_{at}"} for at, option in enumerate(options)])
+        for number, (title, options, _) in enumerate(groups)
+    ]

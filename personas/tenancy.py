@@ -1,0 +1,143 @@
+"""The gate for requests: which workspace, in which role; strangers get 404."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Protocol, TypeVar, cast
+
+from allauth.mfa.utils import is_mfa_enabled
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+
+from personas.actors import Actor
+from personas.models import Membership, User, Workspace
+from personas.navigation import navigation, palette_entries
+from personas.roles import ALLOWED, Permission, Role, may
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class WorkspaceRequest(HttpRequest):
+    """A request that has passed the gate."""
+
+    user: User
+    workspace: Workspace
+    membership: Membership
+    memberships: list[Membership]
+    actor: Actor
+
+
+class View(Protocol):
+    """Any view; `needs` says which permission it asks for."""
+
+    def __call__(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase: ...
+
+
+V = TypeVar("V", bound=Callable[..., HttpResponseBase])
+
+
+def needs(permission: Permission) -> Callable[[V], V]:
+    """Open a workspace view to the roles that have this permission, for reading and writing."""
+
+    def mark(view: V) -> V:
+        view.needs = permission  # type: ignore[attr-defined]  # read by the middleware below
+        return view
+
+    return mark
+
+
+class TenancyMiddleware:
+    """Resolves `workspace` in an address to a membership, or answers as if nothing were there."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any]
+    ) -> HttpResponseBase | None:
+        if "workspace" not in kwargs:
+            return None
+        inside = enter(request, kwargs.pop("workspace"))
+        permission = getattr(view, "needs", None)
+        if permission is None and request.method not in SAFE:
+            # Closed by default: a view that has not said who may write to it takes no writes.
+            return HttpResponseNotAllowed(SAFE)
+        if not may(inside.membership.role, permission or Permission.READ):
+            raise PermissionDenied(wanting(permission or Permission.READ))
+        return ask_for_second_factor(inside)
+
+
+def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
+    """Put the workspace, the membership and the actor on the request."""
+    inside = cast(WorkspaceRequest, request)
+    inside.memberships = memberships_of(inside.user)
+    found = [membership for membership in inside.memberships if membership.workspace.slug == slug]
+    if not found:
+        raise Http404("No such workspace.")
+    inside.membership, inside.workspace = found[0], found[0].workspace
+    inside.actor = Actor.person(inside.user)
+    return inside
+
+
+def memberships_of(user: User) -> list[Membership]:
+    """Every workspace a person may enter, by name; one question per request."""
+    rows = Membership.unscoped.filter(user=user).select_related("workspace")
+    return list(rows.order_by("workspace__name", "pk"))
+
+
+def wanting(permission: Permission) -> str:
+    """Say who could do what was refused."""
+    roles = [role.label.lower() for role in Role if role in ALLOWED[permission]]
+    return f"Your role does not allow this. It takes one of: {', '.join(roles)}."
+
+
+def ask_for_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
+    """Owners hold the keys to everything, so where it is required they need more than a password."""
+    if not settings.DRAMATIS_REQUIRE_OWNER_MFA or request.membership.role != Role.OWNER:
+        return None
+    if is_mfa_enabled(request.user):
+        return None
+    messages.warning(
+        request, "Owners need a second factor here. Set up an authenticator app or a passkey to go on."
+    )
+    return redirect("mfa_index")
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """What the frame around every page shows."""
+    workspace = getattr(request, "workspace", None)
+    if workspace is None:
+        return {
+            "workspace": None,
+            "role": "",
+            "can": SimpleNamespace(),
+            "memberships": [],
+            "nav": [],
+            "palette": [],
+        }
+    inside = cast(WorkspaceRequest, request)
+    role = inside.membership.role
+    can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
+    return {
+        "workspace": workspace,
+        "role": inside.membership.get_role_display(),
+        "can": can,
+        "memberships": [switch_entry(membership, workspace) for membership in inside.memberships],
+        "nav": navigation(workspace, request.path),
+        "palette": palette_entries(workspace, can),
+    }
+
+
+def switch_entry(membership: Membership, current: Workspace) -> SimpleNamespace:
+    return SimpleNamespace(
+        workspace=membership.workspace,
+        url=f"/w/{membership.workspace.slug}/",
+        is_current=membership.workspace_id == current.pk,
+        role_label=membership.get_role_display(),
+    )

@@ -1,0 +1,19 @@
+"""The timezones a person or profile may name."""
+
+from functools import cache
+from zoneinfo import available_timezones
+
+from django.core.exceptions import ValidationError
+
+
+@cache
+def timezone_names() -> tuple[str, ...]:
+    """Every IANA name, sorted; `localtime` and the like are files, not places."""
+    return tuple(sorted(name for name in available_timezones() if name != "localtime"))
+
+
+def refuse_unknown_timezone(value: str) -> None:
+    if value not in timezone_names():
+        raise ValidationError(
+            "“%(value)s” is not a known timezone.", code="timezone", params={"value": value}
+        )

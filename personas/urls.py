@@ -1,0 +1,39 @@
+"""The pages of the personas app; everything under /w/<workspace>/ passes the tenant gate."""
+
+from django.urls import include, path
+
+from personas.views import invitations, members, workspaces
+from personas.views.agents import AgentPages, IdentityPages, SoulPages
+from personas.views.means import ChannelPages, ToolPages
+from personas.views.memories import MemoryPages
+from personas.views.profiles import UserProfilePages
+from personas.views.work import ResponsibilityPages, TaskPages
+
+FAMILIES = (
+    AgentPages(),
+    IdentityPages(),
+    SoulPages(),
+    UserProfilePages(),
+    MemoryPages(),
+    ResponsibilityPages(),
+    TaskPages(),
+    ToolPages(),
+    ChannelPages(),
+)
+
+inside = [
+    path("", workspaces.home, name="home"),
+    path("settings/", workspaces.workspace_settings, name="workspace-settings"),
+    path("audit/", workspaces.audit, name="audit"),
+    path("members/", include(members.urls)),
+    *(path(f"{family.name}/", include(family.urls())) for family in FAMILIES),
+]
+
+urlpatterns = [
+    path("", workspaces.start, name="start"),
+    path("workspaces/new/", workspaces.new_workspace, name="new-workspace"),
+    path("profile/", workspaces.profile, name="profile"),
+    path("join/<str:token>/", invitations.invitation, name="invitation"),
+    path("join/<str:token>/other-account/", invitations.other_account, name="other-account"),
+    path("w/<slug:workspace>/", include(inside)),
+]

@@ -1,0 +1,29 @@
+"""Tools and channels."""
+
+from django.db.models import QuerySet
+
+from personas.forms.means import ChannelForm, ToolForm
+from personas.models import Channel, Tool
+from personas.selectors import channels_of, tools_of
+from personas.tenancy import WorkspaceRequest
+from personas.views.records import RecordPages
+
+
+class ToolPages(RecordPages[Tool]):
+    model, form = Tool, ToolForm
+    name, one, icon, templates = "tools", "tool", "tool", "personas/tools"
+    lede = "What agents can call: words for the model, a schema for the caller."
+    key, converter, searched = "name", "str", ("name", "description", "snippet")
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Tool]:
+        return tools_of(request.workspace)
+
+
+class ChannelPages(RecordPages[Channel]):
+    model, form = Channel, ChannelForm
+    name, one, icon, templates = "channels", "channel", "channel", "personas/channels"
+    lede = "Where agents speak, and the formatting that fits each place."
+    searched = ("name", "slug")
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Channel]:
+        return channels_of(request.workspace)

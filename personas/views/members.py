@@ -1,0 +1,137 @@
+"""People of a workspace: list, invite, change role, hand over, leave."""
+
+from collections.abc import Callable
+
+from allauth.account.decorators import reauthentication_required
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.views.decorators.http import require_POST
+
+from personas.errors import DomainError, Invalid
+from personas.forms.members import InviteForm, RoleForm
+from personas.invitations import send_invitation
+from personas.models import Membership
+from personas.roles import Permission, Role
+from personas.selectors import members_of, open_invitations_of
+from personas.services.members import (
+    change_role,
+    invite,
+    remove_member,
+    transfer_ownership,
+    withdraw_invitation,
+)
+from personas.tenancy import WorkspaceRequest, needs
+
+
+def member_list(request: WorkspaceRequest) -> HttpResponse:
+    return show(request, InviteForm())
+
+
+@needs(Permission.MANAGE_MEMBERS)
+@reauthentication_required
+@require_POST
+def send(request: WorkspaceRequest) -> HttpResponse:
+    form = InviteForm(request.POST)
+    if form.is_valid():
+        try:
+            invitation = invite(request.workspace, by=request.actor, **form.cleaned_data)
+        except Invalid as error:
+            for name, said in error.errors.items():
+                form.add_error(name if name in form.fields else None, said)
+        else:
+            send_invitation(request, invitation)
+            messages.success(
+                request, f"Invitation sent to {invitation.email}; the link holds for seven days."
+            )
+            return redirect("members:list", request.workspace.slug)
+    return show(request, form, status=422)
+
+
+@needs(Permission.MANAGE_MEMBERS)
+@require_POST
+def withdraw(request: WorkspaceRequest, invitation_id: int) -> HttpResponse:
+    invitation = get_object_or_404(open_invitations_of(request.workspace), pk=invitation_id)
+    withdraw_invitation(invitation, by=request.actor)
+    messages.success(request, f"The invitation of {invitation.email} is withdrawn.")
+    return redirect("members:list", request.workspace.slug)
+
+
+@needs(Permission.MANAGE_MEMBERS)
+@reauthentication_required
+@require_POST
+def set_role(request: WorkspaceRequest, member_id: int) -> HttpResponse:
+    member = get_object_or_404(members_of(request.workspace), pk=member_id)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"Role: {' '.join(form.errors['role'])}")
+        return redirect("members:list", request.workspace.slug)
+    role = Role(form.cleaned_data["role"])
+    said = f"{member.user} is now {role.label.lower()}."
+    return carry_out(request, lambda: change_role(member, role, by=request.actor), said)
+
+
+@needs(Permission.MANAGE_MEMBERS)
+@reauthentication_required
+@require_POST
+def hand_over(request: WorkspaceRequest, member_id: int) -> HttpResponse:
+    taker = get_object_or_404(members_of(request.workspace), pk=member_id)
+    said = f"{taker.user} is now owner; you are admin."
+    return carry_out(request, lambda: transfer_ownership(request.membership, taker, by=request.actor), said)
+
+
+@needs(Permission.MANAGE_MEMBERS)
+@reauthentication_required
+@require_POST
+def remove(request: WorkspaceRequest, member_id: int) -> HttpResponse:
+    member = get_object_or_404(members_of(request.workspace), pk=member_id)
+    return carry_out(
+        request, lambda: remove_member(member, by=request.actor), f"{member.user} has been removed."
+    )
+
+
+@needs(Permission.READ)
+@require_POST
+def leave(request: WorkspaceRequest) -> HttpResponse:
+    try:
+        remove_member(request.membership, by=request.actor)
+    except DomainError as error:
+        messages.error(request, error.message)
+        return redirect("members:list", request.workspace.slug)
+    messages.success(request, f"You have left {request.workspace.name}.")
+    return redirect("start")
+
+
+def carry_out(request: WorkspaceRequest, verb: Callable[[], Membership | None], said: str) -> HttpResponse:
+    try:
+        verb()
+    except DomainError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, said)
+    return redirect("members:list", request.workspace.slug)
+
+
+def show(request: WorkspaceRequest, form: InviteForm, status: int = 200) -> HttpResponse:
+    context = {
+        "members": members_of(request.workspace),
+        "invitations": open_invitations_of(request.workspace),
+        "form": form,
+        "roles": Role.choices,
+    }
+    return render(request, "personas/members/list.html", context, status=status)
+
+
+urls = (
+    [
+        path("", member_list, name="list"),
+        path("invite/", send, name="invite"),
+        path("leave/", leave, name="leave"),
+        path("invitations/<int:invitation_id>/withdraw/", withdraw, name="withdraw"),
+        path("<int:member_id>/role/", set_role, name="role"),
+        path("<int:member_id>/hand-over/", hand_over, name="hand-over"),
+        path("<int:member_id>/remove/", remove, name="remove"),
+    ],
+    "members",
+)

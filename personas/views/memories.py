@@ -1,0 +1,105 @@
+"""Facts that agents know, and how they are believed."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+
+from personas.forms.base import RecordChoice
+from personas.forms.memories import MemoryForm, SuccessorForm
+from personas.models import Memory, MemoryState
+from personas.roles import Permission
+from personas.selectors import agents_of, memories_of
+from personas.services.memories import (
+    approve_memory,
+    reinstate_memory,
+    remember,
+    revoke_memory,
+    supersede_memory,
+)
+from personas.services.records import Values
+from personas.tenancy import WorkspaceRequest, needs
+from personas.views.records import RecordPages, posted
+
+STATES = [("live", "Proposed and active"), *MemoryState.choices, ("all", "All")]
+
+
+class MemoryPages(RecordPages[Memory]):
+    model, form = Memory, MemoryForm
+    name, one, icon, templates = "memories", "memory", "memory", "personas/memories"
+    lede = "Facts your agents know. Bots propose, people approve; only active ones reach a prompt."
+    key, converter, searched = "pk", "int", ("text", "source")
+    archive_word, restore_word = "Revoke", "Reinstate"
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Memory]:
+        return memories_of(request.workspace)
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        agents = agents_of(request.workspace).filter(archived_at=None).prefetch_related(None)
+        names = [(str(pk), name) for pk, name in agents.values_list("pk", "name")]
+        known_to = [("", "Anyone"), ("shared", "Every agent"), *names]
+        return [
+            {"name": "state", "label": "State", "options": STATES},
+            {"name": "agent", "label": "Known to", "options": known_to},
+        ]
+
+    def narrowed(self, rows: QuerySet[Memory], chosen: dict[str, str]) -> QuerySet[Memory]:
+        state, agent = chosen["state"], chosen["agent"]
+        if state == "live":
+            rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
+        elif state != "all":
+            rows = rows.filter(state=state)
+        if agent == "shared":
+            return rows.filter(agent=None)
+        return rows.filter(agent_id=int(agent)) if agent else rows
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        agents = agents_of(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=request.GET.get("agent", "")).first()}
+
+    def create(self, request: WorkspaceRequest, values: Values) -> Memory:
+        return remember(request.workspace, values, by=request.actor)
+
+    def archive_verb(self, record: Memory, request: WorkspaceRequest) -> Memory:
+        return revoke_memory(record, by=request.actor)
+
+    def restore_verb(self, record: Memory, request: WorkspaceRequest) -> Memory:
+        return reinstate_memory(record, by=request.actor)
+
+    def detail_context(self, request: WorkspaceRequest, record: Memory) -> dict[str, Any]:
+        return {"successor_form": self.successor_form(request, record), "replaces": record.supersedes.all()}
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            path("<int:key>/approve/", posted(self.approve), name="approve"),
+            path("<int:key>/supersede/", posted(self.supersede), name="supersede"),
+        ]
+
+    @needs(Permission.APPROVE)
+    def approve(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.carry_out(
+            request, key, lambda memory, _: approve_memory(memory, by=request.actor), "Approved"
+        )
+
+    @needs(Permission.EDIT)
+    def supersede(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        memory = self.find(request, key)
+        form = self.successor_form(request, memory, request.POST)
+        if not form.is_valid():
+            messages.error(request, f"Replace by: {' '.join(form.errors['successor'])}")
+            return redirect(self.address(memory))
+        successor = form.cleaned_data["successor"]
+        return self.carry_out(
+            request, key, lambda row, _: supersede_memory(row, successor, by=request.actor), "Replaced"
+        )
+
+    def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:
+        form = SuccessorForm(data)
+        field = form.fields["successor"]
+        assert isinstance(field, RecordChoice)
+        active = memories_of(request.workspace).filter(state=MemoryState.ACTIVE)
+        field.offer(active.exclude(pk=memory.pk))
+        return form

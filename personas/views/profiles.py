@@ -1,0 +1,25 @@
+"""Whom agents speak to."""
+
+from django.db.models import QuerySet
+
+from personas.forms.profiles import UserProfileForm
+from personas.models import UserProfile
+from personas.selectors import profiles_of
+from personas.services.agents import create_named
+from personas.services.records import Values
+from personas.tenancy import WorkspaceRequest
+from personas.views.persona_files import PersonaFilePages
+
+
+class UserProfilePages(PersonaFilePages[UserProfile]):
+    model, form = UserProfile, UserProfileForm
+    name, one, icon, templates = "user-profiles", "user profile", "profile", "personas/profiles"
+    lede = "The people your agents serve: what to call them, where they are, what to mind."
+    searched = ("label", "name", "location")
+    file_name = "USER.md"
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[UserProfile]:
+        return profiles_of(request.workspace)
+
+    def create(self, request: WorkspaceRequest, values: Values) -> UserProfile:
+        return create_named(UserProfile, request.workspace, values, by=request.actor)

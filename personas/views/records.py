@@ -1,0 +1,246 @@
+"""The pages every kind of record has: list, detail, new, edit, archive, restore, history."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import URLPattern, path, reverse
+from django.views.decorators.http import require_POST
+
+from personas.errors import Conflict, DomainError, Invalid
+from personas.forms.base import RecordForm
+from personas.models import Record
+from personas.reading import changes_between, content_of
+from personas.roles import Permission
+from personas.selectors import agents_fed_by, revisions_of
+from personas.services.records import (
+    Values,
+    archive_record,
+    create_record,
+    edit_record,
+    restore_record,
+    restore_revision,
+    revision_of,
+)
+from personas.tenancy import WorkspaceRequest, needs
+from personas.views.conflicts import conflict_words
+
+R = TypeVar("R", bound=Record)
+PAGE_SIZE = 50
+SHELVES = [("", "In use"), ("archived", "Archived"), ("all", "All")]
+
+
+class RecordPages(Generic[R]):
+    """A family of pages for one kind; a theme says what is different about it."""
+
+    model: type[R]
+    form: type[RecordForm]
+    name: ClassVar[str]  # the word in addresses and route names
+    one: ClassVar[str]
+    icon: ClassVar[str]
+    lede: ClassVar[str]
+    templates: ClassVar[str]
+    key: ClassVar[str] = "slug"
+    converter: ClassVar[str] = "slug"
+    searched: ClassVar[tuple[str, ...]] = ("label",)
+    archive_word: ClassVar[str] = "Archive"
+    restore_word: ClassVar[str] = "Restore"
+
+    # --- what a theme may say otherwise -----------------------------------------------------------------
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
+        raise NotImplementedError
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        """Choices beside the search box; the first value of each is the default."""
+        return [{"name": "shelf", "label": "Show", "options": SHELVES}]
+
+    def narrowed(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
+        shelf = chosen.get("shelf", "")
+        return rows if shelf == "all" else rows.filter(archived_at__isnull=shelf != "archived")
+
+    def create(self, request: WorkspaceRequest, values: Values) -> R:
+        return create_record(self.model, request.workspace, values, by=request.actor)
+
+    def archive_verb(self, record: R, request: WorkspaceRequest) -> R:
+        return archive_record(record, by=request.actor)
+
+    def restore_verb(self, record: R, request: WorkspaceRequest) -> R:
+        return restore_record(record, by=request.actor)
+
+    def detail_context(self, request: WorkspaceRequest, record: R) -> dict[str, Any]:
+        return {}
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        """What a new form starts with, taken from the address."""
+        return {}
+
+    def more_urls(self) -> list[URLPattern]:
+        return []
+
+    # --- pages ------------------------------------------------------------------------------------------
+
+    def index(self, request: WorkspaceRequest) -> HttpResponse:
+        filters = self.filters(request)
+        for entry in filters:
+            allowed = {str(value) for value, _ in entry["options"]}
+            said = request.GET.get(entry["name"], "")
+            entry["value"] = said if said in allowed else str(entry["options"][0][0])
+        words = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+        rows = self.narrowed(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
+        page = Paginator(self.matching(rows, words), PAGE_SIZE).get_page(request.GET.get("page"))
+        context = {"page": page, "filters": filters, "q": words, "is_narrowed": bool(words or request.GET)}
+        return self.show(request, "list", context)
+
+    def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        record = self.find(request, key)
+        history = list(revisions_of(record).defer("data")[:5])
+        context = {"record": record, "revisions": history, "agents": self.users(record)}
+        return self.show(request, "detail", context | self.detail_context(request, record))
+
+    @needs(Permission.EDIT)
+    def new(self, request: WorkspaceRequest) -> HttpResponse:
+        form = self.form(request.POST or None, workspace=request.workspace, initial=self.initial(request))
+        if request.method == "POST" and form.is_valid():
+            try:
+                record = self.create(request, form.values())
+            except Invalid as error:
+                form.take_errors(error)
+            else:
+                messages.success(request, f"{self.one.capitalize()} “{record}” created.")
+                return redirect(self.address(record))
+        return self.show(request, "form", {"form": form}, status=422 if form.errors else 200)
+
+    @needs(Permission.EDIT)
+    def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        record = self.find(request, key)
+        if request.method != "POST":
+            form = self.form(workspace=request.workspace, record=record)
+            return self.show(request, "form", {"form": form, "record": record})
+        return self.save(request, record)
+
+    def save(self, request: WorkspaceRequest, record: R) -> HttpResponse:
+        form = self.form(request.POST, workspace=request.workspace, record=record)
+        context: dict[str, Any] = {"form": form, "record": record}
+        if not form.is_valid():
+            return self.show(request, "form", context, status=422)
+        try:
+            saved = edit_record(record, form.values(), expected=expected(request, form), by=request.actor)
+        except Invalid as error:
+            form.take_errors(error)
+            return self.show(request, "form", context, status=422)
+        except Conflict as conflict:
+            context["conflict"] = conflict_words(conflict, form)
+            return self.show(request, "form", context, status=409)
+        unchanged = saved.revision == form.cleaned_data["revision"]
+        messages.success(request, "Nothing had changed." if unchanged else f"“{saved}” saved.")
+        return redirect(self.address(saved))
+
+    @needs(Permission.EDIT)
+    def archive(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.carry_out(
+            request,
+            key,
+            self.archive_verb,
+            f"{self.archive_word}d" if self.archive_word.endswith("e") else self.archive_word,
+        )
+
+    @needs(Permission.EDIT)
+    def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.carry_out(request, key, self.restore_verb, "Back in use")
+
+    def history(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        record = self.find(request, key)
+        page = Paginator(revisions_of(record), PAGE_SIZE).get_page(request.GET.get("page"))
+        return self.show(request, "history", {"record": record, "page": page})
+
+    def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
+        record = self.find(request, key)
+        revision = get_object_or_404(revisions_of(record), number=number)
+        earlier = revisions_of(record).filter(number=number - 1).first()
+        changes = changes_between(record, earlier.data, revision.data) if earlier else []
+        context = {"record": record, "revision": revision, "earlier": earlier, "changes": changes}
+        return self.show(request, "revision", context | {"content": content_of(record, revision.data)})
+
+    @needs(Permission.EDIT)
+    def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
+        if not revisions_of(self.find(request, key)).filter(number=number).exists():
+            raise Http404("No such revision.")
+
+        def verb(record: R, request: WorkspaceRequest) -> R:
+            return restore_revision(record, number, expected=record.revision, by=request.actor)
+
+        return self.carry_out(request, key, verb, f"Revision {number} restored")
+
+    # --- plumbing ---------------------------------------------------------------------------------------
+
+    def find(self, request: WorkspaceRequest, key: str) -> R:
+        return get_object_or_404(self.rows(request), **{self.key: key})
+
+    def address(self, record: R, page: str = "detail") -> str:
+        return reverse(f"{self.name}:{page}", args=[record.workspace.slug, getattr(record, self.key)])
+
+    def users(self, record: R) -> Any:
+        return agents_fed_by(record)[:12]
+
+    def matching(self, rows: QuerySet[R], words: str) -> QuerySet[R]:
+        found = Q()
+        for field in self.searched:
+            found |= Q(**{f"{field}__icontains": words})
+        return rows.filter(found) if words else rows
+
+    def carry_out(
+        self, request: WorkspaceRequest, key: str, verb: Callable[[R, WorkspaceRequest], R], said: str
+    ) -> HttpResponse:
+        record = self.find(request, key)
+        try:
+            verb(record, request)
+        except DomainError as error:
+            messages.error(request, error.message)
+        else:
+            messages.success(request, f"{said}: “{record}”.")
+        return redirect(self.address(record))
+
+    def show(
+        self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        names = [f"{self.templates}/{page}.html", f"personas/records/{page}.html"]
+        context |= {"pages": self, "list_url": reverse(f"{self.name}:list", args=[request.workspace.slug])}
+        if record := context.get("record"):
+            context["urls"] = {page: self.address(record, page) for page in ("detail", "edit", "history")}
+        return render(request, names, context, status=status)
+
+    def urls(self) -> tuple[list[URLPattern], str]:
+        """All addresses of the family, under the theme's own name."""
+        one = f"<{self.converter}:key>/"
+        routes = [
+            path("", self.index, name="list"),
+            path("new/", self.new, name="new"),
+            *self.more_urls(),
+            path(one, self.detail, name="detail"),
+            path(f"{one}edit/", self.edit, name="edit"),
+            path(f"{one}archive/", posted(self.archive), name="archive"),
+            path(f"{one}restore/", posted(self.restore), name="restore"),
+            path(f"{one}history/", self.history, name="history"),
+            path(f"{one}history/<int:number>/", self.revision, name="revision"),
+            path(f"{one}history/<int:number>/restore/", posted(self.revert), name="revert"),
+        ]
+        return routes, self.name
+
+
+def posted(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """A view that changes something and shows nothing; `needs` is carried over."""
+    return require_POST(view)
+
+
+def expected(request: WorkspaceRequest, form: RecordForm) -> int:
+    """The revision the person saw; after a conflict, the one they chose to overwrite."""
+    overwritten = request.POST.get("overwrite", "")
+    if overwritten.isdecimal() and len(overwritten) < 10:
+        return int(overwritten)
+    return form.cleaned_data["revision"] or 0

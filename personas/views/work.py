@@ -1,0 +1,94 @@
+"""Responsibilities and tasks."""
+
+from typing import Any, Literal
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+
+from personas.forms.work import ResponsibilityForm, TaskForm
+from personas.models import Responsibility, Task, TaskStatus
+from personas.roles import Permission
+from personas.selectors import agents_of, responsibilities_of, tasks_of
+from personas.services.records import Values
+from personas.services.work import add_responsibility, move_responsibility, open_task, tick_step
+from personas.tenancy import WorkspaceRequest, needs
+from personas.views.records import SHELVES, RecordPages, posted
+
+
+class ResponsibilityPages(RecordPages[Responsibility]):
+    model, form = Responsibility, ResponsibilityForm
+    name, one, icon = "responsibilities", "responsibility", "duty"
+    templates = "personas/responsibilities"
+    lede = "Standing duties, in the order each agent reads them."
+    key, converter, searched = "pk", "int", ("title", "text", "agent__name")
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Responsibility]:
+        return responsibilities_of(request.workspace)
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        agents = agents_of(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=request.GET.get("agent", "")).first()}
+
+    def create(self, request: WorkspaceRequest, values: Values) -> Responsibility:
+        return add_responsibility(request.workspace, values, by=request.actor)
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            path("<int:key>/up/", posted(self.up), name="up"),
+            path("<int:key>/down/", posted(self.down), name="down"),
+        ]
+
+    @needs(Permission.EDIT)
+    def up(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.move(request, key, "up")
+
+    @needs(Permission.EDIT)
+    def down(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.move(request, key, "down")
+
+    def move(self, request: WorkspaceRequest, key: str, direction: Literal["up", "down"]) -> HttpResponse:
+        duty = self.find(request, key)
+        move_responsibility(duty, direction, by=request.actor)
+        return redirect("agents:detail", request.workspace.slug, duty.agent.slug)
+
+
+class TaskPages(RecordPages[Task]):
+    model, form = Task, TaskForm
+    name, one, icon, templates = "tasks", "task", "task", "personas/tasks"
+    lede = "Work with ordered steps; a prompt can be bound to one task."
+    key, converter, searched = "number", "int", ("title", "description")
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Task]:
+        return tasks_of(request.workspace)
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        statuses = [("", "Any status"), *TaskStatus.choices]
+        return [
+            {"name": "status", "label": "Status", "options": statuses},
+            {"name": "shelf", "label": "Show", "options": SHELVES},
+        ]
+
+    def narrowed(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
+        rows = super().narrowed(rows, chosen)
+        return rows.filter(status=chosen["status"]) if chosen["status"] else rows
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        agents = agents_of(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=request.GET.get("agent", "")).first()}
+
+    def create(self, request: WorkspaceRequest, values: Values) -> Task:
+        return open_task(request.workspace, values, by=request.actor)
+
+    def more_urls(self) -> list[URLPattern]:
+        return [path("<int:key>/steps/<int:place>/", posted(self.tick), name="tick")]
+
+    @needs(Permission.EDIT)
+    def tick(self, request: WorkspaceRequest, key: str, place: int) -> HttpResponse:
+        is_done = request.POST.get("is_done") == "1"
+
+        def verb(task: Task, _: WorkspaceRequest) -> Task:
+            return tick_step(task, place, is_done=is_done, by=request.actor)
+
+        return self.carry_out(request, key, verb, "Step done" if is_done else "Step reopened")

@@ -1,0 +1,100 @@
+"""The way in: choose or open a workspace, its overview, its settings, its audit log."""
+
+from typing import cast
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from personas.adapter import INVITED
+from personas.errors import Invalid
+from personas.forms.members import PersonForm, RenameForm, WorkspaceForm
+from personas.models import User
+from personas.roles import Permission
+from personas.selectors import agents_of, audit_of, memories_of, tasks_of, workspace_figures
+from personas.services.workspaces import create_workspace, rename_workspace
+from personas.tenancy import WorkspaceRequest, memberships_of, needs
+
+PAGE_SIZE = 50
+
+
+def start(request: HttpRequest) -> HttpResponse:
+    """Straight on to the only workspace; a choice between several; a first step for newcomers."""
+    if token := request.session.get(INVITED):
+        return redirect("invitation", token)
+    memberships = memberships_of(cast(User, request.user))
+    if len(memberships) == 1:
+        return redirect("home", memberships[0].workspace.slug)
+    return render(request, "personas/workspaces/choose.html", {"own": memberships})
+
+
+def new_workspace(request: HttpRequest) -> HttpResponse:
+    form = WorkspaceForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            workspace = create_workspace(**form.cleaned_data, owner=cast(User, request.user))
+        except Invalid as error:
+            for name, said in error.errors.items():
+                form.add_error(name if name in form.fields else None, said)
+        else:
+            messages.success(request, f"“{workspace.name}” is ready. Start with an agent.")
+            return redirect("home", workspace.slug)
+    context = {"form": form}
+    return render(request, "personas/workspaces/new.html", context, status=422 if form.errors else 200)
+
+
+def home(request: WorkspaceRequest) -> HttpResponse:
+    """What there is and what waits for someone."""
+    workspace = request.workspace
+    live = agents_of(workspace).filter(archived_at=None)
+    context = {
+        "figures": workspace_figures(workspace),
+        "agents": live[:12],
+        "proposed": memories_of(workspace).filter(state="proposed", archived_at=None)[:5],
+        "tasks": tasks_of(workspace).filter(archived_at=None, status__in=["open", "in_progress", "blocked"])[
+            :5
+        ],
+        "events": audit_of(workspace).defer("before", "after")[:8],
+    }
+    return render(request, "personas/workspaces/home.html", context)
+
+
+@needs(Permission.MANAGE_MEMBERS)
+def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
+    form = RenameForm(request.POST or None, initial={"name": request.workspace.name})
+    if request.method == "POST" and form.is_valid():
+        try:
+            rename_workspace(request.workspace, form.cleaned_data["name"], by=request.actor)
+        except Invalid as error:
+            form.add_error("name", error.errors.get("name", [error.message]))
+        else:
+            messages.success(request, "Saved.")
+            return redirect("workspace-settings", request.workspace.slug)
+    return render(
+        request, "personas/workspaces/settings.html", {"form": form}, status=422 if form.errors else 200
+    )
+
+
+def audit(request: WorkspaceRequest) -> HttpResponse:
+    """Who did what, newest first."""
+    words = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    events = audit_of(request.workspace)
+    if words:
+        events = events.filter(object_label__icontains=words) | events.filter(actor_label__icontains=words)
+    page = Paginator(events, PAGE_SIZE).get_page(request.GET.get("page"))
+    return render(request, "personas/workspaces/audit.html", {"page": page, "q": words})
+
+
+def profile(request: HttpRequest) -> HttpResponse:
+    """How the signed-in person is shown, and in which timezone they read."""
+    user = cast(User, request.user)
+    form = PersonForm(request.POST or None, initial={"name": user.name, "timezone": user.timezone})
+    if request.method == "POST" and form.is_valid():
+        user.name, user.timezone = form.cleaned_data["name"], form.cleaned_data["timezone"]
+        user.save(update_fields=["name", "timezone"])
+        messages.success(request, "Saved.")
+        return redirect("profile")
+    return render(
+        request, "personas/workspaces/profile.html", {"form": form}, status=422 if form.errors else 200
+    )

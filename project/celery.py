@@ -1,0 +1,30 @@
+"""The Celery application; its settings are the CELERY_ ones of project.settings."""
+
+import logging.config
+import os
+import warnings
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging
+from django_structlog.celery.steps import DjangoStructLogInitStep
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+
+# It warns root of pickled jobs; ours are JSON.
+warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
+
+app = Celery("dramatis")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+app.autodiscover_tasks(["project"], related_name="jobs")
+# Carries the request id of the page or call into the log lines of the jobs it caused.
+app.steps["worker"].add(DjangoStructLogInitStep)
+
+
+@setup_logging.connect
+def use_the_products_log(**_: Any) -> None:
+    """Stop Celery from bringing its own log format, which knows no request ids."""
+    from django.conf import settings
+
+    logging.config.dictConfig(settings.LOGGING)

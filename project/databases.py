@@ -1,0 +1,40 @@
+"""DATABASE_URL to a Django database with the house's limits."""
+
+from typing import Any
+
+import environ
+
+SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+
+
+def database(url: str, *, pool_size: int, statement_ms: int) -> dict[str, Any]:
+    config: dict[str, Any] = environ.Env.db_url_config(url)
+    options = config.setdefault("OPTIONS", {})
+    if config["ENGINE"].endswith("sqlite3"):
+        options.update(sqlite_options())
+        # A file, not memory: tests then meet the same WAL and locks as the product.
+        config["TEST"] = {"NAME": f"{config['NAME']}.test"}
+    else:
+        options.update(postgres_options(pool_size, statement_ms))
+        # A pooled connection may have died with the server; without this check Django would not notice.
+        config["CONN_HEALTH_CHECKS"] = True
+    return config
+
+
+def sqlite_options() -> dict[str, Any]:
+    # IMMEDIATE: a transaction that may write takes its lock at once, so it waits and never fails half-way.
+    # FULL: with NORMAL a committed row may vanish when the power goes.
+    return {"init_command": SQLITE_START, "transaction_mode": "IMMEDIATE", "timeout": 10}
+
+
+def postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
+    limits = {
+        "statement_timeout": statement_ms,
+        "lock_timeout": 2_000,
+        "idle_in_transaction_session_timeout": 30_000,
+    }
+    return {
+        "pool": {"min_size": 1, "max_size": max(pool_size, 1), "timeout": 5},
+        "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
+        "connect_timeout": 3,
+    }

@@ -1,0 +1,62 @@
+"""Logging for people in development and for machines in production."""
+
+from typing import Any
+
+import structlog
+from structlog.typing import Processor
+
+from project.redaction import redact
+
+
+def shared_processors() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+
+
+def renderers(*, json: bool) -> list[Processor]:
+    """Tracebacks stay plain in both forms: richer ones print local variables, and so secrets."""
+    if json:
+        return [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
+    return [redact, structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+
+
+def configure_structlog() -> None:
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared_processors(),
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def logging_config(*, json: bool, level: str) -> dict[str, Any]:
+    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    formatter = {
+        "()": structlog.stdlib.ProcessorFormatter,
+        "processors": [remove_meta, *renderers(json=json)],
+        "foreign_pre_chain": [*shared_processors(), structlog.stdlib.ExtraAdder(allow=())],
+    }
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": formatter},
+        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["console"], "level": level},
+        "loggers": {
+            # Django's own handlers would print every line a second time.
+            "django": {"handlers": [], "level": level, "propagate": True},
+            # The request log already says it, with the path cleaned of tokens.
+            "django.request": {"level": "CRITICAL"},
+            "django.server": {"handlers": [], "level": "CRITICAL"},
+            "celery.worker.strategy": {"level": "WARNING"},
+        },
+    }

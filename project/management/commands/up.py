@@ -1,0 +1,57 @@
+"""Start the whole product: broker, database, web, worker and schedule as children of one process."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from project import launch, preparation
+from project.supervisor import Supervisor
+from project.valkey import NoServer
+
+
+class Command(BaseCommand):
+    help = __doc__
+    # Checks cost a second of every start; `dev.py check` runs them.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument(
+            "--empty", action="store_true", help="Do not fill an empty database with the demo."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        host, port = options["host"], options["port"]
+        supervisor = Supervisor()
+        try:
+            launch.refuse_used_port(host, port)
+            self.start_all(supervisor, host, port, empty=options["empty"])
+            self.report(supervisor.watch())
+        except (NoServer, preparation.NotPrepared, launch.PortInUse) as error:
+            raise CommandError(str(error)) from None
+        finally:
+            supervisor.stop()
+
+    def start_all(self, supervisor: Supervisor, host: str, port: int, *, empty: bool) -> None:
+        environment = launch.child_environment(host, port)
+        launch.start_broker(supervisor)
+        preparation.prepare_database(empty=empty)
+        # The web first and alone: it is what people wait for.
+        if launch.start_web(supervisor, environment, host, port):
+            self.welcome(host, port)
+            launch.start_jobs(supervisor, environment)
+
+    def welcome(self, host: str, port: int) -> None:
+        address = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}/"
+        self.stdout.write(self.style.SUCCESS(f"\n  Dramatis is running at {address}"))
+        if login := preparation.demo_login():
+            self.stdout.write(f"  Log in as {login[0]} with the password {login[1]}")
+        self.stdout.write("  Stop with Ctrl-C\n")
+        self.stdout.flush()
+
+    def report(self, ended: str | None) -> None:
+        if ended:
+            raise CommandError(f"The {ended} process ended by itself; everything is stopped.")
+        self.stdout.write("Stopping.")

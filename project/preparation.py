@@ -1,0 +1,64 @@
+"""Bring a database to where the product can start: tables, cache, demo."""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from django.apps import apps
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+
+class NotPrepared(Exception):
+    """The database cannot be used; the message is for people."""
+
+
+def prepare_database(*, empty: bool) -> None:
+    try:
+        settings.VAR.mkdir(parents=True, exist_ok=True)
+        migrate()
+        wanted = not empty and not has_workspaces()
+    except (DatabaseError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise NotPrepared(f"The database {database_name()} cannot be used: {reason}") from error
+    if wanted:
+        call_command("demo")
+    # The children open their own; ours would only hold a lock or a place in the pool.
+    connection.close()
+
+
+def migrate() -> None:
+    """Looking first saves a second of every start but the first."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        lift_limits()
+        call_command("migrate", verbosity=0, interactive=False, skip_checks=True)
+    # By itself it looks whether the table is there.
+    call_command("createcachetable", verbosity=0)
+
+
+def lift_limits() -> None:
+    """A migration may take longer than a page may."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = 0")
+
+
+def database_name() -> str:
+    """Without the password."""
+    return str(connection.settings_dict["NAME"])
+
+
+def has_workspaces() -> bool:
+    return apps.get_model("personas", "Workspace")._base_manager.exists()
+
+
+def demo_login() -> tuple[str, str] | None:
+    """The address and password to show, when the demo is there and still has its own password."""
+    if find_spec("prompts.demo") is None:
+        return None
+    demo = import_module("prompts.demo")
+    email, password = getattr(demo, "DEMO_EMAIL", ""), getattr(demo, "DEMO_PASSWORD", "")
+    person = apps.get_model("personas", "User")._base_manager.filter(email=email).first() if email else None
+    return (email, password) if person is not None and person.check_password(password) else None

@@ -1,0 +1,282 @@
+"""Settings, read from the environment; development needs no variable, production refuses to guess."""
+
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from csp.constants import NONE, SELF
+
+from project.broker import celery_url
+from project.databases import database
+from project.env import (
+    asked,
+    env_bool,
+    env_choice,
+    env_int,
+    env_list,
+    env_secret,
+    env_str,
+    problems,
+    refuse_problems,
+)
+from project.generics import allow_type_arguments
+from project.logs import configure_structlog, logging_config
+from project.runtime import development_key, embedded_socket
+
+allow_type_arguments()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+PRODUCTION = env_choice("DRAMATIS_ENV", ("development", "production")) == "production"
+VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
+
+# Off in both: a page of source code is no answer, and errors should look alike everywhere.
+DEBUG = env_bool("DRAMATIS_DEBUG", False) and not PRODUCTION
+SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else development_key(VAR))
+SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
+
+# --- Addresses ---------------------------------------------------------------------------------------
+PUBLIC_URL = env_secret("PUBLIC_URL", needed=PRODUCTION, default="http://localhost:8000").rstrip("/")
+TLS = urlsplit(PUBLIC_URL).scheme == "https"
+if urlsplit(PUBLIC_URL).scheme not in {"http", "https"}:
+    problems.append(f"PUBLIC_URL must start with http:// or https://, not {PUBLIC_URL!r}")
+ALLOWED_HOSTS = env_secret("ALLOWED_HOSTS", needed=PRODUCTION) and env_list("ALLOWED_HOSTS")
+ALLOWED_HOSTS = ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]
+CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", (PUBLIC_URL,))
+ROOT_URLCONF = "project.urls"
+WSGI_APPLICATION = "project.wsgi.application"
+
+# --- Parts -------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "project.apps.ProjectConfig",
+    "personas",
+    "skills",
+    "prompts",
+    "project.apps.OperatorConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "django_htmx",
+    "rest_framework",
+    "csp",
+    "django_structlog",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    # Early, so that answers given by the parts below, refusals too, carry the policy.
+    "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "project.request_log.RequestLogMiddleware",
+    "project.limits.BodyLimitMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "project.sessions.SessionLimitsMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "allauth.usersessions.middleware.UserSessionsMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "personas.tenancy.TenancyMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "personas.tenancy.shell",
+            ],
+        },
+    }
+]
+# In the session: one cookie less to protect.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+# --- Data --------------------------------------------------------------------------------------------
+DATABASES = {
+    "default": database(
+        env_secret("DATABASE_URL", needed=PRODUCTION, default=f"sqlite:///{VAR / 'dramatis.sqlite3'}"),
+        pool_size=env_int("DATABASE_POOL_SIZE", 8),
+        # 0 lifts the limit: migrations of large tables need that.
+        statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
+    )
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {
+    "default": {
+        # The database, not Redis: log-in limits live here, must be shared by all processes and must outlive
+        # a Redis outage.
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "project_cache",
+        # The stock limit of 300 would let an attacker push out the counters that stop him.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
+REDIS_URL = env_secret("REDIS_URL", needed=PRODUCTION, default=f"unix://{embedded_socket(VAR)}")
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
+DATA_UPLOAD_MAX_NUMBER_FILES = 200
+
+# --- People ------------------------------------------------------------------------------------------
+AUTH_USER_MODEL = "personas.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+SIGNUP_OPEN = env_bool("DRAMATIS_SIGNUP", True)
+DRAMATIS_REQUIRE_OWNER_MFA = env_bool("DRAMATIS_REQUIRE_OWNER_MFA", PRODUCTION)
+ACCOUNT_ADAPTER = "personas.adapter.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if TLS else "http"
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+# The cookie ends with the browser; how long the session may last is said below.
+ACCOUNT_SESSION_REMEMBER = False
+# Five failures per account in 15 minutes, fifty per address in an hour.
+ACCOUNT_RATE_LIMITS = {"login_failed": "50/h/ip,5/15m/key"}
+ALLAUTH_TRUSTED_PROXY_COUNT = env_int("DRAMATIS_TRUSTED_PROXIES", 0)
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Dramatis"
+# Browsers allow passkeys without TLS on localhost only, which is where development happens.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
+
+# --- Sessions, cookies, headers ----------------------------------------------------------------------
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_IDLE_SECONDS = 3600
+SESSION_TOUCH_SECONDS = 60
+# __Host- makes the browser refuse the cookie from another path, another domain or plain HTTP.
+SESSION_COOKIE_NAME = "__Host-dramatis-session" if TLS else "dramatis-session"
+CSRF_COOKIE_NAME = "__Host-dramatis-csrf" if TLS else "dramatis-csrf"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_SSL_REDIRECT = TLS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+# A caller could send this header himself, so it counts only when a proxy of ours overwrites it.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ALLAUTH_TRUSTED_PROXY_COUNT else None
+# Browsers remember it for a year, so it waits until an operator has seen TLS work.
+HSTS = TLS and env_bool("DRAMATIS_HSTS", False)
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HSTS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HSTS
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# --- E-mail ------------------------------------------------------------------------------------------
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if PRODUCTION else 'console'}.EmailBackend"
+EMAIL_HOST = env_secret("EMAIL_HOST", needed=PRODUCTION, default="localhost")
+EMAIL_PORT = env_int("EMAIL_PORT", 587)
+EMAIL_HOST_USER = env_str("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD", needed=False)
+EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env_str("DEFAULT_FROM_EMAIL", "Dramatis <dramatis@localhost>")
+
+# --- Words, time, files ------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "static/"
+STATIC_ROOT = VAR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+MANIFEST_STORAGE = "whitenoise.storage.CompressedManifestStaticFilesStorage"
+PLAIN_STORAGE = "django.contrib.staticfiles.storage.StaticFilesStorage"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": MANIFEST_STORAGE if PRODUCTION else PLAIN_STORAGE},
+}
+# Development serves the files where they lie, so nothing has to be collected before a start.
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not PRODUCTION
+
+# --- Programs' door ----------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    # Closed until a view opens itself: keys only, never cookies.
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+}
+# Folders that workspaces may be granted for discovery; none until an operator says so.
+DRAMATIS_SOURCE_ROOTS = [Path(root) for root in env_list("DRAMATIS_SOURCE_ROOTS")]
+
+# --- Jobs --------------------------------------------------------------------------------------------
+CELERY_BROKER_URL = celery_url(REDIS_URL)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_SOFT_TIME_LIMIT = 60
+CELERY_TASK_TIME_LIMIT = 90
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_TIMEOUT = 1
+# A frozen Redis must not hold a page: publishing fails once, and the sweep finds the work again.
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 1,
+    "socket_connect_timeout": 1,
+    "retry_on_timeout": False,
+    "max_retries": 0,
+    # Longer than the hard limit above, or a running job would be handed out twice.
+    "visibility_timeout": 180,
+    # The stock sweep (every 10 s, every tenth time) brings lost work back only after minutes.
+    "unacked_restore_interval": 5,
+    "unacked_restore_throttle": 1,
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    "heartbeat": {"task": "project.jobs.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
+}
+
+# --- Log ---------------------------------------------------------------------------------------------
+DJANGO_STRUCTLOG_CELERY_ENABLED = True
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
+LOGGING = logging_config(
+    json=PRODUCTION, level=env_choice("LOG_LEVEL", ("INFO", "DEBUG", "WARNING", "ERROR"))
+)
+configure_structlog()
+
+ENVIRONMENT_NAMES = sorted(asked)
+refuse_problems()

@@ -1,0 +1,1 @@
+"""The pure core that turns inputs into prompts: standard library only."""

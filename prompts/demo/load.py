@@ -1,0 +1,185 @@
+"""Brings the cast on stage through the same verbs people use; what is there already is left alone."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from allauth.account.models import EmailAddress
+from django.db import transaction
+from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.timezone import make_aware
+
+from personas.actors import Actor
+from personas.models import (
+    Agent,
+    Channel,
+    Identity,
+    Memory,
+    MemoryState,
+    Membership,
+    Soul,
+    Task,
+    Tool,
+    User,
+    UserProfile,
+    Workspace,
+)
+from personas.services.agents import create_named
+from personas.services.memories import approve_memory, remember, revoke_memory, supersede_memory
+from personas.services.records import create_record, edit_record
+from personas.services.work import add_responsibility, open_task
+from personas.services.workspaces import create_workspace
+from prompts.demo import DEMO_PASSWORD
+from skills.models import Skill
+
+CAST = Path(__file__).parent / "cast"
+TREE = Path(__file__).parent / "tree"
+
+
+@cache
+def told(name: str) -> Any:
+    return yaml.safe_load((CAST / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+@transaction.atomic
+def load_demo() -> Workspace:
+    """Fill the demo workspace; a second run changes nothing."""
+    company = told("workspace")
+    people = {person["email"]: account(person) for person in company["people"]}
+    owner = people[company["people"][0]["email"]]
+    workspace = Workspace.objects.filter(slug=company["slug"]).first()
+    if workspace is None:
+        workspace = create_workspace(company["name"], company["slug"], owner=owner)
+    for person in company["people"]:
+        members = Membership.objects.in_workspace(workspace)
+        defaults = {"workspace": workspace, "role": person["role"]}
+        members.get_or_create(user=people[person["email"]], defaults=defaults)
+    Stage(workspace, Actor.person(owner), people).fill()
+    return workspace
+
+
+def account(person: dict[str, str]) -> User:
+    """A demo log-in with a verified address."""
+    user = User.objects.filter(email=person["email"]).first()
+    if user is None:
+        user = User.objects.create_user(person["email"], DEMO_PASSWORD, name=person["name"])
+        EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
+    return user
+
+
+class Stage:
+    """One workspace being filled, by one person."""
+
+    def __init__(self, workspace: Workspace, by: Actor, people: dict[str, User]) -> None:
+        self.workspace, self.by, self.people = workspace, by, people
+
+    def fill(self) -> None:
+        for name, model in (("identities", Identity), ("souls", Soul), ("user_profiles", UserProfile)):
+            for entry in told(name):
+                if not self.has(model, slug=entry["slug"]):
+                    create_named(model, self.workspace, entry, by=self.by)
+        self.each("channels", self.channel)
+        self.each("tools", self.tool)
+        self.each("agents", self.agent)
+        self.each("skills", self.skill)
+        self.each("tasks", self.task)
+        self.memories()
+
+    def each(self, name: str, verb: Callable[[dict[str, Any]], None]) -> None:
+        for entry in told(name):
+            verb(entry)
+
+    def has(self, model: type[Any], **known: Any) -> bool:
+        return bool(model.objects.in_workspace(self.workspace).filter(**known).exists())
+
+    def one(self, model: type[Any], **known: Any) -> Any:
+        return model.objects.in_workspace(self.workspace).get(**known)
+
+    def channel(self, entry: dict[str, Any]) -> None:
+        if not self.has(Channel, slug=entry["slug"]):
+            create_record(Channel, self.workspace, entry, by=self.by)
+            return
+        row = self.one(Channel, slug=entry["slug"])
+        # Only a built-in nobody has touched takes the demo's words.
+        if row.revision == 1 and row.is_built_in:
+            edit_record(
+                row, {"formatting": entry["formatting"]}, expected=1, by=self.by, message="House rules"
+            )
+
+    def tool(self, entry: dict[str, Any]) -> None:
+        if self.has(Tool, name=entry["name"]):
+            return
+        schema = entry.get("parameters")
+        values = entry | {
+            "guidelines": "\n".join(entry.get("guidelines", [])),
+            "parameters": json.dumps(schema, indent=2, ensure_ascii=False) if schema else "",
+        }
+        create_record(Tool, self.workspace, values, by=self.by)
+
+    def agent(self, entry: dict[str, Any]) -> None:
+        if self.has(Agent, slug=entry["slug"]):
+            return
+        links = {"identity": Identity, "soul": Soul, "user_profile": UserProfile, "parent": Agent}
+        found = {name: self.one(model, slug=entry[name]) for name, model in links.items() if entry.get(name)}
+        lists = {
+            "tools": [self.one(Tool, name=name) for name in entry["tools"]],
+            "planning_tools": [self.one(Tool, name=name) for name in entry["planning_tools"]],
+            "channels": [self.one(Channel, slug=slug) for slug in entry["channels"]],
+        }
+        agent = create_record(Agent, self.workspace, entry | found | lists, by=self.by)
+        for duty in entry["responsibilities"]:
+            add_responsibility(self.workspace, duty | {"agent": agent}, by=self.by)
+
+    def skill(self, entry: dict[str, Any]) -> None:
+        if self.has(Skill, name=entry["name"]):
+            return
+        users = [agent["slug"] for agent in told("agents") if entry["name"] in agent["skills"]]
+        agents = list(Agent.objects.in_workspace(self.workspace).filter(slug__in=users))
+        create_record(Skill, self.workspace, entry | {"agents": agents}, by=self.by)
+
+    def task(self, entry: dict[str, Any]) -> None:
+        if self.has(Task, title=entry["title"]):
+            return
+        steps = [{"title": step["title"], "is_done": step["done"]} for step in entry["steps"]]
+        agent = self.one(Agent, slug=entry["agent"]) if entry.get("agent") else None
+        open_task(self.workspace, entry | {"steps": steps, "agent": agent}, by=self.by)
+
+    def memories(self) -> None:
+        """Each as its author told it; what came of it is told afterwards, so the history is true."""
+        told_now = {
+            entry["key"]: entry for entry in told("memories") if not self.has(Memory, text=entry["text"])
+        }
+        rows = {key: self.memory(entry) for key, entry in told_now.items()}
+        for key, entry in told_now.items():
+            if entry["state"] == MemoryState.SUPERSEDED:
+                supersede_memory(rows[key], rows[entry["superseded_by"]], by=self.by)
+            elif entry["state"] == MemoryState.REVOKED:
+                revoke_memory(rows[key], by=self.by)
+
+    def memory(self, entry: dict[str, Any]) -> Memory:
+        kind, _, bot = entry["author"].partition("bot:")
+        author = Actor.bot(bot) if bot else Actor.person(self.people[kind])
+        proposed = entry["state"] == MemoryState.PROPOSED
+        values = {
+            "text": entry["text"],
+            "agent": self.one(Agent, slug=entry["agent"]) if entry.get("agent") else None,
+            "state": MemoryState.PROPOSED if proposed else MemoryState.ACTIVE,
+            "source": entry.get("source", ""),
+            "valid_from": moment(entry.get("valid_from")),
+            "valid_until": moment(entry.get("valid_until")),
+        }
+        row = remember(self.workspace, values, by=author)
+        # A bot can only propose; a person of the house has believed these since.
+        return approve_memory(row, by=self.by) if row.state == MemoryState.PROPOSED and not proposed else row
+
+
+def moment(said: str | None) -> Any:
+    """An ISO date or time, as a moment in UTC."""
+    if not said:
+        return None
+    exact = parse_datetime(said) if "T" in said else parse_datetime(f"{parse_date(said)}T00:00")
+    assert exact is not None
+    return make_aware(exact) if exact.tzinfo is None else exact

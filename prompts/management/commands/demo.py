@@ -1,0 +1,23 @@
+"""Fills the demo workspace."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from personas.models import Agent, Memory
+from prompts.demo import DEMO_EMAIL, DEMO_PASSWORD
+from prompts.demo.load import load_demo
+
+
+class Command(BaseCommand):
+    help = "Fills the demo workspace. A second run changes nothing."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if settings.PRODUCTION:
+            raise CommandError("The demo's password is public: it is not for production.")
+        workspace = load_demo()
+        agents = Agent.objects.in_workspace(workspace).count()
+        memories = Memory.objects.in_workspace(workspace).count()
+        self.stdout.write(f"{workspace.name}: {agents} agents, {memories} memories.")
+        self.stdout.write(f"Log in as {DEMO_EMAIL} with {DEMO_PASSWORD}")

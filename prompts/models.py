@@ -1,0 +1,1 @@
+"""Stored versions, labels and the ledger will live here."""

@@ -1,0 +1,96 @@
+"""Pytest plugin: bring up the real servers before Django reads its settings, and name them at the end."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from tests.servers import Server, redis_version, start_postgres, start_redis
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+_servers: list[Server] = []
+_names: dict[str, str] = {}
+_scratch: list[str] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Only the controller starts servers; xdist's workers inherit its environment."""
+    os.environ["DRAMATIS_ENV"] = "development"
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        os.environ["REDIS_URL"] = with_database(os.environ["REDIS_URL"], int(worker.removeprefix("gw")) + 1)
+        return
+    _scratch.append(tempfile.mkdtemp(prefix="drm-var-"))
+    os.environ["DRAMATIS_VAR"] = _scratch[0]
+    offer_database()
+    offer_redis()
+
+
+def offer_database() -> None:
+    if os.environ.get("TEST_DATABASE") == "sqlite":
+        os.environ["DATABASE_URL"] = f"sqlite:///{_scratch[0]}/test.sqlite3"
+        _names["database"] = "SQLite file"
+    elif os.environ.get("DATABASE_URL"):
+        _names["database"] = "database of DATABASE_URL"
+    else:
+        _servers.append(start_postgres())
+        os.environ["DATABASE_URL"] = _servers[-1].url
+        _names["database"] = f"PostgreSQL {_servers[-1].version}"
+
+
+def offer_redis() -> None:
+    if os.environ.get("REDIS_URL"):
+        _names["redis"] = redis_version(os.environ["REDIS_URL"])
+    else:
+        _servers.append(start_redis())
+        os.environ["REDIS_URL"] = _servers[-1].url
+        _names["redis"] = _servers[-1].version
+
+
+def with_database(url: str, number: int) -> str:
+    """Another Redis database of the same server: two workers' jobs must not meet in one queue."""
+    return (
+        f"{url}?db={number}"
+        if url.startswith("unix://")
+        else re.sub(r"(://[^/]+)(/\d*)?$", rf"\1/{number}", url)
+    )
+
+
+def find_chromium() -> str | None:
+    named = os.environ.get("CHROMIUM")
+    return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
+def chromium_version(program: str) -> str:
+    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
+    found = re.search(r"\d+(\.\d+)+", answer.stdout)
+    return found[0] if found else "unknown"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    while _servers:
+        _servers.pop().stop()
+    while _scratch:
+        shutil.rmtree(_scratch.pop(), ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    passed = terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
+    names = [*_names.values()]
+    if any("browser" in report.keywords for report in passed) and (program := find_chromium()):
+        names.append(f"Chromium {chromium_version(program)}")
+        terminalreporter.write_line(f"{' · '.join(names)}: real")
+    else:
+        terminalreporter.write_line(f"{' · '.join(names)}: real (no browser test in this run)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for a page needs Chromium, so `-m 'not browser'` always leaves it out."""
+    for item in items:
+        if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.browser)
