@@ -36,7 +36,7 @@ class AppendOnly(Operation):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
     ) -> None:
         if schema_editor.connection.vendor == "postgresql":
-            schema_editor.execute(POSTGRES_FUNCTION)
+            schema_editor.execute(POSTGRES_FUNCTION, params=None)
             schema_editor.execute(POSTGRES_TRIGGER.format(table=self.table))
             return
         for verb in ("UPDATE", "DELETE"):

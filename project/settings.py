@@ -144,7 +144,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
-SIGNUP_OPEN = env_bool("DRAMATIS_SIGNUP", True)
+DRAMATIS_SIGNUP = env_bool("DRAMATIS_SIGNUP", True)
 DRAMATIS_REQUIRE_OWNER_MFA = env_bool("DRAMATIS_REQUIRE_OWNER_MFA", PRODUCTION)
 ACCOUNT_ADAPTER = "personas.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -181,7 +181,7 @@ SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 # A caller could send this header himself, so it counts only when a proxy of ours overwrites it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ALLAUTH_TRUSTED_PROXY_COUNT else None
 # Browsers remember it for a year, so it waits until an operator has seen TLS work.
-HSTS = TLS and env_bool("DRAMATIS_HSTS", False)
+HSTS = env_bool("DRAMATIS_HSTS", False) and TLS
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HSTS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HSTS
 SECURE_CONTENT_TYPE_NOSNIFF = True

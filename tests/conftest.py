@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
+from personas.actors import Actor
+from personas.models import Agent, User, Workspace
+from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.services import find_chromium
 from tests.workers import Worker, start_worker
 
@@ -40,3 +44,59 @@ def celery_worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactor
     worker = start_worker(tmp_path_factory.mktemp("worker") / "log")
     yield worker
     worker.stop()
+
+
+# --- The cast: Alice owns a workspace, Bob is her member, Mallory is a stranger ------------------------
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return make_user("Alice")
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    return make_user("Bob")
+
+
+@pytest.fixture
+def mallory(db: None) -> User:
+    return make_user("Mallory")
+
+
+@pytest.fixture
+def workspace(alice: User, bob: User) -> Workspace:
+    workspace = make_workspace("Harbour", owner=alice)
+    join(workspace, bob)
+    return workspace
+
+
+@pytest.fixture
+def elsewhere(mallory: User) -> Workspace:
+    """A workspace of which Alice and Bob know nothing."""
+    return make_workspace("Elsewhere", owner=mallory)
+
+
+@pytest.fixture
+def agent(workspace: Workspace) -> Agent:
+    return make_agent(workspace, "pilot")
+
+
+@pytest.fixture
+def by_alice(alice: User) -> Actor:
+    return Actor.person(alice)
+
+
+@pytest.fixture
+def as_alice(alice: User, workspace: Workspace) -> Client:
+    return signed_in(alice)
+
+
+@pytest.fixture
+def as_bob(bob: User, workspace: Workspace) -> Client:
+    return signed_in(bob)
+
+
+@pytest.fixture
+def as_mallory(mallory: User, elsewhere: Workspace) -> Client:
+    return signed_in(mallory)

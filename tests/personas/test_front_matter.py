@@ -3,14 +3,15 @@
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from personas.front_matter import FrontMatterError, Problem, join, load, split
 
-BOMB = "a: &a [lol, lol]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in zip("abcdef", "bcdefg"))
+BOMB = "a: &a [lol, lol]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghij"))
 
 # name: (head, line of the first problem, words of its reason)
 NASTY = {
@@ -75,9 +76,9 @@ def values_of(head: str) -> dict[str | None, object]:
 @pytest.mark.parametrize("name", NASTY)
 def test_a_nasty_head_is_refused_quickly_with_its_line_and_reason(name):
     head, line, words = NASTY[name]
-    began = time.perf_counter()
+    began = time.process_time()
     first = problems_of(head)[0]
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert words in first.message
     assert first.line == line
 
@@ -87,17 +88,17 @@ def test_a_nasty_head_is_refused_quickly_with_its_line_and_reason(name):
 )
 def test_no_head_under_the_limit_takes_a_second(fill):
     head = ("k: [" + fill * 16_000)[: 16 * 1024]
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(FrontMatterError):
         load(head)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_the_largest_ordinary_head_loads_within_a_second():
     head = "".join(f"k{number}: [a, b]\n" for number in range(1_000))[: 16 * 1024].rsplit("\n", 1)[0] + "\n"
-    began = time.perf_counter()
+    began = time.process_time()
     assert load(head)[-1].value == ["a", "b"]
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_twenty_levels_are_allowed_and_one_more_is_not():
@@ -170,24 +171,27 @@ def test_a_block_knows_the_line_of_its_key():
 YAMLISH = st.text(st.sampled_from("ab: \n-#?[]{},|>'\"&*!%@~\\0U\t"), max_size=60)
 LINES = st.lists(
     st.sampled_from(
-        ["a: 1", "b:", "c: |+", "d: >-", "  text", "  - x", "- y", "", "# c", "  # i", "e: [x,", "  y]", "  ? z",
-         "f: 'q", "  q'", "g:", "  h: i", "  ", "j: {}"]
+        ["a: 1", "b:", "c: |+", "d: >-", "  text", "  - x", "- y", "", "# c", "  # i", "e: [x,", "  y]",
+         "  ? z", "f: 'q", "  q'", "g:", "  h: i", "  ", "j: {}"]
     ),
     max_size=12,
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.one_of(YAMLISH, st.text(), LINES.map("\n".join)))
 def test_any_text_loads_whole_or_is_refused_with_reasons(head):
     try:
         blocks = load(head)
     except FrontMatterError as error:
-        assert error.problems
-        assert all(problem.message and problem.line >= 1 for problem in error.problems)
+        problems = error.problems
     else:
         assert "".join(block.source for block in blocks) in (head, "")
         for block in blocks:
             assert block.key is None or values_of(block.source) == {block.key: block.value}
+        return
+    assert problems
+    assert all(problem.message and problem.line >= 1 for problem in problems)
 
 
 def test_text_without_front_matter_is_all_body():
@@ -196,9 +200,13 @@ def test_text_without_front_matter_is_all_body():
 
 @pytest.mark.parametrize(
     "text",
-    ["---\nname: Ada\n---\n\nHello\n", "\ufeff---\r\nname: Ada\r\n---\r\n\r\nHello\r\n", "--- \nname: Ada\n---\t\n\nHello",
-     "---\rname: Ada\r---\r\rHello\r"],
-)  # fmt: skip
+    [
+        "---\nname: Ada\n---\n\nHello\n",
+        "\ufeff---\r\nname: Ada\r\n---\r\n\r\nHello\r\n",
+        "---\rname: Ada\r---\r\rHello\r",
+        "--- \nname: Ada\n---\t\n\nHello",
+    ],
+)
 def test_byte_order_mark_line_ends_and_blanks_after_dashes_do_not_matter(text):
     assert split(text) == ("name: Ada\n", "Hello", 5)
 
@@ -222,6 +230,7 @@ def test_awkward_bodies_survive_join_and_split(head, body):
     assert split(join(head, body))[:2] == (head, body)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(["", "a: b\n", "\n"]), st.text(st.characters(exclude_characters="\r")))
 def test_every_body_survives_join_and_split(head, body):
     assert split(join(head, body))[:2] == (head, body)

@@ -1,0 +1,107 @@
+"""Makes people, workspaces and records for tests, through the same verbs the product uses."""
+
+import time
+from itertools import count
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.test import Client
+
+from personas.actors import Actor
+from personas.models import (
+    Agent,
+    Channel,
+    Identity,
+    Membership,
+    Memory,
+    Responsibility,
+    Soul,
+    Task,
+    Tool,
+    User,
+    UserProfile,
+    Workspace,
+)
+from personas.roles import Role
+from personas.services.agents import create_named
+from personas.services.memories import remember
+from personas.services.records import create_record
+from personas.services.work import add_responsibility, open_task
+from personas.services.workspaces import create_workspace
+from skills.models import Skill
+
+PASSWORD = "quiet-lantern-forty-two"
+BY = Actor(label="test")
+_numbers = count(1)
+
+
+def make_user(name: str, *, email: str = "") -> User:
+    """A person with a verified address; the password is set only when a test logs in by form."""
+    user = User.objects.create_user(email or f"{name.lower()}@example.com", None, name=name)
+    EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
+    return user
+
+
+def make_workspace(name: str, *, owner: User) -> Workspace:
+    return create_workspace(name, name.lower().replace(" ", "-"), owner=owner)
+
+
+def join(workspace: Workspace, user: User, role: str = Role.EDITOR) -> Membership:
+    member = Membership(workspace=workspace, user=user, role=role)
+    member.save()
+    return member
+
+
+def make_agent(workspace: Workspace, slug: str = "", **values: Any) -> Agent:
+    slug = slug or f"agent-{next(_numbers)}"
+    return create_record(Agent, workspace, {"slug": slug, "name": slug.title()} | values, by=BY)
+
+
+def make_identity(workspace: Workspace, label: str = "Fox", **values: Any) -> Identity:
+    return create_named(Identity, workspace, {"label": label} | values, by=BY)
+
+
+def make_soul(workspace: Workspace, label: str = "Calm", **values: Any) -> Soul:
+    return create_named(Soul, workspace, {"label": label, "text": "Be calm."} | values, by=BY)
+
+
+def make_profile(workspace: Workspace, label: str = "Guest", **values: Any) -> UserProfile:
+    return create_named(UserProfile, workspace, {"label": label} | values, by=BY)
+
+
+def make_tool(workspace: Workspace, name: str = "", **values: Any) -> Tool:
+    return create_record(Tool, workspace, {"name": name or f"tool_{next(_numbers)}"} | values, by=BY)
+
+
+def make_channel(workspace: Workspace, slug: str = "", **values: Any) -> Channel:
+    slug = slug or f"channel-{next(_numbers)}"
+    return create_record(Channel, workspace, {"slug": slug, "name": slug.title()} | values, by=BY)
+
+
+def make_skill(workspace: Workspace, name: str = "", **values: Any) -> Skill:
+    said = {"name": name or f"skill-{next(_numbers)}", "description": "Does a thing.", "body": "Do the thing."}
+    return create_record(Skill, workspace, said | values, by=BY)
+
+
+def make_memory(workspace: Workspace, text: str = "Likes tea.", **values: Any) -> Memory:
+    return remember(workspace, {"text": text} | values, by=values.pop("by", BY))
+
+
+def make_responsibility(agent: Agent, title: str = "", **values: Any) -> Responsibility:
+    said = {"agent": agent, "title": title or f"Duty {next(_numbers)}", "text": "Do it well."}
+    return add_responsibility(agent.workspace, said | values, by=BY)
+
+
+def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any) -> Task:
+    return open_task(workspace, {"title": title} | values, by=BY)
+
+
+def signed_in(user: User) -> Client:
+    """A browser in which this person has just logged in, so that nothing asks for the password again."""
+    client = Client()
+    client.force_login(user)
+    session = client.session
+    entry = {"method": "password", "at": time.time(), "email": user.email}
+    session["account_authentication_methods"] = [entry]
+    session.save()
+    return client

@@ -1,0 +1,58 @@
+"""/healthz says the process lives; /readyz says it can serve."""
+
+import pytest
+from django.db import connection
+from django.db.utils import OperationalError
+
+from project import health
+
+
+def test_a_living_process_needs_no_database(client):
+    # Without the django_db mark any query would fail this test.
+    answer = client.get("/healthz")
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ok"}
+    assert "no-store" in answer["Cache-Control"]
+
+
+@pytest.mark.django_db
+@pytest.mark.redis
+def test_ready_when_all_parts_answer(client):
+    answer = client.get("/readyz")
+    assert answer.status_code == 200, answer.json()
+    assert answer.json()["checks"] == {"database": "ok", "redis": "ok", "migrations": "ok"}
+
+
+@pytest.mark.django_db
+def test_unready_without_redis(client, settings, tmp_path):
+    settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer["Retry-After"] == "5"
+    assert answer.json()["checks"]["redis"] == "failed"
+    assert answer.json()["checks"]["database"] == "ok"
+
+
+@pytest.mark.django_db
+def test_unready_without_database(client):
+    def gone(execute, sql, params, many, context):
+        raise OperationalError("connection to 10.0.0.7 refused")
+
+    with connection.execute_wrapper(gone):
+        answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["database"] == "failed"
+    assert "10.0.0.7" not in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_unready_with_unapplied_migrations(client, monkeypatch):
+    monkeypatch.setattr(health.MigrationExecutor, "migration_plan", lambda *_: ["one", "two"])
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["migrations"] == "2 unapplied"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_questions_are_read_only(client, path):
+    assert client.post(path).status_code == 405

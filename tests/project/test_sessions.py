@@ -1,0 +1,78 @@
+"""A log-in ends after twelve hours, or after one without use."""
+
+import pytest
+import time_machine
+from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
+
+START = 1_800_000_000
+MINUTE, HOUR = 60, 3600
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice_in(client):
+    user = get_user_model().objects.create_user(email="alice@example.com", password="a long enough secret")
+    with time_machine.travel(START, tick=False):
+        client.force_login(user)
+        client.get("/accounts/email/")
+    return client
+
+
+def is_in(client, at):
+    with time_machine.travel(START + at, tick=False):
+        return client.get("/accounts/sessions/").status_code == 200
+
+
+def test_use_keeps_a_session_alive_within_the_day(alice_in):
+    assert all(is_in(alice_in, minutes * MINUTE) for minutes in range(50, 12 * 60, 50))
+
+
+def test_an_hour_without_use_ends_it(alice_in):
+    assert is_in(alice_in, 59 * MINUTE)
+    assert not is_in(alice_in, 59 * MINUTE + HOUR)
+    assert Session.objects.count() == 0
+
+
+def test_twelve_hours_end_it_whatever_was_done(alice_in):
+    for minutes in range(30, 12 * 60, 30):
+        assert is_in(alice_in, minutes * MINUTE)
+    assert not is_in(alice_in, 12 * HOUR)
+
+
+def test_a_session_is_written_at_most_once_a_minute(alice_in, django_assert_num_queries):
+    def writes(at):
+        with time_machine.travel(START + at, tick=False), CaptureWrites() as captured:
+            alice_in.get("/accounts/sessions/")
+        return captured.count
+
+    assert is_in(alice_in, 1)
+    assert writes(30) == 0
+    assert writes(MINUTE) == 1
+    assert writes(MINUTE + 59) == 0
+
+
+class CaptureWrites:
+    """Counts the statements that write the session table."""
+
+    def __enter__(self):
+        from django.db import connection
+        from django.test.utils import CaptureQueriesContext
+
+        self._context = CaptureQueriesContext(connection)
+        self._context.__enter__()
+        return self
+
+    def __exit__(self, *details):
+        self._context.__exit__(*details)
+        written = [
+            row["sql"] for row in self._context.captured_queries if 'UPDATE "django_session"' in row["sql"]
+        ]
+        self.count = len(written)
+
+
+def test_strangers_get_no_session(client):
+    answer = client.get("/healthz")
+    assert not answer.cookies
+    assert "Cookie" not in answer.get("Vary", "")
