@@ -1,0 +1,1 @@
+"""Who the agents are: records, people and tenants."""

@@ -22,7 +22,10 @@ BEGIN SELECT RAISE(ABORT, '{table} only grows: {verb} is refused'); END
 
 
 class AppendOnly(Operation):
-    """A migration step. SQLite loses triggers when a later migration rebuilds the table: repeat the step there."""
+    """A migration step.
+
+    SQLite loses triggers when a later migration rebuilds the table: repeat the step there.
+    """
 
     reversible = True
 

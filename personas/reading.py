@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.db import models
 
@@ -45,7 +45,7 @@ def field_label(record: Record, name: str) -> str:
 
 def readable(record: Record, name: str, value: Any) -> str:
     """A stored value as a person would say it; ids become the names they stand for."""
-    if value is None or value == "" or value == []:
+    if value is None or value in ("", []):
         return "—"
     if isinstance(value, bool):
         return "Yes" if value else "No"
@@ -64,7 +64,7 @@ def linked_model(model: type[Record], name: str) -> type[Record] | None:
     if name in LISTS:
         return LISTS[name]
     field = model._meta.get_field(name) if name in model.content else None
-    return field.remote_field.model if isinstance(field, models.ForeignKey) else None
+    return cast("type[Record]", field.remote_field.model) if isinstance(field, models.ForeignKey) else None
 
 
 def names_of(record: Record, target: type[Record], ids: Iterable[int]) -> str:

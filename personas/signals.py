@@ -2,5 +2,6 @@
 
 from django.dispatch import Signal
 
-# Sent inside the transaction with `workspace_id`, `agent_ids` and `cause` (a Revision); hear it after the commit.
+# Sent inside the transaction with `workspace_id`, `agent_ids` and `cause` (a Revision or None);
+# act on it after the commit.
 agent_changed = Signal()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
+from allauth.account.decorators import reauthentication_required
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib import messages
@@ -49,6 +50,11 @@ def needs(permission: Permission) -> Callable[[V], V]:
     return mark
 
 
+def freshly_signed_in(view: V) -> V:
+    """Ask for the password or second factor again when the last time is a while ago."""
+    return cast("V", reauthentication_required(view))
+
+
 class TenancyMiddleware:
     """Resolves `workspace` in an address to a membership, or answers as if nothing were there."""
 
@@ -75,7 +81,7 @@ class TenancyMiddleware:
 
 def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
     """Put the workspace, the membership and the actor on the request."""
-    inside = cast(WorkspaceRequest, request)
+    inside = cast("WorkspaceRequest", request)
     inside.memberships = memberships_of(inside.user)
     found = [membership for membership in inside.memberships if membership.workspace.slug == slug]
     if not found:
@@ -121,7 +127,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
             "nav": [],
             "palette": [],
         }
-    inside = cast(WorkspaceRequest, request)
+    inside = cast("WorkspaceRequest", request)
     role = inside.membership.role
     can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
     return {

@@ -1,15 +1,18 @@
 """The pages of the personas app; everything under /w/<workspace>/ passes the tenant gate."""
 
-from django.urls import include, path
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, include, path
 
 from personas.views import invitations, members, workspaces
 from personas.views.agents import AgentPages, IdentityPages, SoulPages
 from personas.views.means import ChannelPages, ToolPages
 from personas.views.memories import MemoryPages
 from personas.views.profiles import UserProfilePages
+from personas.views.records import RecordPages
 from personas.views.work import ResponsibilityPages, TaskPages
 
-FAMILIES = (
+FAMILIES: tuple[RecordPages[Any], ...] = (
     AgentPages(),
     IdentityPages(),
     SoulPages(),
@@ -21,7 +24,7 @@ FAMILIES = (
     ChannelPages(),
 )
 
-inside = [
+inside: list[URLPattern | URLResolver] = [
     path("", workspaces.home, name="home"),
     path("settings/", workspaces.workspace_settings, name="workspace-settings"),
     path("audit/", workspaces.audit, name="audit"),

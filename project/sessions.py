@@ -19,7 +19,7 @@ class SessionLimitsMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Without the cookie there is no log-in; not looking keeps such answers free of "Vary: Cookie".
+        # Without the cookie there is no log-in, so programs with a key cost no look at the session table.
         if settings.SESSION_COOKIE_NAME in request.COOKIES and SESSION_KEY in request.session:
             limit(request.session, int(time.time()))
         return self.get_response(request)

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
@@ -115,7 +116,7 @@ DATABASES = {
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-CACHES = {
+CACHES: dict[str, dict[str, Any]] = {
     "default": {
         # The database, not Redis: log-in limits live here, must be shared by all processes and must outlive
         # a Redis outage.
@@ -134,7 +135,7 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 200
 AUTH_USER_MODEL = "personas.User"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
-AUTH_PASSWORD_VALIDATORS = [
+AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
         "OPTIONS": {"min_length": 12},

@@ -1,0 +1,1 @@
+"""From records to served text; empty, so that the core imports nothing."""

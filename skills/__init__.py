@@ -1,0 +1,1 @@
+"""What agents can do: skills, and context found on disk."""

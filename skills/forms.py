@@ -61,9 +61,7 @@ class SkillForm(RecordForm):
         return super().initial_values() | {"metadata": "\n".join(lines), "agents": agents}
 
     def link_fields(self) -> None:
-        field = self.fields["agents"]
-        assert isinstance(field, RecordChoices)
-        field.offer(agents_of(self.workspace).prefetch_related(None), self.initial.get("agents", ()))
+        self.offer("agents", agents_of(self.workspace).prefetch_related(None), self.initial.get("agents"))
 
     def clean_metadata(self) -> dict[str, str]:
         pairs = [line.partition(":") for line in self.cleaned_data["metadata"].splitlines() if line.strip()]

@@ -7,6 +7,7 @@ from django.db import models
 
 from personas.models import Agent, Record, WorkspaceOwned
 from personas.models.fields import LineField, ProseField
+from personas.models.workspaces import refuse_reserved
 from skills.parsing import skill_problems
 
 
@@ -26,7 +27,7 @@ class Skill(Record):
         "for_all_agents",
     )
 
-    name = LineField(max_length=64)
+    name = LineField(max_length=64, validators=[refuse_reserved])
     description = ProseField(max_length=1_024)
     body = ProseField(max_length=100_000)
     license = LineField(max_length=200, blank=True)

@@ -79,7 +79,11 @@ def make_channel(workspace: Workspace, slug: str = "", **values: Any) -> Channel
 
 
 def make_skill(workspace: Workspace, name: str = "", **values: Any) -> Skill:
-    said = {"name": name or f"skill-{next(_numbers)}", "description": "Does a thing.", "body": "Do the thing."}
+    said = {
+        "name": name or f"skill-{next(_numbers)}",
+        "description": "Does a thing.",
+        "body": "Do the thing.",
+    }
     return create_record(Skill, workspace, said | values, by=BY)
 
 

@@ -94,15 +94,14 @@ class AgentForm(RecordForm):
         return super().initial_values() | lists
 
     def link_fields(self) -> None:
-        self._offer("identity", identities_of(self.workspace))
-        self._offer("soul", souls_of(self.workspace))
-        self._offer("user_profile", profiles_of(self.workspace))
+        for name, rows in (("identity", identities_of), ("soul", souls_of), ("user_profile", profiles_of)):
+            self.offer(name, rows(self.workspace), getattr(self.record, name, None))
         others = agents_of(self.workspace).prefetch_related(None)
-        self._offer("parent", others.exclude(pk=self.record.pk) if self.record else others)
-        for name, rows in (("tools", tools_of), ("planning_tools", tools_of), ("channels", channels_of)):
-            field = self.fields[name]
-            assert isinstance(field, RecordChoices)
-            field.offer(rows(self.workspace), self.initial.get(name, ()))
+        if self.record is not None:
+            others = others.exclude(pk=self.record.pk)
+        self.offer("parent", others, getattr(self.record, "parent", None))
+        for name, means in (("tools", tools_of), ("planning_tools", tools_of), ("channels", channels_of)):
+            self.offer(name, means(self.workspace), self.initial.get(name))
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -111,8 +110,3 @@ class AgentForm(RecordForm):
             names = ", ".join(sorted(tool.name for tool in both))
             self.add_error("planning_tools", f"Already active, so not only for planning: {names}.")
         return cleaned
-
-    def _offer(self, name: str, rows: Any) -> None:
-        field = self.fields[name]
-        assert isinstance(field, RecordChoice)
-        field.offer(rows, getattr(self.record, name) if self.record else None)

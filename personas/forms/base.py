@@ -1,7 +1,7 @@
 """A form for a record: fields from the model, links found only inside the workspace."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.db.models import Model, QuerySet
@@ -19,7 +19,7 @@ class RecordForm(forms.Form):
     model: ClassVar[type[Record]]
     plain: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[tuple[str, ...]] = ()
-    widgets: ClassVar[dict[str, forms.Widget]] = {}
+    widgets: ClassVar[dict[str, type[forms.Widget] | forms.Widget]] = {}
     help_texts: ClassVar[dict[str, str]] = {}
     labels: ClassVar[dict[str, str]] = {}
     fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
@@ -46,6 +46,10 @@ class RecordForm(forms.Form):
 
     def link_fields(self) -> None:
         """Hook: point the choice fields at this workspace's rows."""
+
+    def offer(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
+        """Let a link field choose among these rows."""
+        cast("RecordChoice | RecordChoices", self.fields[name]).offer(rows, current)
 
     def groups(self) -> list[dict[str, Any]]:
         """The visible fields under their headings."""
@@ -102,11 +106,11 @@ class RecordChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  
         self.kept: list[int] = []
         super().__init__(queryset=None, required=False, **kwargs)
 
-    def offer(self, rows: QuerySet[Any], current: Sequence[int] = ()) -> None:
-        self.kept = list(current)
+    def offer(self, rows: QuerySet[Any], current: Sequence[int] | None = None) -> None:
+        self.kept = list(current or ())
         self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.kept)
 
-    def clean(self, value: Any) -> list[Any]:
+    def clean(self, value: Any) -> list[Any]:  # type: ignore[override]  # a list: the order is the point
         chosen = list(super().clean(value))
         places = {pk: place for place, pk in enumerate(self.kept)}
         return sorted(chosen, key=lambda row: (places.get(row.pk, len(places)), str(row)))

@@ -1,6 +1,9 @@
 """Facts that agents know."""
 
+from typing import Any
+
 from django import forms
+from django.db.models import QuerySet
 
 from personas.forms.base import RecordChoice, RecordForm
 from personas.models import Memory, MemoryState
@@ -37,14 +40,18 @@ class MemoryForm(RecordForm):
     record: Memory | None
 
     def link_fields(self) -> None:
-        field = self.fields["agent"]
-        assert isinstance(field, RecordChoice)
-        field.offer(
-            agents_of(self.workspace).prefetch_related(None), self.record.agent if self.record else None
+        self.offer(
+            "agent",
+            agents_of(self.workspace).prefetch_related(None),
+            self.record.agent if self.record else None,
         )
 
 
 class SuccessorForm(forms.Form):
     """Which memory takes this one's place."""
 
-    successor = RecordChoice(label="Replace by", empty_label="Choose the memory that holds now")
+    def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
+        super().__init__(data)
+        self.successor = RecordChoice(label="Replace by", empty_label="Choose the memory that holds now")
+        self.successor.offer(rows)
+        self.fields["successor"] = self.successor

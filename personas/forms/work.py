@@ -24,9 +24,7 @@ class ResponsibilityForm(RecordForm):
     agent = RecordChoice(empty_label="Choose an agent")
 
     def link_fields(self) -> None:
-        field = self.fields["agent"]
-        assert isinstance(field, RecordChoice)
-        field.offer(agents_of(self.workspace).prefetch_related(None))
+        self.offer("agent", agents_of(self.workspace).prefetch_related(None))
 
 
 class TaskForm(RecordForm):
@@ -56,10 +54,10 @@ class TaskForm(RecordForm):
         return super().initial_values() | {"steps": "\n".join(lines)}
 
     def link_fields(self) -> None:
-        field = self.fields["agent"]
-        assert isinstance(field, RecordChoice)
-        field.offer(
-            agents_of(self.workspace).prefetch_related(None), self.record.agent if self.record else None
+        self.offer(
+            "agent",
+            agents_of(self.workspace).prefetch_related(None),
+            self.record.agent if self.record else None,
         )
 
     def clean_steps(self) -> list[dict[str, Any]]:

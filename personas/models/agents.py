@@ -9,9 +9,10 @@ from personas.models.base import Record, WorkspaceOwned
 from personas.models.channels import Channel
 from personas.models.fields import LineField, ProseField
 from personas.models.named import Named
-from personas.models.profiles import UserProfile, refuse_bad_extra
+from personas.models.profiles import UserProfile, refuse_unwritable_file
 from personas.models.tools import Tool
-from personas.models.workspaces import slug_rule
+from personas.models.workspaces import refuse_reserved, slug_rule
+from personas.persona_files import IDENTITY_KEYS, IdentityFile, render_identity
 
 # The names of the prompt dialects; a test holds them to the layouts that really exist.
 LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
@@ -35,7 +36,10 @@ class Identity(Named):
 
     def clean(self) -> None:
         super().clean()
-        refuse_bad_extra(self.extra)
+        refuse_unwritable_file(self.extra, IDENTITY_KEYS, lambda: render_identity(self.as_file()))
+
+    def as_file(self) -> IdentityFile:
+        return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
 
     def agent_ids(self) -> list[int]:
         return agents_with(self, "identity")
@@ -77,7 +81,7 @@ class Agent(Record):
         "parent",
     )
 
-    slug = models.SlugField(max_length=64, validators=[slug_rule])
+    slug = models.SlugField(max_length=64, validators=[slug_rule, refuse_reserved])
     name = LineField(max_length=80)
     description = LineField(max_length=300, blank=True)
     layout = models.CharField(max_length=40, default="dramatis")

@@ -1,7 +1,8 @@
 """The two gates for rows: every tenant table has a workspace, and every query says which."""
 
+from collections.abc import Collection
 from datetime import datetime
-from typing import Any, ClassVar, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -27,11 +28,11 @@ class ScopedManager(models.Manager[T]):
         return super().get_queryset().filter(workspace=workspace)
 
     def get_queryset(self) -> NoReturn:
-        raise UnscopedQuery(f"{self.model.__name__}.objects needs in_workspace(…); `unscoped` says it aloud.")
+        raise UnscopedQuery(f"{self.model.__name__}.objects needs in_workspace(…), or say `unscoped`.")
 
 
 class WorkspaceOwned(models.Model):
-    """A row of one workspace; children carry the workspace too, so no join is needed to know whose they are."""
+    """A row of one workspace; children carry it too, so no join is needed to know whose they are."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
 
@@ -43,20 +44,22 @@ class WorkspaceOwned(models.Model):
         abstract = True
         default_manager_name = "unscoped"
 
-    @classmethod
-    def from_db(cls, db: str | None, field_names: Any, values: Any) -> Self:
-        row = super().from_db(db, field_names, values)
-        if "workspace_id" in field_names:
-            row._home = row.workspace_id
-        return row
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.refuse_foreign_links()
+        super().save(*args, **kwargs)
 
     def clean(self) -> None:
         super().clean()
         self.refuse_foreign_links()
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        self.refuse_foreign_links()
-        super().save(*args, **kwargs)
+    @classmethod
+    def from_db(
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **more: Any
+    ) -> Self:
+        row = super().from_db(db, field_names, values, **more)
+        if "workspace_id" in field_names:
+            row._home = row.workspace_id  # type: ignore[attr-defined]  # only known for rows that were loaded
+        return row
 
     def refuse_foreign_links(self) -> None:
         """Stop a row from moving to, or pointing into, another workspace."""
@@ -100,7 +103,7 @@ class Record(WorkspaceOwned):
         return self.archived_at is not None
 
     def snapshot(self) -> dict[str, Any]:
-        """The content as plain data, for a revision; links are ids, so a rename elsewhere is no change here."""
+        """The content as plain data; links are ids, so a rename elsewhere is no change here."""
         return {name: self._plain(name) for name in self.content}
 
     def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -109,10 +112,12 @@ class Record(WorkspaceOwned):
         values: dict[str, Any] = {}
         for name, field in fields.items():
             if isinstance(field, models.ForeignKey):
-                rows = field.remote_field.model.objects.in_workspace(self.workspace_id)
+                rows = cast("type[WorkspaceOwned]", field.remote_field.model).objects.in_workspace(
+                    self.workspace_id
+                )
                 values[name] = rows.filter(pk=data[name]).first() if data[name] is not None else None
             else:
-                values[name] = field.to_python(data[name])
+                values[name] = cast("models.Field[Any, Any]", field).to_python(data[name])
         return values
 
     def put(self, values: dict[str, Any]) -> None:

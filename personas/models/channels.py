@@ -4,7 +4,7 @@ from django.db import models
 
 from personas.models.base import Record
 from personas.models.fields import LineField, ProseField
-from personas.models.workspaces import slug_rule
+from personas.models.workspaces import refuse_reserved, slug_rule
 
 # Every workspace starts with these; it may add its own.
 BUILT_IN = {
@@ -25,7 +25,7 @@ class Channel(Record):
     kind = "channel"
     content = ("name", "formatting")
 
-    slug = models.SlugField(max_length=64, validators=[slug_rule])
+    slug = models.SlugField(max_length=64, validators=[slug_rule, refuse_reserved])
     name = LineField(max_length=80)
     formatting = ProseField(max_length=8_000, blank=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import models
 
-# Lone surrogates cannot be written as UTF-8; PostgreSQL refuses NUL; the other controls only ever arrive by accident.
+# Lone surrogates cannot be written as UTF-8, PostgreSQL refuses NUL, and the others arrive only by accident.
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 LINE_BREAKS = re.compile(r"[\t\n\r\x0b\x0c\x85\u2028\u2029]")
 
@@ -24,7 +24,7 @@ def refuse_line_breaks(value: str) -> None:
         raise ValidationError("This must be a single line.", code="line_break")
 
 
-class LineField(models.CharField[Any, Any]):
+class LineField(models.CharField[str, str]):
     """One line of text, stripped of surrounding spaces."""
 
     default_validators = [refuse_line_breaks, refuse_unwritable]
@@ -34,7 +34,7 @@ class LineField(models.CharField[Any, Any]):
         return value.strip() if isinstance(value, str) else value
 
 
-class ProseField(models.TextField[Any, Any]):
+class ProseField(models.TextField[str, str]):
     """Text of many lines, its line ends always LF, its length always bounded."""
 
     default_validators = [refuse_unwritable]

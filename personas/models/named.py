@@ -4,14 +4,14 @@ from django.db import models
 
 from personas.models.base import Record
 from personas.models.fields import LineField
-from personas.models.workspaces import slug_rule
+from personas.models.workspaces import refuse_reserved, slug_rule
 
 
 class Named(Record):
     """A record with a label for people and a slug for addresses; the slug never changes."""
 
     label = LineField(max_length=80)
-    slug = models.SlugField(max_length=64, validators=[slug_rule], editable=False)
+    slug = models.SlugField(max_length=64, validators=[slug_rule, refuse_reserved], editable=False)
 
     class Meta(Record.Meta):
         abstract = True

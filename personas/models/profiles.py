@@ -1,10 +1,13 @@
 """Whom an agent speaks to."""
 
+from collections.abc import Callable
+
 from django.core.exceptions import ValidationError
 
+from personas.front_matter import FrontMatterError
 from personas.models.fields import LineField, ProseField
 from personas.models.named import Named
-from personas.persona_files import check_extra
+from personas.persona_files import USER_KEYS, UserFile, check_extra, render_user
 from personas.timezones import refuse_unknown_timezone
 
 
@@ -22,13 +25,22 @@ class UserProfile(Named):
 
     def clean(self) -> None:
         super().clean()
-        refuse_bad_extra(self.extra)
+        refuse_unwritable_file(self.extra, USER_KEYS, lambda: render_user(self.as_file()))
+
+    def as_file(self) -> UserFile:
+        return UserFile(self.name, self.timezone, self.location, self.notes, self.extra)
 
     def agent_ids(self) -> list[int]:
         return list(self.agents.filter(archived_at=None).order_by("pk").values_list("pk", flat=True))
 
 
-def refuse_bad_extra(extra: str) -> None:
-    """Hold what a person typed as further front matter to the same rules as a file."""
-    if problems := check_extra(extra):
+def refuse_unwritable_file(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:
+    """What a person typed as further front matter must make a file that can be read back."""
+    problems = check_extra(extra, known)
+    if not problems:
+        try:
+            write()
+        except FrontMatterError as error:
+            problems = error.problems
+    if problems:
         raise ValidationError({"extra": [f"Line {problem.line}: {problem.message}" for problem in problems]})

@@ -8,6 +8,7 @@ from django.db import models
 
 from personas.models.base import Record
 from personas.models.fields import LineField, ProseField
+from personas.models.workspaces import refuse_reserved
 
 tool_name_rule = RegexValidator(
     r"\A[A-Za-z_][A-Za-z0-9_.-]*\Z",
@@ -22,7 +23,7 @@ class Tool(Record):
     kind = "tool"
     content = ("name", "description", "snippet", "guidelines", "parameters", "signature")
 
-    name = LineField(max_length=64, validators=[tool_name_rule])
+    name = LineField(max_length=64, validators=[tool_name_rule, refuse_reserved])
     description = ProseField(max_length=4_000, blank=True)
     snippet = LineField(max_length=300, blank=True)
     guidelines = ProseField(max_length=4_000, blank=True, help_text="One guideline per line.")

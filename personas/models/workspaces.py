@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import BaseUserManager
 from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Lower
@@ -14,6 +15,16 @@ from personas.timezones import refuse_unknown_timezone
 slug_rule = RegexValidator(
     r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", "Use lower-case letters, digits and single hyphens.", code="slug"
 )
+
+
+# Words that stand in addresses beside the slugs.
+RESERVED = {"new", "import"}
+
+
+def refuse_reserved(value: str) -> None:
+    """A record called `new` would hide behind the page that makes new ones."""
+    if value in RESERVED:
+        raise ValidationError("“%(value)s” is reserved. Choose another word.", "reserved", {"value": value})
 
 
 class UserManager(BaseUserManager["User"]):

@@ -7,6 +7,7 @@ from django.utils.text import slugify
 
 from personas.actors import Actor
 from personas.models import Named, Workspace
+from personas.models.workspaces import RESERVED
 from personas.services.records import Values, create_record
 
 N = TypeVar("N", bound=Named)
@@ -24,5 +25,6 @@ def free_slug(model: type[Named], workspace: Workspace, label: str) -> str:
     stem = slugify(label)[:56].strip("-") or model.kind.replace("_", "-")
     rows = model.objects.in_workspace(workspace).filter(slug__startswith=stem)
     taken = set(rows.values_list("slug", flat=True))
+    taken |= RESERVED
     candidates = (stem if count == 1 else f"{stem}-{count}" for count in range(1, len(taken) + 2))
     return next(slug for slug in candidates if slug not in taken)

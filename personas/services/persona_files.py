@@ -6,8 +6,6 @@ from personas.errors import Invalid
 from personas.front_matter import FrontMatterError
 from personas.models import Identity, Named, Soul, UserProfile
 from personas.persona_files import (
-    IdentityFile,
-    UserFile,
     parse_identity,
     parse_soul,
     parse_user,
@@ -37,9 +35,9 @@ def values_in(model: type[Named], text: str) -> dict[str, Any]:
 def file_of(record: Named) -> str:
     """The record as the file other programs read."""
     if isinstance(record, Identity):
-        return render_identity(IdentityFile(**picked(record, IDENTITY_FIELDS)))
+        return render_identity(record.as_file())
     if isinstance(record, UserProfile):
-        return render_user(UserFile(**picked(record, USER_FIELDS)))
+        return render_user(record.as_file())
     if isinstance(record, Soul):
         return render_soul(record.text)
     raise TypeError(f"{record.kind} has no file form.")

@@ -83,12 +83,9 @@ def refuse_while_in_use(record: Record) -> None:
     """An agent may not lose a part it names without someone noticing."""
     if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool"}:
         return
-    users = Agent.objects.in_workspace(record.workspace_id).filter(
-        pk__in=record.agent_ids(), archived_at=None
-    )
-    names = list(
-        users.exclude(pk=record.pk if record.kind == "agent" else None).values_list("name", flat=True)
-    )
+    others = [pk for pk in record.agent_ids() if record.kind != "agent" or pk != record.pk]
+    users = Agent.objects.in_workspace(record.workspace_id).filter(pk__in=others, archived_at=None)
+    names = list(users.values_list("name", flat=True))
     if names:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         raise InUse(f"Still used by {shown}. Take it out there first.")

@@ -21,6 +21,16 @@ register = template.Library()
 
 TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOURS = 6
+# First match wins: Edge and Opera also call themselves Chrome, and Chrome calls itself Safari.
+BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
 
 
 @register.inclusion_tag("components/field.html")
@@ -107,3 +117,11 @@ def _initials(name: str) -> str:
 def elided(page: Page[Any]) -> list[int | str]:
     """Page numbers around the current one, with dots for the rest."""
     return list(page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1))
+
+
+@register.filter
+def browser(user_agent: str) -> str:
+    """A browser's long name in words a person knows, or the name itself."""
+    program = next((name for mark, name in BROWSERS.items() if mark in user_agent), "")
+    system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
+    return " on ".join(filter(None, [program, system])) or user_agent[:60] or "Unknown browser"

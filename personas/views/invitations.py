@@ -1,7 +1,5 @@
 """Following an invitation link, signed in or not."""
 
-from typing import cast
-
 from allauth.account.adapter import get_adapter
 from django.contrib import messages
 from django.contrib.auth import logout
@@ -11,7 +9,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from personas.adapter import INVITED
-from personas.models import User
 from personas.services.members import BadInvitation, accept_invitation, invitation_from
 
 
@@ -21,7 +18,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """Show who invites to what; joining is a button, so that a mail scanner's visit accepts nothing."""
     try:
         if request.method == "POST" and request.user.is_authenticated:
-            member = accept_invitation(token, cast(User, request.user))
+            member = accept_invitation(token, request.user)
             request.session.pop(INVITED, None)
             messages.success(request, f"Welcome to {member.workspace.name}.")
             return redirect("home", member.workspace.slug)

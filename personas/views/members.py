@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -22,7 +21,7 @@ from personas.services.members import (
     transfer_ownership,
     withdraw_invitation,
 )
-from personas.tenancy import WorkspaceRequest, needs
+from personas.tenancy import WorkspaceRequest, freshly_signed_in, needs
 
 
 def member_list(request: WorkspaceRequest) -> HttpResponse:
@@ -30,7 +29,7 @@ def member_list(request: WorkspaceRequest) -> HttpResponse:
 
 
 @needs(Permission.MANAGE_MEMBERS)
-@reauthentication_required
+@freshly_signed_in
 @require_POST
 def send(request: WorkspaceRequest) -> HttpResponse:
     form = InviteForm(request.POST)
@@ -59,13 +58,13 @@ def withdraw(request: WorkspaceRequest, invitation_id: int) -> HttpResponse:
 
 
 @needs(Permission.MANAGE_MEMBERS)
-@reauthentication_required
+@freshly_signed_in
 @require_POST
 def set_role(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     member = get_object_or_404(members_of(request.workspace), pk=member_id)
     form = RoleForm(request.POST)
     if not form.is_valid():
-        messages.error(request, f"Role: {' '.join(form.errors['role'])}")
+        messages.error(request, f"Role: {form.errors['role'].as_text().removeprefix('* ')}")
         return redirect("members:list", request.workspace.slug)
     role = Role(form.cleaned_data["role"])
     said = f"{member.user} is now {role.label.lower()}."
@@ -73,7 +72,7 @@ def set_role(request: WorkspaceRequest, member_id: int) -> HttpResponse:
 
 
 @needs(Permission.MANAGE_MEMBERS)
-@reauthentication_required
+@freshly_signed_in
 @require_POST
 def hand_over(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     taker = get_object_or_404(members_of(request.workspace), pk=member_id)
@@ -82,7 +81,7 @@ def hand_over(request: WorkspaceRequest, member_id: int) -> HttpResponse:
 
 
 @needs(Permission.MANAGE_MEMBERS)
-@reauthentication_required
+@freshly_signed_in
 @require_POST
 def remove(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     member = get_object_or_404(members_of(request.workspace), pk=member_id)

@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 
-from personas.forms.base import RecordChoice
 from personas.forms.memories import MemoryForm, SuccessorForm
 from personas.models import Memory, MemoryState
 from personas.roles import Permission
@@ -89,7 +88,7 @@ class MemoryPages(RecordPages[Memory]):
         memory = self.find(request, key)
         form = self.successor_form(request, memory, request.POST)
         if not form.is_valid():
-            messages.error(request, f"Replace by: {' '.join(form.errors['successor'])}")
+            messages.error(request, f"Replace by: {form.errors['successor'].as_text().removeprefix('* ')}")
             return redirect(self.address(memory))
         successor = form.cleaned_data["successor"]
         return self.carry_out(
@@ -97,9 +96,5 @@ class MemoryPages(RecordPages[Memory]):
         )
 
     def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:
-        form = SuccessorForm(data)
-        field = form.fields["successor"]
-        assert isinstance(field, RecordChoice)
         active = memories_of(request.workspace).filter(state=MemoryState.ACTIVE)
-        field.offer(active.exclude(pk=memory.pk))
-        return form
+        return SuccessorForm(data, rows=active.exclude(pk=memory.pk))

@@ -25,7 +25,6 @@ from personas.services.records import (
     edit_record,
     restore_record,
     restore_revision,
-    revision_of,
 )
 from personas.tenancy import WorkspaceRequest, needs
 from personas.views.conflicts import conflict_words

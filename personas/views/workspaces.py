@@ -23,7 +23,7 @@ def start(request: HttpRequest) -> HttpResponse:
     """Straight on to the only workspace; a choice between several; a first step for newcomers."""
     if token := request.session.get(INVITED):
         return redirect("invitation", token)
-    memberships = memberships_of(cast(User, request.user))
+    memberships = memberships_of(cast("User", request.user))
     if len(memberships) == 1:
         return redirect("home", memberships[0].workspace.slug)
     return render(request, "personas/workspaces/choose.html", {"own": memberships})
@@ -33,7 +33,7 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            workspace = create_workspace(**form.cleaned_data, owner=cast(User, request.user))
+            workspace = create_workspace(**form.cleaned_data, owner=cast("User", request.user))
         except Invalid as error:
             for name, said in error.errors.items():
                 form.add_error(name if name in form.fields else None, said)
@@ -88,7 +88,7 @@ def audit(request: WorkspaceRequest) -> HttpResponse:
 
 def profile(request: HttpRequest) -> HttpResponse:
     """How the signed-in person is shown, and in which timezone they read."""
-    user = cast(User, request.user)
+    user = cast("User", request.user)
     form = PersonForm(request.POST or None, initial={"name": user.name, "timezone": user.timezone})
     if request.method == "POST" and form.is_valid():
         user.name, user.timezone = form.cleaned_data["name"], form.cleaned_data["timezone"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import yaml
 from allauth.account.models import EmailAddress
 from django.db import transaction
-from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.timezone import make_aware
 
 from personas.actors import Actor
@@ -17,9 +17,9 @@ from personas.models import (
     Agent,
     Channel,
     Identity,
+    Membership,
     Memory,
     MemoryState,
-    Membership,
     Soul,
     Task,
     Tool,
@@ -176,10 +176,9 @@ class Stage:
         return approve_memory(row, by=self.by) if row.state == MemoryState.PROPOSED and not proposed else row
 
 
-def moment(said: str | None) -> Any:
+def moment(said: str | None) -> datetime | None:
     """An ISO date or time, as a moment in UTC."""
     if not said:
         return None
-    exact = parse_datetime(said) if "T" in said else parse_datetime(f"{parse_date(said)}T00:00")
-    assert exact is not None
+    exact = datetime.fromisoformat(said)
     return make_aware(exact) if exact.tzinfo is None else exact

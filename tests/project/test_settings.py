@@ -73,7 +73,7 @@ def test_postgres_has_limits_a_pool_and_health_checks():
 def test_the_database_in_use_obeys_its_limits():
     from django.db import connection
 
-    questions = {
+    questions: dict[str, dict[str, object]] = {
         "postgresql": {"SHOW statement_timeout": "5s", "SHOW lock_timeout": "2s"},
         "sqlite": {"PRAGMA journal_mode": "wal", "PRAGMA synchronous": 2, "PRAGMA foreign_keys": 1},
     }
@@ -98,8 +98,9 @@ def test_cookies_over_tls_are_bound_to_the_host():
     )
     assert tls["SESSION_COOKIE_NAME"].startswith("__Host-")
     assert tls["CSRF_COOKIE_NAME"].startswith("__Host-")
-    assert tls["SESSION_COOKIE_SECURE"] and tls["CSRF_COOKIE_SECURE"] and tls["SECURE_SSL_REDIRECT"]
-    assert tls["SESSION_COOKIE_HTTPONLY"] and tls["SESSION_COOKIE_SAMESITE"] == "Lax"
+    assert all(tls[name] for name in ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_SSL_REDIRECT"))
+    assert tls["SESSION_COOKIE_HTTPONLY"]
+    assert tls["SESSION_COOKIE_SAMESITE"] == "Lax"
     plain = settings_under({}, *names)
     assert not plain["SESSION_COOKIE_NAME"].startswith("__Host-")
     assert not plain["SESSION_COOKIE_SECURE"]

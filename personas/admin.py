@@ -1,0 +1,178 @@
+"""The operators' back office: everything can be seen, content is changed only through the services."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin as StockUserAdmin
+from django.contrib.auth.models import Group
+from django.db.models import ForeignKey, QuerySet
+from django.http import HttpRequest
+
+from personas.actors import Actor
+from personas.errors import DomainError
+from personas.models import (
+    Agent,
+    AuditEvent,
+    Channel,
+    Identity,
+    Invitation,
+    Membership,
+    Memory,
+    Record,
+    Responsibility,
+    Revision,
+    Soul,
+    Task,
+    Tool,
+    User,
+    UserProfile,
+    Workspace,
+)
+from personas.services.members import change_role
+from personas.services.memories import reinstate_memory, revoke_memory
+from personas.services.records import archive_record, edit_record, restore_record
+from personas.services.workspaces import rename_workspace
+
+admin.site.unregister(Group)  # roles are per workspace, not per site
+
+
+def operator(request: HttpRequest) -> Actor:
+    """Operators sign their changes with their own name."""
+    assert isinstance(request.user, User)  # noqa: S101  # the site lets nobody else in
+    return Actor.person(request.user)
+
+
+class KeptAdmin(admin.ModelAdmin[Any]):
+    """Nothing is added or deleted here: members make records, and history keeps them."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model._base_manager.all()
+        return rows.select_related("workspace") if hasattr(self.model, "workspace") else rows
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class ReadOnlyAdmin(KeptAdmin):
+    """To look at, not to touch."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class RecordAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """Remembers which revision was on the screen."""
+
+    expected = forms.IntegerField(widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["expected"] = self.instance.revision
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if self.cleaned_data.get("expected") != self.instance.revision:
+            raise forms.ValidationError("Someone changed this after you opened it. Reload the page.")
+        return cleaned
+
+
+class RecordAdmin(KeptAdmin):
+    """Plain fields of a record, changed by the same verbs members use; links stay as they are."""
+
+    form = RecordAdminForm
+    actions = ("archive", "restore")
+    list_filter = ("workspace",)
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        return ("__str__", "workspace", "revision", "updated_at", "archived_at")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        kept = [
+            field.name for field in self.model._meta.concrete_fields if field.name not in self.model.content
+        ]
+        links = [
+            name for name in self.model.content if isinstance(self.model._meta.get_field(name), ForeignKey)
+        ]
+        return [*kept, *links, *({"state"} & set(self.model.content))]
+
+    def save_model(self, request: HttpRequest, obj: Record, form: Any, change: bool) -> None:
+        values = {name: form.cleaned_data[name] for name in form.changed_data if name in obj.content}
+        record = type(obj).objects.in_workspace(obj.workspace_id).get(pk=obj.pk)
+        expected = form.cleaned_data["expected"]
+        edit_record(record, values, expected=expected, by=operator(request), message="By an operator")
+
+    @admin.action(description="Archive")
+    def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        self.each(request, rows, lambda row: archive_record(row, by=operator(request)))
+
+    @admin.action(description="Restore")
+    def restore(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        self.each(request, rows, lambda row: restore_record(row, by=operator(request)))
+
+    def each(self, request: HttpRequest, rows: QuerySet[Any], verb: Any) -> None:
+        for row in rows:
+            try:
+                verb(row)
+            except DomainError as error:
+                messages.error(request, f"{row}: {error.message}")
+
+
+@admin.register(Memory)
+class MemoryAdmin(RecordAdmin):
+    """A memory is revoked and reinstated rather than archived."""
+
+    def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        self.each(request, rows, lambda row: revoke_memory(row, by=operator(request)))
+
+    def restore(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        self.each(request, rows, lambda row: reinstate_memory(row, by=operator(request)))
+
+
+@admin.register(Workspace)
+class WorkspaceAdmin(KeptAdmin):
+    list_display = ("name", "slug", "created_at")
+    readonly_fields = ("slug", "last_task_number", "created_at")
+
+    def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
+        rename_workspace(obj, form.cleaned_data["name"], by=operator(request))
+
+
+@admin.register(Membership)
+class MembershipAdmin(KeptAdmin):
+    list_display = ("user", "workspace", "role", "joined_at")
+    readonly_fields = ("user", "workspace", "joined_at")
+
+    def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
+        member = Membership.objects.in_workspace(obj.workspace_id).get(pk=obj.pk)
+        try:
+            change_role(member, form.cleaned_data["role"], by=operator(request))
+        except DomainError as error:
+            messages.error(request, error.message)
+
+
+@admin.register(User)
+class UserAdmin(StockUserAdmin[User]):
+    """Accounts: made and locked here, deleted never, for history names them."""
+
+    ordering = ("email",)
+    list_display = ("email", "name", "is_active", "is_superuser", "last_login")
+    list_filter = ("is_active", "is_superuser")
+    search_fields = ("email", "name")
+    fieldsets = (
+        (None, {"fields": ("email", "password", "name", "timezone")}),
+        ("Access", {"fields": ("is_active", "is_staff", "is_superuser", "last_login", "date_joined")}),
+    )
+    add_fieldsets = ((None, {"fields": ("email", "name", "password1", "password2")}),)
+    filter_horizontal = ()
+    readonly_fields = ("last_login", "date_joined")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+admin.site.register([Agent, Identity, Soul, UserProfile, Responsibility, Task, Tool, Channel], RecordAdmin)
+admin.site.register([Revision, AuditEvent, Invitation], ReadOnlyAdmin)

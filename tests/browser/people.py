@@ -1,0 +1,57 @@
+"""What a person does on a page: go somewhere, fill in a field by its label, press a button."""
+
+import re
+from dataclasses import dataclass
+
+from playwright.sync_api import Locator, Page, expect
+
+
+@dataclass
+class Visit:
+    """A person's browser inside one workspace."""
+
+    page: Page
+    slug: str
+
+    def go(self, path: str = "") -> int:
+        """Open an address below the workspace and tell the status."""
+        answer = self.page.goto(f"/w/{self.slug}/{path}")
+        assert answer is not None
+        return answer.status
+
+    def fill(self, **values: str) -> None:
+        for label, value in values.items():
+            put(field(self.page, label), value)
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("main").get_by_role("button", name=name, exact=True).click()
+
+    def follow(self, name: str) -> None:
+        self.page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
+
+    def sees(self, text: str) -> None:
+        expect(self.page.get_by_role("main")).to_contain_text(text)
+
+    def is_told(self, text: str) -> None:
+        expect(self.page.get_by_role("status").filter(has_text=text)).to_be_visible()
+
+    def is_refused(self, label: str, words: str) -> None:
+        """The field says what is wrong, in words and to assistive software."""
+        control = field(self.page, label)
+        expect(control).to_have_attribute("aria-invalid", "true")
+        error = self.page.locator(f"#{control.get_attribute('id')}_error")
+        expect(error).to_contain_text(words)
+
+
+def field(page: Page, label: str) -> Locator:
+    """The control under this label, whether or not it is marked optional."""
+    words = re.compile(rf"^{re.escape(label)}( optional)?$", re.IGNORECASE)
+    controls = page.locator("input, select, textarea")
+    return page.get_by_role("main").get_by_label(words).and_(controls)
+
+
+def put(control: Locator, value: str) -> None:
+    if control.evaluate("element => element.tagName") == "SELECT":
+        control.select_option(label=value)
+    else:
+        control.fill(value)

@@ -1,0 +1,115 @@
+"""Every kind of record, from its first page to its restored revision, in a browser."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.factories import make_agent
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a person makes one, and what they change about it."""
+
+    path: str
+    one: str
+    filled: dict[str, str]
+    label: str
+    before: str
+    after: str = "Changed by hand"
+    shelved: tuple[str, str, str] = field(default=("Archive", "Archived", "Restore"))
+
+    def __str__(self) -> str:
+        return self.one.replace(" ", "-")
+
+
+KINDS = [
+    Kind("agents", "agent", {"Name": "Pilot", "Address": "pilot"}, "Instructions", "Steer gently."),
+    Kind("identities", "identity", {"Label": "Fox", "Emoji": "🦊", "Name": "Mira"}, "Vibe", "Quick and kind"),
+    Kind("souls", "soul", {"Label": "Calm"}, "Text", "Never hurry."),
+    Kind(
+        "user-profiles", "user profile", {"Label": "Guest", "Timezone": "Europe/Rome"}, "Notes", "Likes tea."
+    ),
+    Kind(
+        "responsibilities",
+        "responsibility",
+        {"Agent": "Keeper", "Title": "Keep the log"},
+        "Text",
+        "Write down every ship.",
+    ),
+    Kind(
+        "memories",
+        "memory",
+        {"Known to": "Keeper", "Source": "The harbour master"},
+        "Text",
+        "High water is at six.",
+        shelved=("Revoke", "Revoked", "Reinstate"),
+    ),
+    Kind(
+        "tasks",
+        "task",
+        {"Title": "Paint the boat", "Steps": "Sand\n[x] Buy paint"},
+        "Description",
+        "In blue.",
+    ),
+    Kind(
+        "tools",
+        "tool",
+        {"Name": "read_tide", "One-line snippet": "Reads the tide"},
+        "Description",
+        "Asks a gauge.",
+    ),
+    Kind("channels", "channel", {"Name": "Radio", "Address": "radio"}, "Formatting rules", "Say over."),
+    Kind(
+        "skills",
+        "skill",
+        {"Name": "knots", "Description": "Ties knots."},
+        "Instructions",
+        "Start with a loop.",
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_record_is_created_edited_shelved_and_brought_back(kind, bobs, workspace):
+    make_agent(workspace, "keeper")
+    bobs.go(f"{kind.path}/")
+    bobs.follow(f"New {kind.one}")
+    bobs.fill(**kind.filled, **{kind.label: kind.before})
+    bobs.press(f"Create {kind.one}")
+    bobs.is_told("created")
+    bobs.sees(kind.before)
+
+    bobs.follow("Edit")
+    bobs.fill(**{kind.label: kind.after})
+    bobs.press("Save")
+    bobs.is_told("saved")
+    bobs.sees(kind.after)
+
+    shelve, shelved, bring_back = kind.shelved
+    heading = bobs.page.get_by_role("heading", level=1)
+    bobs.press(shelve)
+    expect(heading).to_contain_text(shelved)
+    bobs.press(bring_back)
+    bobs.is_told("Back in use")
+    expect(heading).not_to_contain_text(shelved)
+
+    bobs.follow("History")
+    bobs.follow("Revision 1")
+    bobs.press("Restore this revision")
+    bobs.is_told("Revision 1 restored")
+    bobs.sees(kind.before)
+    bobs.sees("Restored revision 1")
+
+
+def test_an_archived_record_leaves_the_list_and_is_found_on_its_shelf(bobs, workspace):
+    make_agent(workspace, "keeper")
+    bobs.go("agents/keeper/")
+    bobs.press("Archive")
+    bobs.go("agents/")
+    bobs.sees("Nothing here yet")
+    bobs.page.get_by_label("Show").select_option(label="Archived")
+    bobs.follow("Keeper")
+    bobs.press("Restore")
+    bobs.is_told("Back in use")

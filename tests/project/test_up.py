@@ -1,0 +1,159 @@
+"""`manage.py up`: everything starts, everything stops, nothing stays behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from project.guard import groups_to_end
+from tests.project.production import ROOT
+
+# Named by no other process, so that leftovers can be found.
+MARK = "DRAMATIS_TEST_MARK"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(var, mark):
+    kept = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    return kept | {"DRAMATIS_VAR": str(var), MARK: mark}
+
+
+def start_up(var, port, *words):
+    command = [sys.executable, "manage.py", "up", "--port", str(port), "--empty", *words]
+    env = environment(var, str(var))
+    return subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def running(mark):
+    """Living processes that carry the mark in their environment, zombies left out."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(question, seconds):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if question():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def answers(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture
+def product(tmp_path):
+    port = free_port()
+    process = start_up(tmp_path, port)
+    # Web, its worker process, the Celery worker with two pool children, beat, Valkey, guard, and up itself.
+    complete = wait_for(lambda: answers(port, "/readyz") and len(running(str(tmp_path))) >= 8, 90)
+    yield process, port, str(tmp_path), complete
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="leftovers are looked for in /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "Ctrl-C"])
+def test_it_serves_and_stops_cleanly(product, number):
+    process, port, mark, complete = product
+    assert complete, running(mark)
+    process.send_signal(number)
+    output = process.communicate(timeout=15)[0]
+    assert process.returncode == 0
+    assert f"Dramatis is running at http://localhost:{port}/" in output
+    assert running(mark) == []
+
+
+@needs_proc
+def test_kill_leaves_nothing_behind(product):
+    process, port, mark, complete = product
+    assert complete, running(mark)
+    process.kill()
+    process.wait()
+    assert wait_for(lambda: not running(mark), 5), running(mark)
+    assert not answers(port, "/healthz")
+
+
+@needs_proc
+def test_one_child_ends_and_all_end(product):
+    process, _, mark, complete = product
+    assert complete, running(mark)
+    subprocess.run(["kill", "-9", str(child_named("beat", process.pid))], check=True)
+    output = process.communicate(timeout=15)[0]
+    assert process.returncode != 0
+    assert "The beat process ended by itself" in output
+    assert running(mark) == []
+
+
+def child_named(word, parent):
+    listing = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(parent)], capture_output=True, text=True, check=True
+    )
+    return next(int(line.split()[0]) for line in listing.stdout.splitlines() if f" {word} " in line)
+
+
+def refused(var, port):
+    process = start_up(var, port)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode != 0
+    assert "Traceback" not in output
+    return output.strip()
+
+
+def test_a_used_port_is_one_clear_line(tmp_path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        output = refused(tmp_path, port)
+    assert output.splitlines() == [
+        f"CommandError: Cannot listen on 127.0.0.1:{port}: Address already in use. Try --port."
+    ]
+
+
+def test_an_unreadable_database_is_one_clear_line(tmp_path):
+    (tmp_path / "dramatis.sqlite3").write_text(
+        "this is no database, but long enough to be taken for one" * 20
+    )
+    output = refused(tmp_path, free_port())
+    assert len(output.splitlines()) == 1
+    assert "dramatis.sqlite3 cannot be used: file is not a database" in output
+
+
+def test_the_guard_ends_what_it_was_told_of():
+    assert groups_to_end(["12\n", "13\n"]) == [12, 13]
+
+
+def test_the_guard_rests_after_a_clean_stop():
+    assert groups_to_end(["12\n", "13\n", "done\n"]) == []
