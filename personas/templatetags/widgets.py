@@ -70,9 +70,16 @@ def _control(bound: BoundField, kind: str, *, mono: bool, rows: int | None, bare
         attrs["class"] = names
     if described_by := _described_by(bound):
         attrs["aria-describedby"] = described_by
+    if _repeats(str(widget.attrs.get("placeholder", "")), str(bound.label)):
+        attrs["placeholder"] = False
     if rows and kind == "textarea":
         attrs["rows"] = rows
     return bound.as_widget(widget=widget, attrs=attrs)
+
+
+def _repeats(placeholder: str, label: str) -> bool:
+    """A placeholder that says what the label says only looks like a value already typed."""
+    return bool(placeholder) and label.lower() in placeholder.lower()
 
 
 def _native(widget: Widget) -> Widget:

@@ -8,14 +8,14 @@ from playwright.sync_api import Locator, Page, expect
 
 @dataclass
 class Visit:
-    """A person's browser inside one workspace."""
+    """A person's browser, as a rule inside one workspace."""
 
     page: Page
-    slug: str
+    slug: str = ""
 
     def go(self, path: str = "") -> int:
-        """Open an address below the workspace and tell the status."""
-        answer = self.page.goto(f"/w/{self.slug}/{path}")
+        """Open an address, from the workspace unless it begins with a slash, and tell the status."""
+        answer = self.page.goto(path if path.startswith(("/", "http")) else f"/w/{self.slug}/{path}")
         assert answer is not None
         return answer.status
 
@@ -28,6 +28,12 @@ class Visit:
 
     def follow(self, name: str) -> None:
         self.page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
+
+    def sends(self, name: str) -> int:
+        """Press the button of a form and tell the status of what comes back."""
+        with self.page.expect_response(lambda answer: answer.request.is_navigation_request()) as caught:
+            self.press(name)
+        return caught.value.status
 
     def sees(self, text: str) -> None:
         expect(self.page.get_by_role("main")).to_contain_text(text)

@@ -1,0 +1,109 @@
+"""Words that occur nowhere else: one per text field and workspace, so that a leak names its origin."""
+
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.apps import apps
+from django.db import models
+
+from personas.models import User, Workspace, WorkspaceOwned
+
+OUR_APPS = ("personas", "skills", "prompts")
+# Letters and digits only, so one shape fits slugs, tool names, addresses and prose, and survives escaping.
+SHAPE = re.compile(r"cnry[0-9a-f]{12}")
+# Fields whose form is checked more strictly than a word.
+DRESSED = {
+    "email": "{0}@example.com",
+    "extra": "{0}: {0}",
+    "parameters": '{{"title": "{0}"}}',
+}
+# Text columns that hold one of a few known words, so nothing of a tenant can be in them.
+KNOWN_WORDS = {
+    "Agent.layout": "one of our layouts",
+    "User.password": "a hash, never shown",
+    "User.timezone": "a known timezone",
+    "UserProfile.timezone": "a known timezone",
+    "Revision.kind": "the kind of a record",
+}
+
+
+@dataclass
+class Canaries:
+    """Every word handed out, with the workspace it belongs to and the field it stands in."""
+
+    homes: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def word(self, home: str, place: str) -> str:
+        made = f"cnry{secrets.token_hex(6)}"
+        self.homes[made], self.places[made] = home, place
+        return made
+
+    def value(self, home: str, model: type[models.Model], name: str) -> Any:
+        """A marked value that the field accepts."""
+        word = self.word(home, f"{model.__name__}.{name}")
+        if isinstance(model._meta.get_field(name), models.JSONField):
+            return {word: word}
+        return DRESSED.get(name, "{0}").format(word)
+
+    def values(self, home: str, model: type[models.Model]) -> dict[str, Any]:
+        return {name: self.value(home, model, name) for name in marked_fields(model)}
+
+    def foreign_in(self, text: str, own: Iterable[str], said: str) -> list[str]:
+        """The strange words in a text, but for those that the asker has said himself."""
+        found = set(SHAPE.findall(text)) - set(SHAPE.findall(said))
+        return sorted(word for word in found if self.homes.get(word) not in own)
+
+    def describe(self, word: str) -> str:
+        return f"{self.places[word]} of {self.homes[word]}"
+
+
+def our_models() -> list[type[models.Model]]:
+    """The concrete models of the house; the test below the tenant line needs no list of its own."""
+    return [model for label in OUR_APPS for model in apps.get_app_config(label).get_models()]
+
+
+def tenant_models() -> list[type[WorkspaceOwned]]:
+    return [model for model in our_models() if issubclass(model, WorkspaceOwned)]
+
+
+def marked_fields(model: type[models.Model]) -> list[str]:
+    """The text columns in which something of a tenant can stand."""
+    kinds = (models.CharField, models.TextField, models.JSONField)
+    fields = [one for one in model._meta.concrete_fields if isinstance(one, kinds) and not one.choices]
+    return [one.name for one in fields if f"{model.__name__}.{one.name}" not in KNOWN_WORDS]
+
+
+def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
+    """Text fields without a canary in some workspace: what stands there could leak unseen."""
+    findings = []
+    for workspace in workspaces:
+        for model in our_models():
+            rows = list(rows_of(model, workspace))
+            marks = Counter(
+                name
+                for row in rows
+                for name in marked_fields(model)
+                if SHAPE.search(str(getattr(row, name)))
+            )
+            findings += [
+                f"{model.__name__}.{name} has no canary in {workspace}: seed it in tests/isolation/cast.py"
+                for name in marked_fields(model)
+                if not marks[name]
+            ]
+    return findings
+
+
+def rows_of(model: type[models.Model], workspace: Workspace) -> Iterable[models.Model]:
+    """All rows of a workspace, its own row and its people included."""
+    if issubclass(model, WorkspaceOwned):
+        return model.unscoped.filter(workspace=workspace).order_by("pk")
+    if model is Workspace:
+        return Workspace.objects.filter(pk=workspace.pk)
+    if model is User:
+        return User.objects.filter(memberships__workspace=workspace).order_by("pk")
+    raise TypeError(f"Whose rows are those of {model.__name__}? Say so in tests/isolation/canaries.py.")

@@ -1,0 +1,254 @@
+"""The stage: two workspaces filled alike, each marked with its own canaries, and ten people who ask."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import models, transaction
+from django.test import Client
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.models import (
+    Agent,
+    AuditEvent,
+    Channel,
+    Identity,
+    Invitation,
+    Membership,
+    Memory,
+    Record,
+    Responsibility,
+    Soul,
+    Task,
+    Tool,
+    User,
+    UserProfile,
+    Workspace,
+)
+from personas.roles import Role
+from personas.services.agents import create_named
+from personas.services.members import remove_member
+from personas.services.memories import remember, revoke_memory
+from personas.services.records import archive_record, create_record, edit_record
+from personas.services.work import add_responsibility, open_task
+from personas.services.workspaces import create_workspace
+from skills.models import Skill
+from tests.factories import join, make_user, signed_in
+from tests.isolation.canaries import Canaries
+
+HARBOUR, ELSEWHERE = "harbour", "elsewhere"
+# The kinds of record, by the word in their addresses, with the field an address names them by.
+# Order matters: what others link to comes first.
+KINDS: dict[str, tuple[type[Record], str]] = {
+    "identities": (Identity, "slug"),
+    "souls": (Soul, "slug"),
+    "user-profiles": (UserProfile, "slug"),
+    "tools": (Tool, "name"),
+    "channels": (Channel, "slug"),
+    "agents": (Agent, "slug"),
+    "skills": (Skill, "name"),
+    "memories": (Memory, "pk"),
+    "responsibilities": (Responsibility, "pk"),
+    "tasks": (Task, "number"),
+}
+VARIANTS = ("plain", "spare", "archived")
+
+
+@dataclass
+class Asker:
+    """Somebody with a browser; without a home they are a stranger everywhere."""
+
+    name: str
+    client: Client
+    user: User | None = None
+    home: str = ""
+    role: str = ""
+
+    @property
+    def away(self) -> str:
+        """The workspace that must stay dark to them."""
+        return HARBOUR if self.home == ELSEWHERE else ELSEWHERE
+
+    @property
+    def own_words(self) -> str:
+        return f"{self.user.email} {self.user.name}" if self.user else ""
+
+
+@dataclass
+class Stage:
+    """All that the matrix needs to know of the seeded world."""
+
+    canaries: Canaries = field(default_factory=Canaries)
+    workspaces: dict[str, Workspace] = field(default_factory=dict)
+    rows: dict[tuple[str, str, str], models.Model] = field(default_factory=dict)
+    askers: dict[str, Asker] = field(default_factory=dict)
+
+    def row(self, home: str, kind: str, variant: str = "plain") -> Any:
+        return self.rows[home, kind, variant]
+
+    def key(self, home: str, kind: str, variant: str = "plain") -> str:
+        """What stands in an address for this row."""
+        attribute = KINDS[kind][1] if kind in KINDS else "pk"
+        return str(getattr(self.row(home, kind, variant), attribute))
+
+
+def set_stage() -> Stage:
+    stage = Stage()
+    for home in (HARBOUR, ELSEWHERE):
+        open_house(stage, home)
+        seed_records(stage, home)
+        seed_rest(stage, home)
+    invite_askers(stage)
+    return stage
+
+
+def person(stage: Stage, home: str) -> User:
+    values = stage.canaries.values(home, User)
+    return make_user(values["name"], email=values["email"])
+
+
+def open_house(stage: Stage, home: str) -> None:
+    said = stage.canaries.values(home, Workspace)
+    owner = person(stage, home)
+    workspace = create_workspace(said["name"], said["slug"], owner=owner)
+    if home == ELSEWHERE:
+        # Task numbers start anew in every workspace; here a foreign number must be nobody's at home.
+        workspace.last_task_number = 100
+        workspace.save(update_fields=["last_task_number"])
+    stage.workspaces[home] = workspace
+    stage.rows[home, "members", "owner"] = Membership.unscoped.get(workspace=workspace)
+    stage.rows[home, "members", "plain"] = join(workspace, person(stage, home), Role.VIEWER)
+
+
+def seed_records(stage: Stage, home: str) -> None:
+    """Each kind three times: linked and edited once, standing alone, and archived."""
+    for kind in KINDS:
+        for variant in VARIANTS:
+            stage.rows[home, kind, variant] = create(stage, home, kind, variant)
+    proposed = {"state": "proposed"}
+    stage.rows[home, "memories", "proposed"] = create(stage, home, "memories", "proposed", **proposed)
+
+
+def create(stage: Stage, home: str, kind: str, variant: str, **more: Any) -> Record:
+    model, workspace = KINDS[kind][0], stage.workspaces[home]
+    by = Actor(stage.canaries.word(home, "Actor.label"), owner_of(stage, home))
+    message = stage.canaries.word(home, "Revision.message")
+    values = stage.canaries.values(home, model) | links(stage, home, kind, variant) | more
+    record = make(model, workspace, values, by=by, message=message)
+    if variant == "plain":
+        again = stage.canaries.values(home, model)
+        changed = {name: value for name, value in again.items() if name in model.content}
+        record = edit_record(record, changed, expected=record.revision, by=by, message=message)
+    if variant == "archived":
+        record = (revoke_memory if kind == "memories" else archive_record)(record, by=by)
+    return record
+
+
+def make(model: type[Record], workspace: Workspace, values: dict[str, Any], **more: Any) -> Record:
+    if model is Task:
+        return open_task(workspace, values, **more)
+    if model is Memory:
+        return remember(workspace, values, **more)
+    if model is Responsibility:
+        return add_responsibility(workspace, values, **more)
+    if model in {Identity, Soul, UserProfile}:
+        return create_named(model, workspace, values, **more)
+    return create_record(model, workspace, values, **more)
+
+
+def links(stage: Stage, home: str, kind: str, variant: str) -> dict[str, Any]:
+    """Whatever one record may point at, it does; duties cannot stand alone, the other spares do."""
+    if kind == "responsibilities":
+        return {"agent": stage.row(home, "agents")}
+    if variant != "plain":
+        return {}
+    if kind == "agents":
+        parent = create(stage, home, "agents", "parent")
+        return {
+            "identity": stage.row(home, "identities"),
+            "soul": stage.row(home, "souls"),
+            "user_profile": stage.row(home, "user-profiles"),
+            "parent": parent,
+            "tools": [stage.row(home, "tools")],
+            "channels": [stage.row(home, "channels")],
+        }
+    agent = {"agent": stage.row(home, "agents")} if ("agents", home) else {}
+    if kind == "skills":
+        return {"agents": [stage.row(home, "agents")]}
+    if kind == "tasks":
+        return agent | {"steps": [{"title": stage.canaries.word(home, "TaskStep.title"), "is_done": False}]}
+    return agent if kind == "memories" else {}
+
+
+def owner_of(stage: Stage, home: str) -> User:
+    owner: User = stage.row(home, "members", "owner").user
+    return owner
+
+
+def seed_rest(stage: Stage, home: str) -> None:
+    """What no form of ours writes in full: an open invitation, and an event with every word marked."""
+    workspace, owner = stage.workspaces[home], owner_of(stage, home)
+    said = stage.canaries.values(home, Invitation)
+    later = timezone.now() + timedelta(days=1)
+    invitation = Invitation(
+        workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=later, **said
+    )
+    invitation.save()
+    stage.rows[home, "invitations", "plain"] = invitation
+    AuditEvent(
+        workspace=workspace, object_id=1, actor=owner, **stage.canaries.values(home, AuditEvent)
+    ).save()
+
+
+def invite_askers(stage: Stage) -> None:
+    harbour = stage.workspaces[HARBOUR]
+    add(stage, "owner", owner_of(stage, HARBOUR), HARBOUR, Role.OWNER)
+    for role in (Role.ADMIN, Role.EDITOR, Role.REVIEWER, Role.VIEWER):
+        user = person(stage, HARBOUR)
+        join(harbour, user, role)
+        add(stage, role.value, user, HARBOUR, role)
+    removed = person(stage, HARBOUR)
+    remove_member(join(harbour, removed, Role.ADMIN), by=Actor.person(owner_of(stage, HARBOUR)))
+    add(stage, "removed member", removed)
+    add(stage, "stranger with a workspace", owner_of(stage, ELSEWHERE), ELSEWHERE, Role.OWNER)
+    add(stage, "stranger without one", person(stage, "nowhere"))
+    operator = person(stage, "nowhere")
+    operator.is_staff = operator.is_superuser = True
+    operator.save()
+    add(stage, "superuser", operator)
+    stage.askers["anonymous"] = Asker("anonymous", Client(raise_request_exception=False))
+
+
+def add(stage: Stage, name: str, user: User, home: str = "", role: str = "") -> None:
+    client = signed_in(user)
+    # An error is a finding like any other, not the end of the test.
+    client.raise_request_exception = False
+    # The first visit starts the session's clocks; later ones then write nothing.
+    client.get("/profile/")
+    stage.askers[name] = Asker(name, client, user, home, role)
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Whatever happens inside has not happened afterwards."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def seeded(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
+    """One stage for all tests of a module; seeding takes longer than most questions."""
+    with django_db_blocker.unblock(), undone():
+        yield set_stage()
+
+
+@pytest.fixture
+def stage(seeded: Stage) -> Iterator[Stage]:
+    """The stage, put back as it was after each test."""
+    with undone():
+        yield seeded

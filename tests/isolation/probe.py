@@ -1,0 +1,145 @@
+"""Asks one question as somebody, and notes everything that came of it: answer, log, mail, cache, writes."""
+
+import base64
+import hashlib
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core import mail
+from django.db import connection, models
+from django.http import HttpResponse
+
+from personas.models import Workspace
+from tests.isolation.canaries import our_models, rows_of, tenant_models
+from tests.isolation.cast import Asker
+
+WRITE = re.compile(r'\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+"?(\w+)"?')
+# These differ between any two answers.
+VOLATILE = {"X-Request-ID", "Set-Cookie", "Date", "Expires"}
+CSRF = re.compile(r'(csrfmiddlewaretoken" value="|csrf-token" content=")[^"]*')
+
+
+@dataclass
+class Answer:
+    """What one request led to."""
+
+    status: int
+    location: str
+    seen: str
+    shape: str
+    wrote: set[str]
+    response: Any
+
+    @property
+    def wrote_tenant_rows(self) -> bool:
+        return bool(self.wrote & tenant_tables())
+
+
+class Ear(logging.Handler):
+    """Keeps what was logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+        self.lines.append(f"{record.msg} {record.args} {trace}")
+
+
+def ask(asker: Asker, method: str, path: str, data: Any = None) -> Answer:
+    """Send one request; the asker's cookies are afterwards as before."""
+    cookies, wrote = asker.client.cookies.copy(), set[str]()
+    mail.outbox = []
+    with noted_writes(wrote), heard() as ear:
+        # PUT and its kin take a body by hand; a form body would never be read anyway.
+        body = data if method in {"GET", "HEAD", "POST"} else ""
+        response: Any = asker.client.generic(method, path) if body == "" else by_form(asker, method, path, data)
+    asker.client.cookies = cookies
+    return Answer(
+        status=response.status_code,
+        location=response.headers.get("Location", ""),
+        seen="\n".join([*spoken(response), *ear.lines, *posted_letters(), *cached(wrote)]),
+        shape=shape_of(response, path),
+        wrote=wrote,
+        response=response,
+    )
+
+
+def by_form(asker: Asker, method: str, path: str, data: Any) -> Any:
+    return getattr(asker.client, method.lower())(path, data or {})
+
+
+@contextmanager
+def noted_writes(wrote: set[str]) -> Iterator[None]:
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if found := WRITE.match(sql):
+            wrote.add(found[1])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield
+
+
+@contextmanager
+def heard() -> Iterator[Ear]:
+    ear, root = Ear(), logging.getLogger()
+    root.addHandler(ear)
+    try:
+        yield ear
+    finally:
+        root.removeHandler(ear)
+
+
+def spoken(response: HttpResponse) -> list[str]:
+    """Status line, headers, body, and what the session will say later."""
+    request: Any = response.wsgi_request  # type: ignore[attr-defined]  # the test client adds it
+    queued = getattr(getattr(request, "_messages", None), "_queued_messages", [])
+    session = getattr(getattr(request, "session", None), "_session_cache", {})
+    head = f"{response.status_code} {response.reason_phrase}\n{response.serialize_headers().decode()}"
+    return [head, text_of(response), str([message.message for message in queued]), str(session)]
+
+
+def text_of(response: Any) -> str:
+    body = b"".join(response.streaming_content) if response.streaming else response.content
+    return str(body.decode(errors="replace"))
+
+
+def posted_letters() -> list[str]:
+    return [letter.message().as_string() for letter in mail.outbox]
+
+
+def cached(wrote: set[str]) -> list[str]:
+    """Keys and values in the cache, if anything was put there."""
+    table = str(settings.CACHES["default"]["LOCATION"])
+    if table not in wrote:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT cache_key, value FROM {table}")  # noqa: S608  # the name is a setting
+        return [f"{key} {base64.b64decode(value).decode(errors='replace')}" for key, value in cursor]
+
+
+def shape_of(response: Any, path: str) -> str:
+    """The answer without what differs between any two: two refusals must be equal in it."""
+    headers = {name: value for name, value in response.headers.items() if name not in VOLATILE}
+    body = CSRF.sub("", "" if response.streaming else response.content.decode(errors="replace"))
+    return f"{response.status_code} {headers} {body}".replace(path, "…")
+
+
+def tenant_tables() -> set[str]:
+    return {model._meta.db_table for model in tenant_models()} | {Workspace._meta.db_table}
+
+
+def digest(workspace: Workspace) -> dict[str, str]:
+    """A fingerprint of every row of a workspace, by model."""
+    return {model.__name__: fingerprint(model, workspace) for model in our_models()}
+
+
+def fingerprint(model: type[models.Model], workspace: Workspace) -> str:
+    rows: Any = rows_of(model, workspace)
+    return hashlib.sha256(repr(list(rows.values_list())).encode()).hexdigest()

@@ -1,0 +1,48 @@
+"""Every route there is, found by walking the resolver, so that a new one cannot be forgotten."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+PARAMETER = re.compile(r"\(\?P<(\w+)>[^)]*\)|<(?:\w+:)?(\w+)>")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One address pattern and the view behind it."""
+
+    name: str
+    pattern: str
+    view: Callable[..., Any]
+
+    @property
+    def parameters(self) -> list[str]:
+        return [one or other for one, other in PARAMETER.findall(self.pattern)]
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it leads into a workspace."""
+        return "workspace" in self.parameters
+
+    def path(self, values: Mapping[str, str]) -> str:
+        plain = re.sub(r"(^|(?<=/))\^|\$$", "", self.pattern)
+        return "/" + PARAMETER.sub(lambda found: values[found[1] or found[2]], plain)
+
+
+def all_routes() -> list[Route]:
+    return list(_walk(get_resolver()))
+
+
+def _walk(resolver: URLResolver, before: str = "", spaces: tuple[str, ...] = ()) -> Iterator[Route]:
+    for entry in resolver.url_patterns:
+        pattern = before + str(entry.pattern)
+        if isinstance(entry, URLPattern):
+            # A route without a name is known by its pattern.
+            name = ":".join([*spaces, entry.name]) if entry.name else pattern
+            yield Route(name, pattern, entry.callback)
+        else:
+            space = (entry.namespace,) if entry.namespace else ()
+            yield from _walk(entry, pattern, spaces + space)

@@ -1,0 +1,83 @@
+"""Memories: proposed, believed, replaced, taken back."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from personas.actors import Actor
+from personas.errors import DomainError, Invalid
+from personas.models import AuditEvent, MemoryState
+from personas.roles import Role
+from personas.services.memories import approve_memory, reinstate_memory, revoke_memory, supersede_memory
+from tests.factories import join, make_agent, make_memory, make_user, signed_in
+
+
+def test_what_a_bot_says_is_only_proposed(workspace):
+    memory = make_memory(workspace, by=Actor.bot("scout"), state=MemoryState.ACTIVE)
+    assert (memory.state, memory.author, memory.author_label) == (MemoryState.PROPOSED, None, "bot:scout")
+
+
+def test_a_person_is_believed_and_named_as_author(workspace, by_alice):
+    memory = make_memory(workspace, by=by_alice)
+    assert (memory.state, memory.author) == (MemoryState.ACTIVE, by_alice.user)
+
+
+def test_an_approved_memory_is_active_and_cannot_be_approved_twice(workspace, by_alice):
+    memory = approve_memory(make_memory(workspace, by=Actor.bot("scout")), by=by_alice)
+    assert memory.state == MemoryState.ACTIVE
+    with pytest.raises(DomainError, match="Only a proposed memory"):
+        approve_memory(memory, by=by_alice)
+
+
+def test_a_superseded_memory_names_its_successor(workspace, by_alice):
+    old, new = make_memory(workspace, "Tea at four."), make_memory(workspace, "Tea at five.")
+    old = supersede_memory(old, new, by=by_alice)
+    assert (old.state, old.superseded_by) == (MemoryState.SUPERSEDED, new)
+
+
+def test_nothing_replaces_itself_and_nothing_is_replaced_by_what_is_not_believed(workspace, by_alice):
+    memory, proposed = make_memory(workspace), make_memory(workspace, "Maybe.", by=Actor.bot("scout"))
+    with pytest.raises(DomainError, match="cannot replace itself"):
+        supersede_memory(memory, memory, by=by_alice)
+    with pytest.raises(DomainError, match="Only an active memory"):
+        supersede_memory(memory, proposed, by=by_alice)
+
+
+def test_a_revoked_memory_is_out_of_use_until_it_is_reinstated(workspace, by_alice):
+    memory = revoke_memory(make_memory(workspace), by=by_alice)
+    assert (memory.state, memory.is_archived) == (MemoryState.REVOKED, True)
+    memory = reinstate_memory(memory, by=by_alice)
+    assert (memory.state, memory.is_archived, memory.superseded_by) == (MemoryState.ACTIVE, False, None)
+
+
+def test_a_memory_must_end_after_it_begins(workspace):
+    spring, autumn = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC)
+    with pytest.raises(Invalid, match="must come after"):
+        make_memory(workspace, valid_from=autumn, valid_until=spring)
+
+
+def test_a_shared_memory_feeds_every_live_agent_and_an_own_one_only_its_agent(workspace):
+    first, second = make_agent(workspace), make_agent(workspace)
+    assert make_memory(workspace).agent_ids() == [first.pk, second.pk]
+    assert make_memory(workspace, agent=second).agent_ids() == [second.pk]
+
+
+def test_a_reviewer_approves_on_the_page_and_an_editor_may_not(workspace, as_bob):
+    memory = make_memory(workspace, by=Actor.bot("scout"))
+    rita = make_user("Rita")
+    join(workspace, rita, Role.REVIEWER)
+    address = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
+    assert as_bob.post(address).status_code == 403
+    assert signed_in(rita).post(address).status_code == 302
+    memory.refresh_from_db()
+    assert memory.state == MemoryState.ACTIVE
+    assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == rita.email
+
+
+def test_the_list_shows_one_state_at_a_time(workspace, as_bob, by_alice):
+    make_memory(workspace, "Kept.")
+    revoke_memory(make_memory(workspace, "Gone."), by=by_alice)
+    page = as_bob.get(f"/w/{workspace.slug}/memories/").content.decode()
+    assert "Kept." in page
+    assert "Gone." not in page
+    assert "Gone." in as_bob.get(f"/w/{workspace.slug}/memories/?state=revoked").content.decode()

@@ -1,0 +1,55 @@
+"""IDENTITY.md, SOUL.md and USER.md through the pages."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from personas.models import Identity, Soul, UserProfile
+from prompts.demo.load import TREE
+
+CASES = {
+    "identities": (Identity, "IDENTITY.md"),
+    "souls": (Soul, "SOUL.md"),
+    "user-profiles": (UserProfile, "USER.md"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_file_taken_in_and_handed_out_says_the_same(workspace, as_bob, name):
+    model, file_name = CASES[name]
+    text = (TREE / ".moltis" / file_name).read_text(encoding="utf-8")
+    upload = SimpleUploadedFile(file_name, text.encode())
+    base = f"/w/{workspace.slug}/{name}/"
+    assert as_bob.post(f"{base}import/", {"label": "Taken", "file": upload}).status_code == 302
+    record = model.objects.in_workspace(workspace).get()
+    handed = as_bob.get(f"{base}{record.slug}/file/")
+    assert handed["Content-Disposition"] == f'attachment; filename="{file_name}"'
+    again = SimpleUploadedFile(file_name, handed.content)
+    as_bob.post(f"{base}import/", {"label": "Again", "file": again})
+    second = model.objects.in_workspace(workspace).latest("pk")
+    assert second.snapshot() == record.snapshot() | {"label": "Again"}
+
+
+def test_unknown_keys_survive_to_the_letter(workspace, as_bob):
+    text = "---\nname: Ada\n# the team\nteam: 'blue'   # beside\nnumber: 1.10\n---\n\nHello.\n"
+    as_bob.post(f"/w/{workspace.slug}/identities/import/", {"label": "Ada", "text": text})
+    handed = as_bob.get(f"/w/{workspace.slug}/identities/ada/file/").content.decode()
+    assert "# the team\nteam: 'blue'   # beside\nnumber: 1.10\n" in handed
+
+
+BAD = {
+    "a list for a name": b"---\nname: [1]\n---\n",
+    "said twice": b"---\nname: A\nname: B\n---\n",
+    "not text": b"\xff\xfe\x00",
+    "never closed": b"---\nname: A\n",
+    "nothing at all": b"",
+    "unknown timezone": b"---\ntimezone: Mars/Base\n---\n",
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_file_is_refused_with_a_reason(workspace, as_bob, case):
+    upload = SimpleUploadedFile("USER.md", BAD[case])
+    answer = as_bob.post(f"/w/{workspace.slug}/user-profiles/import/", {"label": "P", "file": upload})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors
+    assert not UserProfile.objects.in_workspace(workspace).exists()
