@@ -57,6 +57,9 @@ def logging_config(*, json: bool, level: str) -> dict[str, Any]:
             # The request log already says it, with the path cleaned of tokens.
             "django.request": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "level": "CRITICAL"},
+            # Each job is already logged once, with its request id.
+            "celery.app.trace": {"level": "WARNING"},
+            "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
         },
     }

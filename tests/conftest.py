@@ -2,40 +2,25 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
-from tests.services import find_chromium
+from tests.services import launch_arguments
 from tests.workers import Worker, start_worker
 
 # Playwright's sync interface runs an event loop, and Django then refuses the ORM in the same test.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 
-QUIET = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-    "--no-first-run",
-)
-
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(pytestconfig: pytest.Config) -> dict[str, object]:
-    program = find_chromium()
-    if program is None or not Path(program).exists():
-        pytest.fail(
-            "This test needs Chromium and there is none: run dev.py test, or set CHROMIUM to its path."
-        )
-    # Chromium refuses its sandbox to root.
-    sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
-    headless = not pytestconfig.getoption("--headed")
-    return {"executable_path": program, "args": [*QUIET, *sandbox], "headless": headless}
+    return launch_arguments(headed=bool(pytestconfig.getoption("--headed")))
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +29,23 @@ def celery_worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactor
     worker = start_worker(tmp_path_factory.mktemp("worker") / "log")
     yield worker
     worker.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def emptying_of_tables_that_only_grow() -> None:
+    """SQLite is emptied between tests by DELETE, which append-only triggers refuse: lay them aside."""
+    if connection.vendor != "sqlite":
+        return
+    flush = connection.ops.sql_flush
+
+    def sql_flush(*args: Any, **kwargs: Any) -> list[str]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+            triggers = cursor.fetchall()
+        dropped = [f"DROP TRIGGER {name}" for name, _ in triggers]
+        return [*dropped, *flush(*args, **kwargs), *(sql for _, sql in triggers)]
+
+    connection.ops.sql_flush = sql_flush  # type: ignore[method-assign]
 
 
 # --- The cast: Alice owns a workspace, Bob is her member, Mallory is a stranger ------------------------

@@ -12,6 +12,14 @@ from tests.servers import Server, redis_version, start_postgres, start_redis
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
+QUIET = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--no-first-run",
+)
+
 _servers: list[Server] = []
 _names: dict[str, str] = {}
 _scratch: list[str] = []
@@ -63,6 +71,18 @@ def with_database(url: str, number: int) -> str:
 def find_chromium() -> str | None:
     named = os.environ.get("CHROMIUM")
     return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
+def launch_arguments(*, headed: bool) -> dict[str, object]:
+    """How Playwright starts Chromium; without one the test fails, because a skip would pass unseen."""
+    program = find_chromium()
+    if program is None or shutil.which(program) is None:
+        pytest.fail(
+            "This test needs Chromium and there is none: run dev.py test, or set CHROMIUM to its path."
+        )
+    # Chromium refuses its sandbox to root.
+    sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
+    return {"executable_path": program, "args": [*QUIET, *sandbox], "headless": not headed}
 
 
 def chromium_version(program: str) -> str:

@@ -30,7 +30,7 @@ def alice_with_password(alice, workspace):
 def sign_in(visit, email="alice@example.com", password=PASSWORD):
     visit.go("/accounts/login/")
     visit.fill(Email=email, Password=password)
-    visit.press("Sign in")
+    visit.sends("Sign in")
 
 
 def link_in_last_mail():

@@ -75,10 +75,10 @@ def test_someone_with_an_account_signs_in_and_joins(alices, visitor, workspace, 
     assert role_of(carol, workspace) == Role.EDITOR
 
 
-def test_an_invitation_asks_for_the_password_again_after_a_while(alices, alice):
+def test_an_invitation_asks_for_the_password_again_after_a_while(logged_in_page, alice, workspace):
     alice.set_password(PASSWORD)
     alice.save()
-    alices = Visit(alices.page, alices.slug)
+    alices = Visit(logged_in_page(alice), workspace.slug)
     an_hour_passes(alices.page)
     alices.go("members/")
     alices.page.get_by_label("E-mail address").fill("carol@example.com")

@@ -85,10 +85,7 @@ def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
         for model in our_models():
             rows = list(rows_of(model, workspace))
             marks = Counter(
-                name
-                for row in rows
-                for name in marked_fields(model)
-                if SHAPE.search(str(getattr(row, name)))
+                name for row in rows for name in marked_fields(model) if SHAPE.search(str(getattr(row, name)))
             )
             findings += [
                 f"{model.__name__}.{name} has no canary in {workspace}: seed it in tests/isolation/cast.py"

@@ -167,21 +167,20 @@ def links(stage: Stage, home: str, kind: str, variant: str) -> dict[str, Any]:
     if variant != "plain":
         return {}
     if kind == "agents":
-        parent = create(stage, home, "agents", "parent")
         return {
             "identity": stage.row(home, "identities"),
             "soul": stage.row(home, "souls"),
             "user_profile": stage.row(home, "user-profiles"),
-            "parent": parent,
+            "parent": create(stage, home, "agents", "parent"),
             "tools": [stage.row(home, "tools")],
             "channels": [stage.row(home, "channels")],
         }
-    agent = {"agent": stage.row(home, "agents")} if ("agents", home) else {}
     if kind == "skills":
         return {"agents": [stage.row(home, "agents")]}
     if kind == "tasks":
-        return agent | {"steps": [{"title": stage.canaries.word(home, "TaskStep.title"), "is_done": False}]}
-    return agent if kind == "memories" else {}
+        steps = [{"title": stage.canaries.word(home, "TaskStep.title"), "is_done": False}]
+        return {"agent": stage.row(home, "agents"), "steps": steps}
+    return {"agent": stage.row(home, "agents")} if kind == "memories" else {}
 
 
 def owner_of(stage: Stage, home: str) -> User:
@@ -194,9 +193,7 @@ def seed_rest(stage: Stage, home: str) -> None:
     workspace, owner = stage.workspaces[home], owner_of(stage, home)
     said = stage.canaries.values(home, Invitation)
     later = timezone.now() + timedelta(days=1)
-    invitation = Invitation(
-        workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=later, **said
-    )
+    invitation = Invitation(workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=later, **said)
     invitation.save()
     stage.rows[home, "invitations", "plain"] = invitation
     AuditEvent(

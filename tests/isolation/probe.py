@@ -59,7 +59,9 @@ def ask(asker: Asker, method: str, path: str, data: Any = None) -> Answer:
     with noted_writes(wrote), heard() as ear:
         # PUT and its kin take a body by hand; a form body would never be read anyway.
         body = data if method in {"GET", "HEAD", "POST"} else ""
-        response: Any = asker.client.generic(method, path) if body == "" else by_form(asker, method, path, data)
+        response: Any = (
+            asker.client.generic(method, path) if body == "" else by_form(asker, method, path, data)
+        )
     asker.client.cookies = cookies
     return Answer(
         status=response.status_code,

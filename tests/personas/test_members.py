@@ -44,7 +44,7 @@ def test_an_invitation_works_once(workspace, by_alice):
 
 def test_an_invitation_is_for_one_address(workspace, by_alice, mallory):
     token = invitation_token(invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice))
-    with pytest.raises(BadInvitation, match="was sent to carol@example.com"):
+    with pytest.raises(BadInvitation, match="was sent to carol"):
         accept_invitation(token, mallory)
     assert not Membership.objects.in_workspace(workspace).filter(user=mallory).exists()
 

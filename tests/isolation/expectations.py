@@ -1,0 +1,223 @@
+"""What every route must answer, and to whom: the table that a new route has to be added to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from personas.roles import Permission, may
+from tests.isolation.cast import Asker, Stage
+from tests.isolation.walk import Route
+
+READ, EDIT = Permission.READ, Permission.EDIT
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+SAFE = ("GET", "HEAD")
+LOGIN = "/accounts/login/"
+HOW_TO_ADD = (
+    "has no row: say in tests/isolation/expectations.py who may read it and who may write to it "
+    "(INSIDE for workspace pages, OUTSIDE for the others)"
+)
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a workspace; `read` and `write` name the permission each takes, None means 405."""
+
+    read: Permission | None = READ
+    write: Permission | None = None
+    variant: str = "plain"  # which of the seeded rows the own column asks for
+    body: Callable[[Stage, str], Body] = lambda stage, home: {}
+    changes: bool = True  # whether an allowed POST must leave a trace: the positive control
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return (*SAFE, "POST") if self.write else SAFE
+
+
+def action(write: Permission = EDIT, **more: Any) -> Page:
+    """A button: nothing to see, only to do."""
+    return Page(read=None, write=write, **more)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page outside workspaces: what a visitor and a signed-in person get for GET."""
+
+    anonymous: int
+    member: int
+
+
+def form(**fields: Any) -> Page:
+    return Page(read=EDIT, write=EDIT, body=lambda stage, home: fields)
+
+
+def unchanged_form(kind: str) -> Callable[[Stage, str], Body]:
+    """An edit that changes one word; the rest is what the form shows."""
+
+    def body(stage: Stage, home: str) -> Body:
+        row = stage.row(home, kind)
+        return NEW[kind](stage, home) | {"revision": row.revision}
+
+    return body
+
+
+def own_agent(stage: Stage, home: str) -> Body:
+    return {"agent": stage.row(home, "agents").pk}
+
+
+# What makes a new record of each kind; also good as an edit.
+NEW: dict[str, Callable[[Stage, str], Body]] = {
+    "agents": lambda s, h: {
+        "slug": "fresh",
+        "name": "Fresh",
+        "layout": "dramatis",
+        "release_policy": "automatic",
+        "identity": s.row(h, "identities").pk,
+        "tools": [s.row(h, "tools").pk],
+    },
+    "identities": lambda s, h: {"label": "Fresh", "name": "Ada"},
+    "souls": lambda s, h: {"label": "Fresh", "text": "Calm."},
+    "user-profiles": lambda s, h: {"label": "Fresh", "timezone": "UTC"},
+    "memories": lambda s, h: {"text": "Fresh.", "state": "active"} | own_agent(s, h),
+    "responsibilities": lambda s, h: {"title": "Fresh", "text": "Do it."} | own_agent(s, h),
+    "tasks": lambda s, h: {"title": "Fresh", "status": "open", "steps": "[ ] one"} | own_agent(s, h),
+    "tools": lambda s, h: {"name": "fresh", "description": "Fresh."},
+    "channels": lambda s, h: {"slug": "fresh", "name": "Fresh"},
+    "skills": lambda s, h: {
+        "name": "fresh",
+        "description": "Fresh.",
+        "body": "Do.",
+        "agents": [s.row(h, "agents").pk],
+    },
+}
+
+
+def family(kind: str) -> dict[str, Page]:
+    """The pages every kind of record has."""
+    pages = {
+        "list": Page(),
+        "new": Page(read=EDIT, write=EDIT, body=NEW[kind]),
+        "detail": Page(),
+        "edit": Page(read=EDIT, write=EDIT, body=unchanged_form(kind)),
+        "archive": action(variant="spare"),
+        "restore": action(variant="archived"),
+        "history": Page(),
+        "revision": Page(),
+        "revert": action(),
+    }
+    return {f"{kind}:{page}": row for page, row in pages.items()}
+
+
+def file_pages(kind: str) -> dict[str, Page]:
+    return {f"{kind}:import": form(label="Taken", text="Words."), f"{kind}:file": Page()}
+
+
+OWNERS = Permission.MANAGE_MEMBERS
+INSIDE: dict[str, Page] = {
+    "home": Page(),
+    "audit": Page(),
+    "workspace-settings": Page(read=OWNERS, write=OWNERS, body=lambda s, h: {"name": "Renamed"}),
+    "members:list": Page(),
+    "members:invite": action(OWNERS, body=lambda s, h: {"email": "new@example.com", "role": "viewer"}),
+    # The last owner is refused, with a message; everybody else is out.
+    "members:leave": action(READ, changes=False),
+    "members:withdraw": action(OWNERS),
+    "members:role": action(OWNERS, body=lambda s, h: {"role": "editor"}),
+    "members:hand-over": action(OWNERS),
+    "members:remove": action(OWNERS),
+    **family("agents"),
+    **family("identities"),
+    **file_pages("identities"),
+    **family("souls"),
+    **file_pages("souls"),
+    **family("user-profiles"),
+    **file_pages("user-profiles"),
+    **family("memories"),
+    "memories:approve": action(Permission.APPROVE, variant="proposed"),
+    "memories:supersede": action(body=lambda s, h: {"successor": s.row(h, "memories", "spare").pk}),
+    **family("responsibilities"),
+    "responsibilities:up": action(variant="spare"),
+    "responsibilities:down": action(),
+    **family("tasks"),
+    "tasks:tick": action(body=lambda s, h: {"is_done": "1"}),
+    **family("tools"),
+    **family("channels"),
+    **family("skills"),
+}
+
+OUTSIDE: dict[str, Place] = {
+    "healthz": Place(200, 200),
+    "readyz": Place(200, 200),
+    "start": Place(302, 200),
+    "new-workspace": Place(302, 200),
+    "profile": Place(302, 200),
+    # A forged token is 410 for all; real ones are asked for apart.
+    "invitation": Place(410, 410),
+    "other-account": Place(302, 405),
+    "account_login": Place(200, 302),
+    "account_logout": Place(302, 200),
+    "account_inactive": Place(200, 200),
+    "account_signup": Place(200, 302),
+    "account_reauthenticate": Place(302, 200),
+    "account_email": Place(302, 200),
+    "account_email_verification_sent": Place(200, 200),
+    "account_change_password": Place(302, 302),
+    "account_set_password": Place(302, 200),
+    "account_reset_password": Place(200, 200),
+    "account_confirm_login_code": Place(302, 302),
+    "account_confirm_email": Place(200, 200),
+    "account_reset_password_from_key_done": Place(200, 200),
+    "account_reset_password_from_key": Place(200, 200),
+    "account_reset_password_done": Place(200, 200),
+    "mfa_index": Place(302, 200),
+    "mfa_authenticate": Place(302, 302),
+    "mfa_reauthenticate": Place(302, 200),
+    "mfa_activate_totp": Place(302, 200),
+    "mfa_deactivate_totp": Place(302, 404),
+    "mfa_view_recovery_codes": Place(302, 404),
+    "mfa_generate_recovery_codes": Place(302, 404),
+    "mfa_download_recovery_codes": Place(302, 404),
+    "mfa_list_webauthn": Place(302, 200),
+    "mfa_add_webauthn": Place(302, 200),
+    "mfa_reauthenticate_webauthn": Place(302, 200),
+    "mfa_remove_webauthn": Place(302, 404),
+    "mfa_edit_webauthn": Place(302, 404),
+    "mfa_login_webauthn": Place(200, 200),
+    "usersessions_list": Place(302, 200),
+}
+
+# The back office has one rule for all of it, so its pages need no rows of their own.
+OPERATORS = "operator/"
+
+
+def without_a_row(routes: list[Route]) -> list[str]:
+    """The routes that nobody has said anything about."""
+    return [f"{route.name} ({route.pattern}) {HOW_TO_ADD}" for route in routes if not is_expected(route)]
+
+
+def is_expected(route: Route) -> bool:
+    if route.is_inside:
+        return route.name in INSIDE
+    return route.name in OUTSIDE or route.pattern.startswith(OPERATORS)
+
+
+def rows_without_a_route(routes: list[Route]) -> list[str]:
+    names = {route.name for route in routes}
+    return [f"{name} has a row and no route" for name in (*INSIDE, *OUTSIDE) if name not in names]
+
+
+def expected_inside(page: Page, asker: Asker, method: str, target: str) -> int:
+    """The status a workspace page owes to this asker."""
+    if asker.name == "anonymous":
+        return 302
+    if not asker.home or target in {"elsewhere", "nowhere"}:
+        return 404
+    if method not in page.methods:
+        return 405
+    if not may(asker.role, page.write or page.read or READ):
+        return 403
+    if method in SAFE and page.read is None:
+        return 405
+    if target != "own":
+        return 404
+    return 302 if method == "POST" else 200

@@ -1,0 +1,44 @@
+"""Promise R1: a workspace never shows in, or changes from, another."""
+
+import time
+
+import pytest
+
+from tests.isolation.canaries import unmarked_fields
+from tests.isolation.cast import seeded, stage  # noqa: F401
+from tests.isolation.expectations import rows_without_a_route, without_a_row
+from tests.isolation.matrix import inside_routes, outside_routes, remember_rows, run_inside, run_outside
+from tests.isolation.walk import all_routes
+
+pytestmark = pytest.mark.django_db
+
+ASKERS = [
+    "anonymous",
+    "owner",
+    "admin",
+    "editor",
+    "reviewer",
+    "viewer",
+    "removed member",
+    "stranger with a workspace",
+    "stranger without one",
+    "superuser",
+]
+
+
+@pytest.mark.parametrize("name", ASKERS)
+def test_inside(stage, name):
+    remember_rows(stage)
+    t = time.time()
+    o = run_inside(stage, stage.askers[name], inside_routes())
+    print(name, o.cells, len(o.findings), time.time() - t)
+    assert not o.findings, "\n".join(o.findings[:80])
+
+
+def test_marked(stage):
+    assert not unmarked_fields(stage.workspaces.values())
+
+
+def test_rows():
+    assert not without_a_row(all_routes())
+    assert not rows_without_a_route(all_routes())
