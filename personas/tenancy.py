@@ -1,9 +1,11 @@
 """The gate for requests: which workspace, in which role; strangers get 404."""
 
 from collections.abc import Callable
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
+from allauth.account.decorators import reauthentication_required
 from allauth.account.decorators import reauthentication_required
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
@@ -12,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils import timezone
 
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
@@ -62,21 +65,44 @@ class TenancyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        try:
+            return self.get_response(request)
+        finally:
+            # The thread serves someone else next.
+            timezone.deactivate()
 
     def process_view(
         self, request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any]
     ) -> HttpResponseBase | None:
-        if "workspace" not in kwargs:
-            return None
-        inside = enter(request, kwargs.pop("workspace"))
-        permission = getattr(view, "needs", None)
-        if permission is None and request.method not in SAFE:
-            # Closed by default: a view that has not said who may write to it takes no writes.
-            return HttpResponseNotAllowed(SAFE)
-        if not may(inside.membership.role, permission or Permission.READ):
-            raise PermissionDenied(wanting(permission or Permission.READ))
-        return ask_for_second_factor(inside)
+        return admit(request, view, kwargs)
+
+
+def admit(request: HttpRequest, view: View, kwargs: dict[str, Any]) -> HttpResponseBase | None:
+    """Let a request for a workspace in, or answer in the view's place."""
+    if "workspace" not in kwargs:
+        return None
+    inside = enter(request, kwargs.pop("workspace"))
+    permission = getattr(view, "needs", None)
+    if permission is None and request.method not in SAFE:
+        # Closed by default: a view that has not said who may write to it takes no writes.
+        return HttpResponseNotAllowed(SAFE)
+    if not may(inside.membership.role, permission or Permission.READ):
+        raise PermissionDenied(wanting(permission or Permission.READ))
+    return ask_for_second_factor(inside)
+
+
+def confirmed(view: V) -> V:
+    """Ask for the password again before this view.
+
+    Once it has been given, allauth calls the view itself, past the middleware: so the gate stands here too.
+    """
+    asking = reauthentication_required(view)
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return admit(request, guarded, kwargs) or asking(request, *args, **kwargs)
+
+    return cast(V, guarded)
 
 
 def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
@@ -88,6 +114,7 @@ def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
         raise Http404("No such workspace.")
     inside.membership, inside.workspace = found[0], found[0].workspace
     inside.actor = Actor.person(inside.user)
+    timezone.activate(inside.user.timezone)
     return inside
 
 

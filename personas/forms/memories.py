@@ -26,8 +26,8 @@ class MemoryForm(RecordForm):
     help_texts = {
         "text": "One fact, in a sentence or two.",
         "source": "Where it comes from: a person, a document, a conversation.",
-        "valid_from": "In UTC. Left empty: from the start.",
-        "valid_until": "In UTC. Left empty: until further notice.",
+        "valid_from": "In your timezone. Left empty: from the start.",
+        "valid_until": "In your timezone. Left empty: until further notice.",
     }
     fieldsets = (
         ("Memory", "", ("text", "agent", "state")),

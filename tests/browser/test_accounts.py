@@ -33,6 +33,13 @@ def sign_in(visit, email="alice@example.com", password=PASSWORD):
     visit.sends("Sign in")
 
 
+def go_confirmed(visit, address):
+    """Open a page that asks for the password once more."""
+    visit.go(address)
+    visit.fill(Password=PASSWORD)
+    visit.press("Confirm")
+
+
 def link_in_last_mail():
     found = re.search(r"https?://\S+", mail.outbox[-1].body)
     assert found
@@ -125,7 +132,7 @@ def test_a_forgotten_password_is_set_anew_by_mail(stranger, alice_with_password)
 
 def test_an_authenticator_app_is_set_up_and_then_asked_for(stranger, alice_with_password, patient_clock):
     sign_in(stranger)
-    stranger.go("/accounts/2fa/totp/activate/")
+    go_confirmed(stranger, "/accounts/2fa/totp/activate/")
     secret = stranger.page.get_by_label("Authenticator secret").input_value()
     stranger.fill(**{"Authenticator code": code_for(secret)})
     stranger.press("Activate")
@@ -153,7 +160,7 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(stranger, alice_with
     }
     devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})
     sign_in(stranger)
-    stranger.go("/accounts/2fa/webauthn/add/")
+    go_confirmed(stranger, "/accounts/2fa/webauthn/add/")
     stranger.fill(Name="Laptop")
     stranger.page.get_by_label("Passwordless").check()
     stranger.press("Add")

@@ -90,12 +90,13 @@ def noted_writes(wrote: set[str]) -> Iterator[None]:
 
 @contextmanager
 def heard() -> Iterator[Ear]:
+    # Alone, for printing thousands of lines would take longer than asking the questions.
     ear, root = Ear(), logging.getLogger()
-    root.addHandler(ear)
+    others, root.handlers = root.handlers, [ear]
     try:
         yield ear
     finally:
-        root.removeHandler(ear)
+        root.handlers = others
 
 
 def spoken(response: HttpResponse) -> list[str]:
