@@ -34,9 +34,24 @@ class Invalid(DomainError):
 
     @classmethod
     def from_validation(cls, error: ValidationError) -> "Invalid":
-        if hasattr(error, "error_dict"):
-            return cls(error.message_dict)
-        return cls({NON_FIELD_ERRORS: error.messages})
+        found: dict[str, list[str]] = {}
+        named = error.error_dict if hasattr(error, "error_dict") else {NON_FIELD_ERRORS: error.error_list}
+        for name, errors in named.items():
+            for one in errors:
+                field, said = _placed(name, one)
+                found.setdefault(field, []).extend(said)
+        return cls(found)
+
+
+def _placed(name: str, error: ValidationError) -> tuple[str, list[str]]:
+    """A name taken by another row of the workspace is said of the name, not of the row as a whole."""
+    if error.code == "unique_together" and error.params:
+        own = [field for field in error.params["unique_check"] if field != "workspace"]
+        kind = error.params["model_name"]
+        if len(own) == 1:
+            said = f"Another {kind} of this workspace, perhaps an archived one, has this already."
+            return own[0], [said]
+    return name, error.messages
 
 
 class Conflict(DomainError):

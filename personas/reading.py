@@ -12,10 +12,14 @@ from personas.models import Agent, Channel, Record, Tool
 LISTS: dict[str, type[Record]] = {"tools": Tool, "planning_tools": Tool, "channels": Channel, "agents": Agent}
 
 
+NOTHING = "—"
+
+
 @dataclass(frozen=True)
 class Change:
     """One field that two states of a record differ in."""
 
+    name: str
     label: str
     before: str
     after: str
@@ -31,6 +35,7 @@ def changes_between(record: Record, before: dict[str, Any], after: dict[str, Any
     names = [name for name in after if before.get(name) != after[name]]
     return [
         Change(
+            name,
             field_label(record, name),
             readable(record, name, before.get(name)),
             readable(record, name, after[name]),
@@ -46,7 +51,7 @@ def field_label(record: Record, name: str) -> str:
 def readable(record: Record, name: str, value: Any) -> str:
     """A stored value as a person would say it; ids become the names they stand for."""
     if value is None or value in ("", []):
-        return "—"
+        return NOTHING
     if isinstance(value, bool):
         return "Yes" if value else "No"
     target = linked_model(type(record), name)
@@ -55,7 +60,7 @@ def readable(record: Record, name: str, value: Any) -> str:
     if isinstance(value, list):
         return "\n".join(item_words(item) for item in value)
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {said}" for key, said in value.items()) or "—"
+        return "\n".join(f"{key}: {said}" for key, said in value.items()) or NOTHING
     return str(value)
 
 

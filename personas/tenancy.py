@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
 from allauth.account.decorators import reauthentication_required
-from allauth.account.decorators import reauthentication_required
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib import messages
@@ -21,7 +20,8 @@ from personas.models import Membership, User, Workspace
 from personas.navigation import navigation, palette_entries
 from personas.roles import ALLOWED, Permission, Role, may
 
-SAFE = ("GET", "HEAD", "OPTIONS")
+READING = ("GET", "HEAD")
+WRITING = (*READING, "POST")
 
 
 class WorkspaceRequest(HttpRequest):
@@ -54,8 +54,17 @@ def needs(permission: Permission) -> Callable[[V], V]:
 
 
 def freshly_signed_in(view: V) -> V:
-    """Ask for the password or second factor again when the last time is a while ago."""
-    return cast("V", reauthentication_required(view))
+    """Ask for the password or second factor again when the last time is a while ago.
+
+    Once it has been given, allauth calls the view itself, past the middleware: so the gate stands here too.
+    """
+    asking = reauthentication_required(view)
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return admit(request, guarded, kwargs) or cast("HttpResponseBase", asking(request, *args, **kwargs))
+
+    return cast("V", guarded)
 
 
 class TenancyMiddleware:
@@ -83,26 +92,13 @@ def admit(request: HttpRequest, view: View, kwargs: dict[str, Any]) -> HttpRespo
         return None
     inside = enter(request, kwargs.pop("workspace"))
     permission = getattr(view, "needs", None)
-    if permission is None and request.method not in SAFE:
-        # Closed by default: a view that has not said who may write to it takes no writes.
-        return HttpResponseNotAllowed(SAFE)
+    # Closed by default: a view that has not said who may write to it takes no writes.
+    taken = READING if permission is None else WRITING
+    if request.method not in taken:
+        return HttpResponseNotAllowed(taken)
     if not may(inside.membership.role, permission or Permission.READ):
         raise PermissionDenied(wanting(permission or Permission.READ))
     return ask_for_second_factor(inside)
-
-
-def confirmed(view: V) -> V:
-    """Ask for the password again before this view.
-
-    Once it has been given, allauth calls the view itself, past the middleware: so the gate stands here too.
-    """
-    asking = reauthentication_required(view)
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return admit(request, guarded, kwargs) or asking(request, *args, **kwargs)
-
-    return cast(V, guarded)
 
 
 def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:

@@ -1,4 +1,4 @@
-// Keyboard: Ctrl-K always; single keys ("?" and "/") can be switched off in the help dialog (WCAG 2.1.4).
+// Keyboard: Ctrl-K always; single keys ("?", "/" and an element's data-key) can be switched off in the help dialog (WCAG 2.1.4).
 import { keep, recall } from "./storage.js";
 
 function typing(target) {
@@ -33,6 +33,11 @@ export function listen() {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     if (document.querySelector("dialog[open]") || recall("single-keys") === "off") return;
     if (event.key === "?") open("help");
+    const named = /^[a-z]$/.test(event.key) && document.querySelector(`[data-key="${event.key}"]`);
+    if (named) {
+      event.preventDefault();
+      named.click();
+    }
     const search = document.querySelector("[data-search]");
     if (event.key === "/" && search) {
       event.preventDefault();

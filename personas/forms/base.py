@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 from django import forms
+from django.core.validators import validate_slug
 from django.db.models import Model, QuerySet
 from django.forms.models import fields_for_model
 
 from personas.errors import Invalid
 from personas.models import Record, Workspace
+from personas.models.workspaces import slug_rule
 
 Fieldset = tuple[str, str, tuple[str, ...]]
 
@@ -78,7 +80,13 @@ class RecordForm(forms.Form):
             labels=self.labels,
         )
         for name in self.plain:
-            self.fields[name] = made[name] or _slug_field(self, name)
+            self.fields[name] = in_our_words(made[name] or _slug_field(self, name))
+
+
+def in_our_words(field: forms.Field) -> forms.Field:
+    """Django's own rule for slugs is laxer than ours and would speak first."""
+    field.validators = [slug_rule if rule is validate_slug else rule for rule in field.validators]
+    return field
 
 
 def _slug_field(form: RecordForm, name: str) -> forms.Field:

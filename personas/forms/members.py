@@ -3,6 +3,7 @@
 from django import forms
 from django.forms.models import fields_for_model
 
+from personas.forms.base import in_our_words
 from personas.models import User, Workspace
 from personas.roles import Role
 from personas.timezones import timezone_names
@@ -12,7 +13,7 @@ class WorkspaceForm(forms.Form):
     """Name and address of a new workspace."""
 
     name = fields_for_model(Workspace, fields=["name"])["name"]
-    slug = fields_for_model(Workspace, fields=["slug"], labels={"slug": "Address"})["slug"]
+    slug = in_our_words(fields_for_model(Workspace, fields=["slug"], labels={"slug": "Address"})["slug"])
 
 
 class RenameForm(forms.Form):

@@ -1,11 +1,14 @@
 """Two people saved at once: what the later one is shown."""
 
 from types import SimpleNamespace
+from typing import Any
 
 from personas.errors import Conflict
 from personas.forms.base import RecordForm
-from personas.reading import changes_between
+from personas.reading import NOTHING, changes_between, item_words
 from personas.selectors import revisions_of
+
+NOT_ASKED = "Not on this form: it stays as saved."
 
 
 def conflict_words(conflict: Conflict, form: RecordForm) -> SimpleNamespace:
@@ -14,13 +17,28 @@ def conflict_words(conflict: Conflict, form: RecordForm) -> SimpleNamespace:
     latest = revisions[conflict.record.revision]
     seen = revisions.get(conflict.expected)
     changes = changes_between(conflict.record, seen.data if seen else {}, latest.data)
-    typed = {bound.label: bound.value() for bound in form}
     return SimpleNamespace(
         who=latest.author_label,
         when=latest.at,
         revision=conflict.record.revision,
         changes=[
-            SimpleNamespace(label=change.label, theirs=change.after, yours=typed.get(change.label, ""))
+            SimpleNamespace(
+                label=form[change.name].label if change.name in form.fields else change.label,
+                theirs=change.after,
+                yours=typed(form.cleaned_data[change.name]) if change.name in form.fields else NOT_ASKED,
+            )
             for change in changes
         ],
     )
+
+
+def typed(value: Any) -> str:
+    """What the form holds, in the words a revision would use for it."""
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    if isinstance(value, list):
+        separator = "\n" if value and isinstance(value[0], dict) else ", "
+        return separator.join(item_words(item) for item in value) or NOTHING
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {said}" for key, said in value.items()) or NOTHING
+    return NOTHING if value in (None, "") else str(value)

@@ -116,11 +116,13 @@ def test_an_unknown_timezone_is_told_on_the_field(workspace, as_bob):
     assert "timezone" in answer.context["form"].errors
 
 
-def test_a_taken_name_is_told(workspace, as_bob):
+def test_a_taken_name_is_told_on_the_field(workspace, as_bob):
     make_tool(workspace, "search")
     answer = as_bob.post(f"/w/{workspace.slug}/tools/new/", {"name": "search"})
     assert answer.status_code == 422
-    assert "already exists" in answer.content.decode()
+    assert answer.context["form"].errors["name"] == [
+        "Another tool of this workspace, perhaps an archived one, has this already."
+    ]
 
 
 def test_words_in_addresses_cannot_be_slugs(workspace, as_bob):

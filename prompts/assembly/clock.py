@@ -1,0 +1,35 @@
+"""Moments in English words, whatever the locale of the machine."""
+
+from datetime import datetime
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+
+def date_words(moment: datetime) -> str:
+    """Saturday, March 7, 2026."""
+    return f"{WEEKDAYS[moment.weekday()]}, {MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
+
+
+def clock_words(moment: datetime) -> str:
+    """08:55:05 AM."""
+    half = "AM" if moment.hour < 12 else "PM"
+    return f"{moment.hour % 12 or 12:02d}:{moment.minute:02d}:{moment.second:02d} {half}"
+
+
+def zone_words(moment: datetime, zone: str = "") -> str:
+    """The zone's short name: as told, else as the moment carries it."""
+    return zone or moment.tzname() or ""

@@ -1,0 +1,168 @@
+"""Everything a prompt is put together from, already fetched: frozen, plain, loadable from JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from prompts.assembly.pieces import Origin
+
+Json = Mapping[str, Any]
+NOTHING: Json = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words of one origin."""
+
+    text: str
+    origin: Origin = Origin()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who the agent is."""
+
+    name: str = ""
+    emoji: str = ""
+    creature: str = ""
+    vibe: str = ""
+    text: str = ""
+    origin: Origin = Origin("identity")
+
+
+@dataclass(frozen=True)
+class UserProfile:
+    """Whom the agent speaks to."""
+
+    name: str = ""
+    timezone: str = ""
+    location: str = ""
+    notes: str = ""
+    origin: Origin = Origin("user_profile")
+
+
+@dataclass(frozen=True)
+class Responsibility:
+    title: str
+    text: str = ""
+    origin: Origin = Origin("responsibility")
+
+
+@dataclass(frozen=True)
+class Memory:
+    text: str
+    origin: Origin = Origin("memory")
+
+
+@dataclass(frozen=True)
+class ContextFile:
+    """A file found on disk, in the order it was discovered: outermost first."""
+
+    path: str
+    text: str
+    harness: str = ""
+    origin: Origin = Origin("context_file")
+
+
+@dataclass(frozen=True)
+class Skill:
+    """Name and description of a skill; the body is loaded only on demand."""
+
+    name: str
+    description: str
+    location: str = ""
+    source: str = "skill"
+    disable_model_invocation: bool = False
+    origin: Origin = Origin("skill")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool the agent may call, or only plan with."""
+
+    name: str
+    description: str = ""
+    snippet: str = ""
+    guidelines: tuple[str, ...] = ()
+    parameters: Json | None = None
+    signature: str = ""
+    use: Literal["active", "planning"] = "active"
+    origin: Origin = Origin("tool")
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Where the agent speaks."""
+
+    name: str
+    formatting: str = ""
+    origin: Origin = Origin("channel")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Values a generated program can read, with their types as a signature."""
+
+    values: Json = field(default_factory=dict)
+    signature: str = ""
+    origin: Origin = Origin("data")
+
+
+@dataclass(frozen=True)
+class Documentation:
+    """Where the harness's own documentation lies."""
+
+    main: str = ""
+    additional: str = ""
+    examples: str = ""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of what may go in; characters, except list_sample."""
+
+    total: int | None = None
+    parts: Mapping[str, int] = field(default_factory=dict)
+    per_file: int = 20_000
+    all_files: int = 60_000
+    list_sample: int = 3
+    string_truncate: int = 500
+    omit_reference: bool = False
+
+
+@dataclass(frozen=True)
+class PromptInputs:
+    """One agent on one channel, ready to be assembled in any layout."""
+
+    agent: str = ""
+    identity: Identity | None = None
+    soul: Text | None = None
+    user: UserProfile | None = None
+    instructions: Text | None = None
+    base: Text | None = None
+    append: Text | None = None
+    responsibilities: tuple[Responsibility, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    context_files: tuple[ContextFile, ...] = ()
+    workspace_files: tuple[ContextFile, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    native_tools: bool = True
+    working_directory: str = ""
+    directories: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    channel: Channel | None = None
+    data: Data | None = None
+    mission: Text | None = None
+    documentation: Documentation | None = None
+    limits: Limits = Limits()
+    mode: Literal["agent", "single_turn"] = "agent"
+    entry: Literal["full", "simple", "minimal"] = "full"
+    is_sub_agent: bool = False
+
+    def active_tools(self) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self.tools if tool.use == "active")
+
+    def planning_tools(self) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self.tools if tool.use == "planning")

@@ -1,0 +1,56 @@
+"""A layout is data: an ordered tuple of parts, each a section in a frame at its place."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prompts.assembly.frames import Frame, bare
+from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.pieces import RELEASE, Piece
+
+Section = Callable[[PromptInputs], Sequence[Piece]]
+Given = Callable[[PromptInputs], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One place in a prompt.
+
+    `section` gives the words (none: the part is absent), `frame` what stands around them. A part with a
+    `slot` can be rendered anew for a call: `given` keeps at build time what its renderer will need; None
+    from it means that the part has no place in this prompt at all.
+    """
+
+    name: str
+    section: Section
+    frame: Frame = bare
+    uses: tuple[str, ...] = ()
+    volatility: str = RELEASE
+    lead: str = "\n\n"
+    needs: str = ""
+    slot: str = ""
+    given: Given | None = None
+    is_cuttable: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A prompt dialect."""
+
+    name: str
+    parts: tuple[Part, ...]
+    summary: str = ""
+    problems: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
+    slots: tuple[str, ...] = ()
+
+
+def call_part(name: str, slot: str, volatility: str, **more: Any) -> Part:
+    """A part that only a call can fill; in a stored build its name stands in its place."""
+    return Part(
+        name, lambda _: (Piece(f"⟦{name}⟧"),), volatility=volatility, slot=slot, given=nothing, **more
+    )
+
+
+def nothing(_: PromptInputs) -> Mapping[str, Any]:
+    """Given to renderers that need only the call's own slots."""
+    return {}

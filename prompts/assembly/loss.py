@@ -1,0 +1,68 @@
+"""Which inputs a layout has no place for: named, so that nothing is dropped in silence."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.layout import Layout
+from prompts.assembly.slots import Slots
+
+# Messages travel beside every prompt; a zone's names only say more about the time.
+EVERYWHERE = frozenset({"messages", "timezone", "zone"})
+
+Facet = Callable[[PromptInputs], Any]
+
+
+def _of(record: str, field: str) -> Facet:
+    def facet(inputs: PromptInputs) -> Any:
+        held = getattr(inputs, record)
+        return held is not None and getattr(held, field)
+
+    return facet
+
+
+def _plain(field: str) -> Facet:
+    return lambda inputs: getattr(inputs, field)
+
+
+# Every input by the name that parts use for it, with the question whether it says anything.
+FACETS: dict[str, Facet] = {
+    **{
+        f"identity.{field}": _of("identity", field) for field in ("name", "emoji", "creature", "vibe", "text")
+    },
+    "soul": _of("soul", "text"),
+    **{f"user.{field}": _of("user", field) for field in ("name", "timezone", "location", "notes")},
+    **{name: _of(name, "text") for name in ("instructions", "base", "append", "mission")},
+    **{name: _plain(name) for name in ("responsibilities", "memories", "context_files", "workspace_files")},
+    "skills": _plain("skills"),
+    "tools": PromptInputs.active_tools,
+    "planning_tools": PromptInputs.planning_tools,
+    **{name: _plain(name) for name in ("working_directory", "directories", "capabilities")},
+    "channel.formatting": _of("channel", "formatting"),
+    "data": _of("data", "values"),
+    "documentation": _plain("documentation"),
+}
+
+
+def lost(layout: Layout, inputs: PromptInputs) -> tuple[str, ...]:
+    """The inputs that say something and that no part of the layout uses."""
+    placed = _placed(layout)
+    return tuple([name for name, said in FACETS.items() if name not in placed and said(inputs)])
+
+
+def lost_slots(layout: Layout, slots: Slots) -> tuple[str, ...]:
+    """The facts of a call that the layout has no place for."""
+    said = [each.name for each in fields(slots) if getattr(slots, each.name)]
+    return tuple([f"slots.{name}" for name in said if name not in layout.slots and name not in EVERYWHERE])
+
+
+_PLACED: dict[str, frozenset[str]] = {}
+
+
+def _placed(layout: Layout) -> frozenset[str]:
+    # Asked at every build; a layout never changes while the program runs.
+    if layout.name not in _PLACED:
+        used = {name for part in layout.parts for name in part.uses}
+        _PLACED[layout.name] = frozenset(used)
+    return _PLACED[layout.name]

@@ -1,0 +1,44 @@
+"""Text in one form: LF line ends, and nothing that UTF-8 cannot carry."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from prompts.assembly.errors import AssemblyError
+from prompts.assembly.pieces import Origin, Segment
+from prompts.assembly.text import normalised
+
+T = TypeVar("T")
+
+
+def normal(value: T) -> T:
+    """The same inputs with LF line ends in every string, however deep."""
+    changed: Any = value
+    if isinstance(value, str):
+        changed = normalised(value)
+    elif isinstance(value, Origin):
+        pass
+    elif isinstance(value, tuple):
+        changed = tuple(normal(item) for item in value)
+    elif isinstance(value, list):
+        changed = [normal(item) for item in value]
+    elif isinstance(value, Mapping):
+        changed = {normal(key): normal(item) for key, item in value.items()}
+    elif is_dataclass(value) and not isinstance(value, type):
+        changed = replace(value, **{each.name: normal(getattr(value, each.name)) for each in fields(value)})
+    return changed  # type: ignore[no-any-return]
+
+
+def refuse_unwritable(text: str, segments: Sequence[Segment]) -> None:
+    """A lone surrogate would only fail when the prompt is sent: say where it is."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code, offset = f"U+{ord(text[error.start]):04X}", 0
+        for segment in segments:
+            offset += len(segment.text)
+            if error.start < offset:
+                raise AssemblyError(segment.section, f"the character {code} is half of a pair") from None
+        raise

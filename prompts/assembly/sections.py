@@ -1,0 +1,74 @@
+"""Inputs to body, one small function each; shared by the layouts that want the same words."""
+
+from collections.abc import Sequence
+
+from prompts.assembly.inputs import ContextFile, Identity, PromptInputs
+from prompts.assembly.pieces import Origin, Piece
+from prompts.assembly.text import attribute, bullet, cut_notice, guarded
+
+Pieces = Sequence[Piece]
+NOTHING_TO_SAY: Pieces = ()
+
+
+def identity_sentences(identity: Identity) -> str:
+    """The one-line templates; an emoji without a name gives no sentence."""
+    name = f"{identity.name} {identity.emoji}".strip() if identity.name else ""
+    said = (
+        f"Your name is {name}." if name else "",
+        f"You are a {identity.creature}." if identity.creature else "",
+        f"Your vibe: {identity.vibe}." if identity.vibe else "",
+    )
+    return " ".join(sentence for sentence in said if sentence)
+
+
+def identity(inputs: PromptInputs) -> Pieces:
+    """Who the agent is: the sentences its fields make, then its free text."""
+    if inputs.identity is None:
+        return NOTHING_TO_SAY
+    said = identity_sentences(inputs.identity)
+    text = inputs.identity.text
+    whole = f"{said}\n\n{text}" if said and text else said or text
+    return [Piece(whole, inputs.identity.origin)] if whole else NOTHING_TO_SAY
+
+
+def instructions(inputs: PromptInputs) -> Pieces:
+    if inputs.instructions is None or not inputs.instructions.text:
+        return NOTHING_TO_SAY
+    return [Piece(inputs.instructions.text, inputs.instructions.origin)]
+
+
+def memories(inputs: PromptInputs) -> Pieces:
+    """One bullet each, in the order given."""
+    return listed([Piece(bullet(memory.text), memory.origin) for memory in inputs.memories])
+
+
+def formatting(inputs: PromptInputs) -> Pieces:
+    """What the channel asks of the form; most channels ask for nothing."""
+    if inputs.channel is None or not inputs.channel.formatting:
+        return NOTHING_TO_SAY
+    return [Piece(inputs.channel.formatting, inputs.channel.origin)]
+
+
+def listed(pieces: Pieces, gap: str = "\n") -> Pieces:
+    """Pieces one under the other: each but the first begins with the gap."""
+    return [
+        piece if not place else Piece(gap + piece.text, piece.origin) for place, piece in enumerate(pieces)
+    ]
+
+
+def element(name: str, body: str, origin: Origin, **attributes: str) -> Piece:
+    """One tagged element with its body on lines of its own; the body cannot close it."""
+    said = "".join(f' {key}="{attribute(value)}"' for key, value in attributes.items())
+    return Piece(f"<{name}{said}>\n{guarded(body, name)}\n</{name}>", origin)
+
+
+def fitted(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:
+    """Each file with as much of its text as the limits allow; what is left out is said in its place."""
+    room, fitting = all_files, []
+    for file in files:
+        limit = min(per_file, room)
+        size = len(file.text)
+        text = file.text if size <= limit else f"{file.text[:limit]}{cut_notice(size - limit)}"
+        room -= min(size, limit)
+        fitting.append((file, text))
+    return fitting

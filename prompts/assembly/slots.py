@@ -1,0 +1,152 @@
+"""What changes per call, and how a stored build is filled with it: nothing is assembled here."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from prompts.assembly.inputs import NOTHING, Json
+from prompts.assembly.pieces import Segment
+
+
+@dataclass(frozen=True)
+class Step:
+    title: str
+    is_done: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """The task a call is bound to."""
+
+    number: int
+    title: str
+    description: str = ""
+    status: str = ""
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Session:
+    """The conversation a call belongs to; sub-agents have none."""
+
+    id: str = ""
+    plan_path: str = ""
+
+
+@dataclass(frozen=True)
+class PreviousError:
+    """Why the last generated program failed."""
+
+    error: str
+    message: str = ""
+    context: str = ""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that travels beside the prompt."""
+
+    text: str
+    role: Literal["user", "assistant"] = "user"
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The facts of one call; time carries its own offset, for a zone's rules lie on disk."""
+
+    now: datetime | None = None
+    timezone: str = ""
+    zone: str = ""
+    host: Json = field(default_factory=lambda: NOTHING)
+    sandbox: Json = field(default_factory=lambda: NOTHING)
+    session: Session | None = None
+    task: Task | None = None
+    is_background: bool = False
+    previous_error: PreviousError | None = None
+    tools: tuple[str, ...] | None = None
+    append: str = ""
+    replace: str = ""
+    messages: tuple[Message, ...] = ()
+
+
+# Gets the slots and what was given at build time; None keeps the text that was built, "" leaves the part out.
+Renderer = Callable[[Slots, Mapping[str, Any]], str | None]
+RENDERERS: dict[str, Renderer] = {}
+
+
+def slot(name: str) -> Callable[[Renderer], Renderer]:
+    """Register the renderer of a slot under the name that stored segments carry."""
+
+    def register(renderer: Renderer) -> Renderer:
+        if name in RENDERERS:
+            raise ValueError(f"Two renderers for the slot {name}.")
+        RENDERERS[name] = renderer
+        return renderer
+
+    return register
+
+
+class Stretch(NamedTuple):
+    """Literal text, or the built text of one slot with what its renderer needs."""
+
+    text: str
+    lead: int
+    slot: str
+    given: Mapping[str, Any]
+
+
+def skeleton(segments: Sequence[Segment]) -> tuple[Stretch, ...]:
+    """Segments with everything between two slots joined; made once per stored build, filled many times."""
+    stretches: list[Stretch] = []
+    literal: list[str] = []
+    lead = place = 0
+    while place < len(segments):
+        first = segments[place]
+        run = [segment.text for segment in segments[place : place + first.span]]
+        place += first.span
+        if first.slot:
+            if literal:
+                stretches.append(Stretch("".join(literal), lead, "", NOTHING))
+            stretches.append(Stretch("".join(run), first.lead, first.slot, first.given or NOTHING))
+            literal = []
+        else:
+            lead = lead if literal else first.lead
+            literal += run
+    if literal:
+        stretches.append(Stretch("".join(literal), lead, "", NOTHING))
+    return tuple(stretches)
+
+
+def fill(stretches: Iterable[Stretch], slots: Slots) -> str:
+    """The text of one call: built words, with the slots rendered for it."""
+    out: list[str] = []
+    for text, lead, name, given in stretches:
+        if name:
+            said = RENDERERS[name](slots, given)
+            if said == "":
+                continue
+            if said is not None:
+                out.append(text[:lead] + said if out else said)
+                continue
+        out.append(text if out or not lead else text[lead:])
+    return "".join(out)
+
+
+def filled(segments: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
+    """The same as `fill`, segment by segment, for those who ask where each line came from."""
+    out: list[Segment] = []
+    place = 0
+    while place < len(segments):
+        first = segments[place]
+        run = list(segments[place : place + first.span])
+        place += first.span
+        said = RENDERERS[first.slot](slots, first.given or NOTHING) if first.slot else None
+        if said == "":
+            continue
+        if said is not None:
+            run = [first._replace(text=first.text[: first.lead] + said, span=1)]
+        if not out and first.lead:
+            run[0] = run[0]._replace(text=run[0].text[first.lead :], lead=0)
+        out += run
+    return tuple(out)

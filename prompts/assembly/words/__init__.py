@@ -1,0 +1,1 @@
+"""Longer texts of our own that layouts speak: default soul, storage guidance, routing, language reference."""

@@ -1,0 +1,87 @@
+"""Which pages there are to look at, and how axe looks at one in light and in dark."""
+
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Page
+
+from personas.models import (
+    Agent,
+    Channel,
+    Identity,
+    Memory,
+    Responsibility,
+    Soul,
+    Task,
+    Tool,
+    UserProfile,
+    Workspace,
+)
+from skills.models import Skill
+
+# The word in the address, the model, and what stands for one record there.
+FAMILIES = (
+    ("agents", Agent, "slug"),
+    ("identities", Identity, "slug"),
+    ("souls", Soul, "slug"),
+    ("user-profiles", UserProfile, "slug"),
+    ("memories", Memory, "pk"),
+    ("responsibilities", Responsibility, "pk"),
+    ("tasks", Task, "number"),
+    ("tools", Tool, "name"),
+    ("channels", Channel, "slug"),
+    ("skills", Skill, "name"),
+)
+COMMON = ("", "members/", "audit/", "settings/")
+ACCOUNT = (
+    "/profile/",
+    "/workspaces/new/",
+    "/accounts/email/",
+    "/accounts/password/change/",
+    "/accounts/2fa/",
+    "/accounts/2fa/webauthn/",
+    "/accounts/2fa/totp/activate/",
+    "/accounts/2fa/webauthn/add/",
+    "/accounts/sessions/",
+    "/accounts/logout/",
+)
+ENTRANCE = (
+    "/accounts/login/",
+    "/accounts/signup/",
+    "/accounts/password/reset/",
+    "/accounts/confirm-email/",
+    "/accounts/password/reset/done/",
+    "/join/not-a-token/",
+)
+
+
+def lists(workspace: Workspace) -> list[str]:
+    names = [f"{name}/" for name, _, _ in FAMILIES]
+    return [f"/w/{workspace.slug}/{path}" for path in (*COMMON, *names, "souls/import/")]
+
+
+def forms(workspace: Workspace) -> list[str]:
+    return [f"/w/{workspace.slug}/{name}/new/" for name, _, _ in FAMILIES]
+
+
+def records(workspace: Workspace, *pages: str) -> list[str]:
+    """These pages of the fullest record of every kind."""
+    found = []
+    for name, model, key in FAMILIES:
+        record = model.objects.in_workspace(workspace).order_by("-revision", "pk").first()
+        assert record is not None, f"There is no example of {name}."
+        found += [f"/w/{workspace.slug}/{name}/{getattr(record, key)}/{page}" for page in pages]
+    return found
+
+
+def complaints(page: Page) -> list[str]:
+    """What axe has to say about the page as it stands: everything in light, colours again in dark."""
+    page.evaluate(AXE_SCRIPT)
+    said = []
+    for theme, options in (("light", {}), ("dark", {"runOnly": ["cat.color"]})):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # the two words it knows
+        answer = page.evaluate("options => axe.run(options)", {"resultTypes": ["violations"]} | options)
+        said += [
+            f"{page.url} ({theme}) {found['id']}: {node['target']} {node['failureSummary']}"
+            for found in answer["violations"]
+            for node in found["nodes"]
+        ]
+    return said

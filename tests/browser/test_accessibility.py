@@ -1,0 +1,88 @@
+"""Axe finds nothing, in light or in dark, on any page."""
+
+import pytest
+
+from tests.browser.looking import ACCOUNT, ENTRANCE, complaints, forms, lists, records
+from tests.browser.people import Visit
+from tests.factories import PASSWORD
+
+
+def look_at(page, addresses):
+    """Open each page and collect what axe says; a page that is not there is a fault of the test."""
+    said = []
+    for address in addresses:
+        answer = page.goto(address)
+        assert answer.status in {200, 410}, address
+        said += complaints(page)
+    assert not said, "\n\n".join(said)
+
+
+def test_lists_and_overviews_are_accessible(demo, demo_page):
+    look_at(demo_page(), lists(demo))
+
+
+def test_records_and_their_histories_are_accessible(demo, demo_page):
+    some = records(demo, "history/", "history/1/")[:4]
+    look_at(demo_page(), [*records(demo, ""), *some])
+
+
+def test_forms_are_accessible(demo, demo_page):
+    edits = records(demo, "edit/")[:2]
+    look_at(demo_page(), [*forms(demo), *edits])
+
+
+def test_an_empty_workspace_is_accessible(alices, workspace):
+    look_at(alices.page, [page for page in lists(workspace) if "/audit/" not in page])
+
+
+def test_account_pages_are_accessible(demo_page):
+    page = demo_page()
+    look_at(page, ACCOUNT[:1])
+    # The next ones ask for the password once more; that page is looked at on the way.
+    from prompts.demo import DEMO_PASSWORD
+
+    page.goto("/accounts/2fa/totp/activate/")
+    assert not complaints(page)
+    page.get_by_label("Password").fill(DEMO_PASSWORD)
+    page.get_by_role("button", name="Confirm").click()
+    page.wait_for_url("**/totp/activate/")
+    look_at(page, ACCOUNT)
+
+
+def test_the_ways_in_are_accessible(visitor):
+    look_at(visitor(), ENTRANCE)
+
+
+def test_refusals_are_accessible(alices, bobs, visitor):
+    said = []
+    bobs.go("settings/")
+    said += complaints(bobs.page)
+    assert bobs.go("no-such-page/") == 404
+    said += complaints(bobs.page)
+    alices.go("agents/new/")
+    assert alices.sends("Create agent") == 422
+    said += complaints(alices.page)
+    alices.go("souls/new/")
+    alices.fill(Label="Calm", Text="Be calm. " * 400)
+    alices.press("Create soul")
+    for visit, text in ((bobs, "Be quick."), (alices, "Be slow. " * 400)):
+        visit.go("souls/calm/edit/")
+        visit.fill(Text=text)
+    bobs.press("Save")
+    bobs.is_told("saved")
+    assert alices.sends("Save") == 409
+    said += complaints(alices.page)
+    outside = Visit(visitor())
+    outside.go("/accounts/login/")
+    outside.fill(Email="alice@example.com", Password=PASSWORD)
+    outside.sends("Sign in")
+    said += complaints(outside.page)
+    assert not said, "\n\n".join(said)
+
+
+@pytest.mark.parametrize("opener", ["Control+k", "?"])
+def test_dialogs_are_accessible(bobs, opener):
+    bobs.go()
+    bobs.page.keyboard.press(opener)
+    bobs.page.get_by_role("dialog").wait_for()
+    assert not complaints(bobs.page)
