@@ -47,10 +47,6 @@ function onLeave(event) {
   if (document.querySelector("form[data-dirty]")) event.preventDefault();
 }
 
-function onChange(event) {
-  if ("autosubmit" in event.target.dataset) event.target.form.requestSubmit();
-}
-
 // HTMX sends the token as a header; the cookie is not readable from here.
 function onHtmxRequest(event) {
   const token = document.querySelector('meta[name="csrf-token"]');
@@ -70,7 +66,6 @@ export function listen() {
   document.addEventListener("keydown", onKey);
   document.addEventListener("submit", onSubmit);
   document.addEventListener("input", onInput);
-  document.addEventListener("change", onChange);
   document.addEventListener("htmx:configRequest", onHtmxRequest);
   document.addEventListener("allauth.error", onAllauthError);
   window.addEventListener("beforeunload", onLeave);

@@ -76,7 +76,7 @@ def _read_mapping(kind: Any, data: Any, path: str) -> dict[str, Any]:
 
 def _read_record(kind: type[Any], data: Any, path: str) -> Any:
     said = _expect(Mapping, data, path, "an object")
-    hints, known = hints_of(cast(Hashable, kind)), {each.name: each for each in fields(kind)}
+    hints, known = hints_of(cast("Hashable", kind)), {each.name: each for each in fields(kind)}
     for name in said:
         if name not in known:
             raise AssemblyError(_join(path, str(name)), "is not a known key")
@@ -173,7 +173,7 @@ def _defaults(kind: Any) -> dict[str, Any]:
 
 def default_of(kind: type[Any], name: str) -> Any:
     """What a field is when nothing is said; a needed field has no default, and equals nothing."""
-    return _defaults(cast(Hashable, kind)).get(name, MISSING)
+    return _defaults(cast("Hashable", kind)).get(name, MISSING)
 
 
 READERS: dict[Any, Callable[[Any, Any, str], Any]] = {
