@@ -44,7 +44,14 @@ class Place:
     """A page outside workspaces: what a visitor and a signed-in person get for GET."""
 
     anonymous: int
-    member: int
+    signed_in: int
+    member: int = 0  # where having a workspace makes a difference
+    is_open: bool = False  # leads visitors on, but not to the log-in
+
+    def wanted(self, asker: Asker) -> int:
+        if asker.name == "anonymous":
+            return self.anonymous
+        return (self.member if asker.home else 0) or self.signed_in
 
 
 def form(**fields: Any) -> Page:
@@ -148,14 +155,14 @@ INSIDE: dict[str, Page] = {
 OUTSIDE: dict[str, Place] = {
     "healthz": Place(200, 200),
     "readyz": Place(200, 200),
-    "start": Place(302, 200),
+    "start": Place(302, 200, member=302),
     "new-workspace": Place(302, 200),
     "profile": Place(302, 200),
     # A forged token is 410 for all; real ones are asked for apart.
     "invitation": Place(410, 410),
     "other-account": Place(302, 405),
     "account_login": Place(200, 302),
-    "account_logout": Place(302, 200),
+    "account_logout": Place(302, 200, is_open=True),
     "account_inactive": Place(200, 200),
     "account_signup": Place(200, 302),
     # The cast has neither password nor second factor to give once more.
@@ -183,7 +190,7 @@ OUTSIDE: dict[str, Place] = {
     "mfa_reauthenticate_webauthn": Place(302, 403),
     "mfa_remove_webauthn": Place(302, 404),
     "mfa_edit_webauthn": Place(302, 404),
-    "mfa_login_webauthn": Place(200, 302),
+    "mfa_login_webauthn": Place(302, 302, is_open=True),
     "usersessions_list": Place(302, 200),
 }
 

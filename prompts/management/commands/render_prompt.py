@@ -1,0 +1,88 @@
+"""Prints the exact text that a layout makes of inputs given as JSON."""
+
+import json
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, NoReturn
+
+from django.core.management.base import BaseCommand, CommandError
+
+from prompts.assembly.builder import Prompt, render
+from prompts.assembly.codec import dump, load
+from prompts.assembly.errors import AssemblyError
+from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.sizes import size_table
+from prompts.assembly.slots import Slots
+from prompts.tokens import count_tokens
+
+
+class Command(BaseCommand):
+    help = "Prints the text of a prompt, byte for byte, or with --report what became of its inputs, as JSON."
+    # Nothing here touches the database.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--layout", required=True, metavar="NAME", help=", ".join(LAYOUTS))
+        parser.add_argument("--inputs", required=True, metavar="FILE", help="JSON; - reads standard input")
+        parser.add_argument("--slots", metavar="FILE", help="JSON; - reads standard input")
+        parser.add_argument("--report", action="store_true", help="print the report instead of the text")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        layout = LAYOUTS.get(options["layout"])
+        if layout is None:
+            refuse(f"{options['layout']}: no such layout; there are {', '.join(LAYOUTS)}")
+        if options["inputs"] == options["slots"] == "-":
+            refuse("standard input can be read once: give inputs or slots as a file")
+        try:
+            inputs = load(PromptInputs, read_json(options["inputs"]))
+            slots = load(Slots, read_json(options["slots"]) if options["slots"] else {})
+            prompt = render(layout, inputs, slots)
+        except AssemblyError as error:
+            refuse(str(error))
+        said = as_json(report_of(prompt)) + "\n" if options["report"] else prompt.text
+        # Bytes, so that no platform's line ends or encoding come between.
+        sys.stdout.buffer.write(said.encode())
+        sys.stdout.buffer.flush()
+
+
+def read_json(name: str) -> Any:
+    """The JSON in a file, or on standard input for `-`."""
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return json.loads(raw.decode("utf-8-sig"))
+    except OSError as error:
+        refuse(f"{name}: {error.strerror}")
+    except RecursionError:
+        refuse(f"{name}: this JSON is nested too deeply")
+    except ValueError as error:
+        refuse(f"{name}: not JSON: {error}")
+
+
+def report_of(prompt: Prompt) -> dict[str, Any]:
+    """Everything known about a prompt but its text."""
+    return {
+        "layout": prompt.layout,
+        "characters": len(prompt.text),
+        "tokens": count_tokens(prompt.text),
+        "report": dump(prompt.report),
+        "sizes": [row._asdict() for row in size_table(prompt, count_tokens)],
+        "segments": [segment_of(segment) for segment in prompt.segments],
+        "messages": dump(prompt.messages),
+        "tools": [tool._asdict() for tool in prompt.tools],
+    }
+
+
+def segment_of(segment: Any) -> dict[str, Any]:
+    said = {"section": segment.section, "characters": len(segment.text), "volatility": segment.volatility}
+    return said | {"origin": dump(segment.origin), "slot": segment.slot}
+
+
+def as_json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, indent=2, default=dict)
+
+
+def refuse(message: str) -> NoReturn:
+    """One line on standard error and exit 2."""
+    raise CommandError(message, returncode=2)

@@ -1,0 +1,186 @@
+"""Foreign ids where an id can be said at all: form fields, filters, and fields nobody asked for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+
+from personas.forms.base import RecordForm
+from personas.forms.memories import SuccessorForm
+from personas.views.records import RecordPages
+from tests.isolation.cast import ELSEWHERE, HARBOUR, KINDS, Stage, undone
+from tests.isolation.expectations import INSIDE, NEW
+from tests.isolation.matrix import Outcome, changes, digests, inside_routes, leaks
+from tests.isolation.probe import Answer, ask
+from tests.isolation.walk import Route
+
+# Forms that take an id and are no record's own; each is asked for below.
+OTHER_FORMS = {SuccessorForm}
+# What a filter or a search might be given.
+QUERIES = ("agent", "page", "q", "shelf", "state", "layout", "status", "workspace", "workspace_id", "key")
+OVERPOSTED = ("workspace", "workspace_id", "id", "pk", "archived_at", "superseded_by", "author", "number")
+
+
+def families() -> dict[str, RecordPages[Any]]:
+    """The record families, as the routes know them."""
+    found = [getattr(route.view, "__self__", None) for route in inside_routes() if route.name.endswith(":new")]
+    return {pages.name: pages for pages in found if isinstance(pages, RecordPages)}
+
+
+def unlisted_forms() -> list[str]:
+    """Forms with a choice of records that this module does not know how to ask."""
+    asked = {pages.form for pages in families().values()} | OTHER_FORMS | {RecordForm}
+    return [
+        f"{form.__name__} takes ids and is asked nowhere: teach tests/isolation/substitution.py"
+        for form in all_forms(forms.BaseForm)
+        if form not in asked and any(choice_fields(form.base_fields))
+    ]
+
+
+def all_forms(form: type[forms.BaseForm]) -> Iterator[type[forms.BaseForm]]:
+    for below in form.__subclasses__():
+        if below.__module__.split(".")[0] in {"personas", "skills", "prompts"} and "admin" not in below.__module__:
+            yield below
+        yield from all_forms(below)
+
+
+def choice_fields(fields: dict[str, forms.Field]) -> "Iterator[tuple[str, forms.ModelChoiceField[Any]]]":
+    for name, field in fields.items():
+        if isinstance(field, forms.ModelChoiceField):
+            yield name, field
+
+
+def run_form_fields(stage: Stage) -> Outcome:
+    """A foreign id in each choice of each form, new and edit: refused on that field, nothing linked."""
+    outcome = Outcome()
+    for kind, pages in families().items():
+        form = pages.form(workspace=stage.workspaces[HARBOUR])
+        for name, field in choice_fields(form.fields):
+            foreign = foreign_row(stage, field)
+            said = [foreign.pk] if isinstance(field, forms.ModelMultipleChoiceField) else foreign.pk
+            for page in ("new", "edit"):
+                if page == "edit" and name in pages.form.fixed:
+                    continue
+                with undone():
+                    outcome.cells += 1
+                    words = ask_form(stage, kind, page, {name: said})
+                    outcome.findings += [f"{kind}:{page} {name}: {word}" for word in words]
+    return outcome
+
+
+def foreign_row(stage: Stage, field: "forms.ModelChoiceField[Any]") -> Any:
+    assert field.queryset is not None
+    kind = next(kind for kind, (model, _) in KINDS.items() if model is field.queryset.model)
+    return stage.row(ELSEWHERE, kind)
+
+
+def ask_form(stage: Stage, kind: str, page: str, foreign: dict[str, Any]) -> list[str]:
+    editor = stage.askers["editor"]
+    body = INSIDE[f"{kind}:{page}"].body(stage, HARBOUR) | foreign
+    answer = ask(editor, "POST", address(stage, kind, page), body)
+    findings = leaks(stage, editor, answer, str(body))
+    if answer.status != 422:
+        findings.append(f"expected 422, got {answer.status}")
+    elif not set(foreign) <= set(answer.response.context["form"].errors):
+        findings.append("the error does not name the field")
+    return findings + changes(stage, editor, answer, before=None)
+
+
+def address(stage: Stage, kind: str, page: str) -> str:
+    route = route_named(f"{kind}:{page}")
+    return route.path(
+        {"workspace": stage.workspaces[HARBOUR].slug, "key": stage.key(HARBOUR, kind), "number": "1"}
+    )
+
+
+def route_named(name: str) -> Route:
+    return next(route for route in inside_routes() if route.name == name)
+
+
+def run_successor(stage: Stage) -> Outcome:
+    """The one choice that stands on a detail page: refused with a message, nothing replaced."""
+    editor, outcome = stage.askers["editor"], Outcome(cells=1)
+    with undone():
+        body = {"successor": stage.row(ELSEWHERE, "memories").pk}
+        answer = ask(editor, "POST", address(stage, "memories", "supersede"), body)
+        outcome.findings += leaks(stage, editor, answer, str(body)) + changes(stage, editor, answer, before=None)
+        if "Replace by:" not in answer.seen:
+            outcome.findings.append("memories:supersede successor: the refusal does not name the field")
+    return outcome
+
+
+def run_queries(stage: Stage) -> Outcome:
+    """Foreign ids and words in every filter: as if they had not been said."""
+    outcome, editor = Outcome(), stage.askers["editor"]
+    for kind in families():
+        for page in ("list", "new", "history"):
+            plain = ask(editor, "GET", address(stage, kind, page))
+            for name in QUERIES:
+                for value in (stage.row(ELSEWHERE, "agents").pk, stage.key(ELSEWHERE, "agents")):
+                    with undone():
+                        outcome.cells += 1
+                        words = ask_query(stage, address(stage, kind, page), f"{name}={value}", plain)
+                        outcome.findings += [f"{kind}:{page}?{name}={value}: {word}" for word in words]
+    return outcome
+
+
+def ask_query(stage: Stage, path: str, query: str, plain: Answer) -> list[str]:
+    editor = stage.askers["editor"]
+    answer = ask(editor, "GET", f"{path}?{query}")
+    findings = leaks(stage, editor, answer, query) + changes(stage, editor, answer, before=None)
+    if answer.status != plain.status:
+        findings.append(f"expected {plain.status}, got {answer.status}")
+    return findings
+
+
+def run_overposting(stage: Stage) -> Outcome:
+    """Fields the form does not have, filled with foreign ids: taken by nobody."""
+    outcome, editor, before = Outcome(), stage.askers["editor"], digests(stage)
+    elsewhere = stage.workspaces[ELSEWHERE]
+    for kind in KINDS:
+        for page in ("new", "edit"):
+            with undone():
+                outcome.cells += 1
+                extra = dict.fromkeys(OVERPOSTED, elsewhere.pk)
+                body = extra | INSIDE[f"{kind}:{page}"].body(stage, HARBOUR)
+                answer = ask(editor, "POST", address(stage, kind, page), body)
+                words = changes(stage, editor, answer, before)
+                if answer.status != 302:
+                    words.append(f"expected 302, got {answer.status}")
+                outcome.findings += [f"{kind}:{page}: {word}" for word in words]
+    return outcome
+
+
+NONSENSE = ("\x00", "a\x00b", "9" * 40, "-1", "0", "1.5", "' OR 1=1 --", "../..", "\u202e", "x" * 5_000, "𝟙")
+
+
+def run_nonsense(stage: Stage) -> Outcome:
+    """Values no form would send: refused or ignored, never an error of ours."""
+    outcome = Outcome()
+    for kind, pages in families().items():
+        for value in NONSENSE:
+            for answer in nonsense_answers(stage, kind, pages, value):
+                outcome.cells += 1
+                if answer.status >= 500:
+                    path = answer.response.wsgi_request.get_full_path()[:60]
+                    method = answer.response.wsgi_request.method
+                    outcome.findings.append(f"{method} {path} with {value[:20]!r}: {answer.status}")
+    return outcome
+
+
+def nonsense_answers(stage: Stage, kind: str, pages: RecordPages[Any], value: str) -> Iterator[Answer]:
+    editor, form = stage.askers["editor"], pages.form(workspace=stage.workspaces[HARBOUR])
+    fields = {name: [value] for name, _ in choice_fields(form.fields)}
+    for page in ("list", "new", "history"):
+        with undone():
+            yield ask(editor, "GET", address(stage, kind, page), dict.fromkeys(QUERIES, value))
+    with undone():
+        yield ask(editor, "POST", address(stage, kind, "new"), NEW[kind](stage, HARBOUR) | fields)
+    with undone():
+        again = NEW[kind](stage, HARBOUR) | fields | {"revision": value, "overwrite": value}
+        yield ask(editor, "POST", address(stage, kind, "edit"), again)
+    if KINDS[kind][1] == "name" or value.isdecimal():
+        slug = stage.workspaces[HARBOUR].slug
+        with undone():
+            path = route_named(f"{kind}:detail").path({"workspace": slug, "key": value.replace("/", "")})
+            yield ask(editor, "GET", path)
