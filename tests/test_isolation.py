@@ -42,19 +42,26 @@ def test_rows():
     assert not without_a_row(all_routes())
     assert not rows_without_a_route(all_routes())
 
+
 @pytest.mark.parametrize("name", ASKERS)
 def test_outside(stage, name):
-    t=time.time()
+    t = time.time()
     o = run_outside(stage, stage.askers[name], outside_routes())
-    print(name, o.cells, len(o.findings), time.time()-t)
+    print(name, o.cells, len(o.findings), time.time() - t)
     assert not o.findings, "\n".join(o.findings[:200])
 
+
 from tests.isolation import substitution as sub
-@pytest.mark.parametrize("f", [sub.run_form_fields, sub.run_successor, sub.run_queries, sub.run_overposting, sub.run_nonsense])
+
+
+@pytest.mark.parametrize(
+    "f", [sub.run_form_fields, sub.run_successor, sub.run_queries, sub.run_overposting, sub.run_nonsense]
+)
 def test_sub(stage, f):
-    o=f(stage)
+    o = f(stage)
     print(f, o.cells)
     assert not o.findings, "\n".join(o.findings)
+
 
 def test_forms():
     assert not sub.unlisted_forms()

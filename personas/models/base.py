@@ -1,6 +1,6 @@
 """The two gates for rows: every tenant table has a workspace, and every query says which."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from personas.models.workspaces import Workspace
 
-T = TypeVar("T", bound=models.Model)
+T = TypeVar("T", bound="WorkspaceOwned")
 
 
 class UnscopedQuery(RuntimeError):
@@ -21,11 +21,27 @@ class ForeignLink(ValidationError):
     """A link from one workspace into another."""
 
 
+class TenantQuerySet(models.QuerySet[T]):
+    """Closes the ways past `save()`: what is written in bulk is held to the same rule."""
+
+    def update(self, **values: Any) -> int:
+        links = {"workspace", *(field.name for field in self.model.tenant_links())}
+        if refused := sorted(links & {name.removesuffix("_id") for name in values}):
+            raise ForeignLink(f"Set {', '.join(refused)} row by row: only save() looks where a link leads.")
+        return super().update(**values)
+
+    def bulk_create(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> list[T]:
+        rows = list(objs)
+        for row in rows:
+            row.refuse_foreign_links()
+        return super().bulk_create(rows, *args, **kwargs)
+
+
 class ScopedManager(models.Manager[T]):
     """Everyday access: `in_workspace(workspace)` first, or an error."""
 
     def in_workspace(self, workspace: Workspace | int) -> models.QuerySet[T]:
-        return super().get_queryset().filter(workspace=workspace)
+        return TenantQuerySet(self.model, using=self._db).filter(workspace=workspace)
 
     def get_queryset(self) -> NoReturn:
         raise UnscopedQuery(f"{self.model.__name__}.objects needs in_workspace(…), or say `unscoped`.")
@@ -39,6 +55,7 @@ class WorkspaceOwned(models.Model):
     # First, so that Django's own machinery (relations, constraint checks, admin) uses it and not the gate.
     unscoped: ClassVar[models.Manager[Self]] = models.Manager()
     objects: ClassVar[ScopedManager[Self]] = ScopedManager()
+    _home: int | None = None  # the workspace the row was loaded from or saved to
 
     class Meta:
         abstract = True
@@ -47,6 +64,7 @@ class WorkspaceOwned(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         self.refuse_foreign_links()
         super().save(*args, **kwargs)
+        self._home = self.workspace_id
 
     def clean(self) -> None:
         super().clean()
@@ -58,12 +76,12 @@ class WorkspaceOwned(models.Model):
     ) -> Self:
         row = super().from_db(db, field_names, values, **more)
         if "workspace_id" in field_names:
-            row._home = row.workspace_id  # type: ignore[attr-defined]  # only known for rows that were loaded
+            row._home = row.workspace_id
         return row
 
     def refuse_foreign_links(self) -> None:
         """Stop a row from moving to, or pointing into, another workspace."""
-        if getattr(self, "_home", self.workspace_id) != self.workspace_id:
+        if self._stored_home() not in {None, self.workspace_id}:
             raise ForeignLink({"workspace": "A record cannot move to another workspace."})
         for field in self.tenant_links():
             linked = getattr(self, field.attname)
@@ -75,6 +93,13 @@ class WorkspaceOwned(models.Model):
         """The foreign keys that lead to other tenant rows."""
         fields = [field for field in cls._meta.concrete_fields if isinstance(field, models.ForeignKey)]
         return [field for field in fields if issubclass(field.remote_field.model, WorkspaceOwned)]
+
+    def _stored_home(self) -> int | None:
+        """Where the row lies in the database, also when it was loaded in part or named by its id alone."""
+        if self._home is None and self.pk is not None:
+            rows = type(self)._base_manager.filter(pk=self.pk)
+            self._home = rows.values_list("workspace_id", flat=True).first()
+        return self._home
 
     def _workspace_of(self, field: "models.ForeignKey[Any, Any]", linked: Any) -> int | None:
         if field.is_cached(self):

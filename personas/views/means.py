@@ -1,6 +1,8 @@
 """Tools and channels."""
 
 from django.db.models import QuerySet
+from django.urls import register_converter
+from django.urls.converters import StringConverter
 
 from personas.forms.means import ChannelForm, ToolForm
 from personas.models import Channel, Tool
@@ -9,11 +11,20 @@ from personas.tenancy import WorkspaceRequest
 from personas.views.records import RecordPages
 
 
+class ToolName(StringConverter):
+    """What a tool may be called, so that no other text gets as far as the database."""
+
+    regex = "[A-Za-z0-9_.-]+"
+
+
+register_converter(ToolName, "tool")
+
+
 class ToolPages(RecordPages[Tool]):
     model, form = Tool, ToolForm
     name, one, icon, templates = "tools", "tool", "tool", "personas/tools"
     lede = "What agents can call: words for the model, a schema for the caller."
-    key, converter, searched = "name", "str", ("name", "description", "snippet")
+    key, converter, searched = "name", "tool", ("name", "description", "snippet")
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Tool]:
         return tools_of(request.workspace)

@@ -21,7 +21,7 @@ from personas.services.memories import (
 )
 from personas.services.records import Values
 from personas.tenancy import WorkspaceRequest, needs
-from personas.views.records import RecordPages, posted
+from personas.views.records import RecordPages, asked, posted
 
 STATES = [("live", "Proposed and active"), *MemoryState.choices, ("all", "All")]
 
@@ -57,7 +57,7 @@ class MemoryPages(RecordPages[Memory]):
 
     def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = agents_of(request.workspace).prefetch_related(None)
-        return {"agent": agents.filter(slug=request.GET.get("agent", "")).first()}
+        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
 
     def create(self, request: WorkspaceRequest, values: Values) -> Memory:
         return remember(request.workspace, values, by=request.actor)

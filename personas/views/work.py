@@ -14,7 +14,7 @@ from personas.selectors import agents_of, responsibilities_of, tasks_of
 from personas.services.records import Values
 from personas.services.work import add_responsibility, move_responsibility, open_task, tick_step
 from personas.tenancy import WorkspaceRequest, needs
-from personas.views.records import SHELVES, RecordPages, posted
+from personas.views.records import SHELVES, RecordPages, asked, posted
 
 
 class ResponsibilityPages(RecordPages[Responsibility]):
@@ -29,7 +29,7 @@ class ResponsibilityPages(RecordPages[Responsibility]):
 
     def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = agents_of(request.workspace).prefetch_related(None)
-        return {"agent": agents.filter(slug=request.GET.get("agent", "")).first()}
+        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
 
     def create(self, request: WorkspaceRequest, values: Values) -> Responsibility:
         return add_responsibility(request.workspace, values, by=request.actor)
@@ -76,7 +76,7 @@ class TaskPages(RecordPages[Task]):
 
     def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = agents_of(request.workspace).prefetch_related(None)
-        return {"agent": agents.filter(slug=request.GET.get("agent", "")).first()}
+        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
 
     def create(self, request: WorkspaceRequest, values: Values) -> Task:
         return open_task(request.workspace, values, by=request.actor)

@@ -15,6 +15,7 @@ from personas.roles import Permission
 from personas.selectors import agents_of, audit_of, memories_of, tasks_of, workspace_figures
 from personas.services.workspaces import create_workspace, rename_workspace
 from personas.tenancy import WorkspaceRequest, memberships_of, needs
+from personas.views.records import asked
 
 PAGE_SIZE = 50
 
@@ -78,7 +79,7 @@ def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
 
 def audit(request: WorkspaceRequest) -> HttpResponse:
     """Who did what, newest first."""
-    words = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    words = asked(request, "q").strip()[:200]
     events = audit_of(request.workspace)
     if words:
         events = events.filter(object_label__icontains=words) | events.filter(actor_label__icontains=words)

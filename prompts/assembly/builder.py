@@ -12,7 +12,7 @@ from prompts.assembly.normal import normal, refuse_unwritable
 from prompts.assembly.pieces import Piece, Segment
 from prompts.assembly.report import PartReport, Report, boundaries
 from prompts.assembly.slots import Message, Slots, filled
-from prompts.assembly.surface import ToolDefinition, tool_definitions
+from prompts.assembly.surface import ToolDefinition, of_call, tool_definitions
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def assemble(
             continue
         cut = 0
         if part.name in limits:
-            body, cut = cut_pieces(body, limits[part.name])
+            body, cut = (part.shorten or cut_pieces)(body, limits[part.name])
         place = placed(part, part.frame(body), is_first=not segments)
         if part.slot:
             place[0] = place[0]._replace(slot=part.slot, given=given, span=len(place))
@@ -84,5 +84,7 @@ def render(layout: Layout, inputs: PromptInputs, slots: Slots) -> Prompt:
     text = "".join([segment.text for segment in segments])
     refuse_unwritable(text, segments)
     unplaced = built.report.lost + lost_slots(layout, slots)
-    report = replace(built.report, boundaries=boundaries(segments), lost=unplaced)
-    return replace(built, segments=segments, text=text, report=report, messages=slots.messages)
+    tools, undefined = of_call(built.tools, slots.tools)
+    problems = built.report.problems + undefined
+    report = replace(built.report, boundaries=boundaries(segments), lost=unplaced, problems=problems)
+    return replace(built, segments=segments, text=text, report=report, tools=tools, messages=slots.messages)

@@ -37,6 +37,16 @@ def heading(words: str, gap: str = "\n\n") -> Frame:
     return frame
 
 
+def standing(words: str) -> Frame:
+    """A Markdown heading that stays even over nothing."""
+    opening, alone = Piece(f"{words}\n\n"), (Piece(words),)
+
+    def frame(body: Sequence[Piece]) -> Sequence[Piece]:
+        return [opening, *body] if body[0].text else alone
+
+    return frame
+
+
 def tagged(name: str, body: str) -> str:
     """The same tag around plain text, for what is rendered per call."""
     kept = closing(name).sub(r"&lt;\1", body)

@@ -6,10 +6,13 @@ from typing import Any
 
 from prompts.assembly.frames import Frame, bare
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.pieces import RELEASE, Piece
+from prompts.assembly.pieces import RELEASE, Origin, Piece
 
 Section = Callable[[PromptInputs], Sequence[Piece]]
 Given = Callable[[PromptInputs], Mapping[str, Any] | None]
+Shorten = Callable[[Sequence[Piece], int], tuple[Sequence[Piece], int]]
+# Marks the name of a slot that stands where a call may put words.
+AWAITED = Origin("slot")
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class Part:
 
     `section` gives the words (none: the part is absent), `frame` what stands around them. A part with a
     `slot` can be rendered anew for a call: `given` keeps at build time what its renderer will need; None
-    from it means that the part has no place in this prompt at all.
+    from it means that the part has no place in this prompt at all. `shorten` cuts a body whose pieces must
+    stay whole or closed.
     """
 
     name: str
@@ -31,6 +35,7 @@ class Part:
     slot: str = ""
     given: Given | None = None
     is_cuttable: bool = False
+    shorten: Shorten | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Layout:
     summary: str = ""
     problems: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
     slots: tuple[str, ...] = ()
+    # Inputs that have a place in this layout, but not beside these others: lost, and said so.
+    displaced: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
 
 
 def call_part(name: str, slot: str, volatility: str, **more: Any) -> Part:
@@ -54,3 +61,13 @@ def call_part(name: str, slot: str, volatility: str, **more: Any) -> Part:
 def nothing(_: PromptInputs) -> Mapping[str, Any]:
     """Given to renderers that need only the call's own slots."""
     return {}
+
+
+def awaited(name: str) -> Sequence[Piece]:
+    """The body of a part that says nothing yet, but to which a call may give words."""
+    return (Piece(f"⟦{name}⟧", AWAITED),)
+
+
+def when_said(frame: Frame) -> Frame:
+    """The frame around words; the bare name of a slot stays bare."""
+    return lambda body: body if body[0].origin is AWAITED else frame(body)

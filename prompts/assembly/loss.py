@@ -47,8 +47,10 @@ FACETS: dict[str, Facet] = {
 
 def lost(layout: Layout, inputs: PromptInputs) -> tuple[str, ...]:
     """The inputs that say something and that no part of the layout uses."""
-    placed = _placed(layout)
-    return tuple([name for name, said in FACETS.items() if name not in placed and said(inputs)])
+    placed, displaced = _placed(layout), layout.displaced(inputs)
+    return tuple(
+        [name for name, said in FACETS.items() if (name not in placed or name in displaced) and said(inputs)]
+    )
 
 
 def lost_slots(layout: Layout, slots: Slots) -> tuple[str, ...]:

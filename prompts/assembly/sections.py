@@ -62,6 +62,11 @@ def element(name: str, body: str, origin: Origin, **attributes: str) -> Piece:
     return Piece(f"<{name}{said}>\n{guarded(body, name)}\n</{name}>", origin)
 
 
+def file_origin(file: ContextFile) -> Origin:
+    """Where a file's words came from: its record, and always its path."""
+    return file.origin if file.origin.path else file.origin._replace(path=file.path)
+
+
 def fitted(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:
     """Each file with as much of its text as the limits allow; what is left out is said in its place."""
     room, fitting = all_files, []

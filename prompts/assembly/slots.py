@@ -73,6 +73,8 @@ class Slots:
 # Gets the slots and what was given at build time; None keeps the text that was built, "" leaves the part out.
 Renderer = Callable[[Slots, Mapping[str, Any]], str | None]
 RENDERERS: dict[str, Renderer] = {}
+# What a slot of this kind says takes the place of everything before it.
+REPLACING = ".replace"
 
 
 def slot(name: str) -> Callable[[Renderer], Renderer]:
@@ -127,6 +129,8 @@ def fill(stretches: Iterable[Stretch], slots: Slots) -> str:
             if said == "":
                 continue
             if said is not None:
+                if name.endswith(REPLACING):
+                    out.clear()
                 out.append(text[:lead] + said if out else said)
                 continue
         out.append(text if out or not lead else text[lead:])
@@ -145,6 +149,8 @@ def filled(segments: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
         if said == "":
             continue
         if said is not None:
+            if first.slot.endswith(REPLACING):
+                out.clear()
             run = [first._replace(text=first.text[: first.lead] + said, span=1)]
         if not out and first.lead:
             run[0] = run[0]._replace(text=run[0].text[first.lead :], lead=0)

@@ -23,3 +23,17 @@ def tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
             if tool.use == "active"
         ]
     )
+
+
+def of_call(
+    definitions: tuple[ToolDefinition, ...], names: tuple[str, ...] | None
+) -> tuple[tuple[ToolDefinition, ...], tuple[str, ...]]:
+    """The definitions a call asks for, in its order, and the names nobody has defined."""
+    if names is None:
+        return definitions, ()
+    known = {definition.name: definition for definition in definitions}
+    asked = dict.fromkeys(names)
+    unknown = tuple(
+        [f"The call names the tool {name}, which has no definition." for name in asked if name not in known]
+    )
+    return tuple([known[name] for name in asked if name in known]), unknown

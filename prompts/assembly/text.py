@@ -8,7 +8,8 @@ ATTRIBUTE = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "\n": "&#10;"}
 )
 BODY = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-SPACES = re.compile(r"\s+")
+BACKTICKS = re.compile(r"`+")
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 def attribute(value: str) -> str:
@@ -38,7 +39,12 @@ def closing(tag: str) -> re.Pattern[str]:
 
 def single_line(text: str) -> str:
     """All on one line, so that a list stays a list."""
-    return SPACES.sub(" ", text).strip()
+    return " ".join(text.split())
+
+
+def on_one_line(path: str) -> str:
+    """A path as it is written, but never on a second line."""
+    return path.replace("\n", " ") if "\n" in path else path
 
 
 def indented(text: str, by: str = "  ") -> str:
@@ -74,3 +80,35 @@ def lines(parts: Iterable[str]) -> str:
 def cut_notice(left_out: int) -> str:
     """What a reader, and the model, see where text was left out."""
     return f"\n[… {left_out:,} characters left out]"
+
+
+def code(text: str) -> str:
+    """A code span that backticks inside it cannot end."""
+    if "`" not in text:
+        return f"`{text}`"
+    ticks = "`" * (_longest_run(text) + 1)
+    return f"{ticks} {text} {ticks}" if "`" in (text[0], text[-1]) else f"{ticks}{text}{ticks}"
+
+
+def fenced(text: str) -> str:
+    """A code block that nothing inside it can end."""
+    ticks = "`" * max(3, _longest_run(text) + 1) if "```" in text else "```"
+    return f"{ticks}\n{text}\n{ticks}"
+
+
+def fences_closed(text: str) -> str:
+    """Text that leaves no code block open, so that what follows it is not taken for code."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    opened = ""
+    for mark, rest in FENCE.findall(text):
+        if not opened:
+            # Markdown allows no backtick behind an opening fence: that line is a code span.
+            opened = "" if mark[0] == "`" and "`" in rest else mark
+        elif mark.startswith(opened) and not rest.strip():
+            opened = ""
+    return f"{text}\n{opened}" if opened else text
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, BACKTICKS.findall(text)), default=0)

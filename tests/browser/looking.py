@@ -1,4 +1,4 @@
-"""Which pages there are to look at, and how axe looks at one in light and in dark."""
+"""Which pages there are to look at, and how: by axe in light and in dark, and at three widths."""
 
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
@@ -30,6 +30,8 @@ FAMILIES = (
     ("channels", Channel, "slug"),
     ("skills", Skill, "name"),
 )
+WIDTHS = (390, 1024, 1440)
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 COMMON = ("", "members/", "audit/", "settings/")
 ACCOUNT = (
     "/profile/",
@@ -76,12 +78,35 @@ def complaints(page: Page) -> list[str]:
     """What axe has to say about the page as it stands: everything in light, colours again in dark."""
     page.evaluate(AXE_SCRIPT)
     said = []
-    for theme, options in (("light", {}), ("dark", {"runOnly": {"type": "rule", "values": ["color-contrast"]}})):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # the two words it knows
+    for theme, options in (("light", {}), ("dark", COLOURS)):
+        show(page, theme)
         answer = page.evaluate("options => axe.run(options)", {"resultTypes": ["violations"]} | options)
         said += [
             f"{page.url} ({theme}) {found['id']}: {node['target']} {node['failureSummary']}"
             for found in answer["violations"]
             for node in found["nodes"]
         ]
+    show(page, "light")
+    return said
+
+
+def show(page: Page, theme: str) -> None:
+    """Change the light; colours glide even with little motion, so wait until they have arrived."""
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # the two words it knows
+    shown = page.evaluate(
+        "async () => { await new Promise(requestAnimationFrame);"
+        "await Promise.all(document.getAnimations().map(one => one.finished));"
+        "return getComputedStyle(document.documentElement).colorScheme }"
+    )
+    assert shown == theme
+
+
+def overflows(page: Page) -> list[str]:
+    """The screen widths at which the page has to be moved sideways to be read."""
+    said = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        over = page.evaluate("document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth")
+        if over > 0:
+            said.append(f"{page.url} is {over} px too wide for {width}")
     return said

@@ -1,8 +1,9 @@
-"""Axe finds nothing, in light or in dark, on any page."""
+"""Every page: axe finds nothing in light or in dark, and no screen is too narrow for it."""
 
 import pytest
 
-from tests.browser.looking import ACCOUNT, ENTRANCE, complaints, forms, lists, records
+from prompts.demo import DEMO_PASSWORD
+from tests.browser.looking import ACCOUNT, ENTRANCE, complaints, forms, lists, overflows, records
 from tests.browser.people import Visit
 from tests.factories import PASSWORD
 
@@ -13,34 +14,32 @@ def look_at(page, addresses):
     for address in addresses:
         answer = page.goto(address)
         assert answer.status in {200, 410}, address
-        said += complaints(page)
+        said += complaints(page) + overflows(page)
     assert not said, "\n\n".join(said)
 
 
-def test_lists_and_overviews_are_accessible(demo, demo_page):
+def test_lists_and_overviews_suit_everyone(demo, demo_page):
     look_at(demo_page(), lists(demo))
 
 
-def test_records_and_their_histories_are_accessible(demo, demo_page):
+def test_records_and_their_histories_suit_everyone(demo, demo_page):
     some = records(demo, "history/", "history/1/")[:4]
     look_at(demo_page(), [*records(demo, ""), *some])
 
 
-def test_forms_are_accessible(demo, demo_page):
+def test_forms_suit_everyone(demo, demo_page):
     edits = records(demo, "edit/")[:2]
     look_at(demo_page(), [*forms(demo), *edits])
 
 
-def test_an_empty_workspace_is_accessible(alices, workspace):
+def test_an_empty_workspace_suits_everyone(alices, workspace):
     look_at(alices.page, [page for page in lists(workspace) if "/audit/" not in page])
 
 
-def test_account_pages_are_accessible(demo_page):
+def test_account_pages_suit_everyone(demo_page):
     page = demo_page()
     look_at(page, ACCOUNT[:1])
     # The next ones ask for the password once more; that page is looked at on the way.
-    from prompts.demo import DEMO_PASSWORD
-
     page.goto("/accounts/2fa/totp/activate/")
     assert not complaints(page)
     page.get_by_label("Password").fill(DEMO_PASSWORD)
@@ -49,7 +48,7 @@ def test_account_pages_are_accessible(demo_page):
     look_at(page, ACCOUNT)
 
 
-def test_the_ways_in_are_accessible(visitor):
+def test_the_ways_in_suit_everyone(visitor):
     look_at(visitor(), ENTRANCE)
 
 

@@ -11,19 +11,21 @@ from personas.views.records import RecordPages
 from tests.isolation.cast import ELSEWHERE, HARBOUR, KINDS, Stage, undone
 from tests.isolation.expectations import INSIDE, NEW
 from tests.isolation.matrix import Outcome, changes, digests, inside_routes, leaks
-from tests.isolation.probe import Answer, ask
+from tests.isolation.probe import ask, quick_templates
 from tests.isolation.walk import Route
 
 # Forms that take an id and are no record's own; each is asked for below.
 OTHER_FORMS = {SuccessorForm}
 # What a filter or a search might be given.
-QUERIES = ("agent", "page", "q", "shelf", "state", "layout", "status", "workspace", "workspace_id", "key")
+FILTERS = ("agent", "page", "shelf", "state", "layout", "status", "workspace", "workspace_id", "key")
 OVERPOSTED = ("workspace", "workspace_id", "id", "pk", "archived_at", "superseded_by", "author", "number")
 
 
 def families() -> dict[str, RecordPages[Any]]:
     """The record families, as the routes know them."""
-    found = [getattr(route.view, "__self__", None) for route in inside_routes() if route.name.endswith(":new")]
+    found = [
+        getattr(route.view, "__self__", None) for route in inside_routes() if route.name.endswith(":new")
+    ]
     return {pages.name: pages for pages in found if isinstance(pages, RecordPages)}
 
 
@@ -39,7 +41,10 @@ def unlisted_forms() -> list[str]:
 
 def all_forms(form: type[forms.BaseForm]) -> Iterator[type[forms.BaseForm]]:
     for below in form.__subclasses__():
-        if below.__module__.split(".")[0] in {"personas", "skills", "prompts"} and "admin" not in below.__module__:
+        if (
+            below.__module__.split(".")[0] in {"personas", "skills", "prompts"}
+            and "admin" not in below.__module__
+        ):
             yield below
         yield from all_forms(below)
 
@@ -103,7 +108,9 @@ def run_successor(stage: Stage) -> Outcome:
     with undone():
         body = {"successor": stage.row(ELSEWHERE, "memories").pk}
         answer = ask(editor, "POST", address(stage, "memories", "supersede"), body)
-        outcome.findings += leaks(stage, editor, answer, str(body)) + changes(stage, editor, answer, before=None)
+        outcome.findings += leaks(stage, editor, answer, str(body)) + changes(
+            stage, editor, answer, before=None
+        )
         if "Replace by:" not in answer.seen:
             outcome.findings.append("memories:supersede successor: the refusal does not name the field")
     return outcome
@@ -114,23 +121,16 @@ def run_queries(stage: Stage) -> Outcome:
     outcome, editor = Outcome(), stage.askers["editor"]
     for kind in families():
         for page in ("list", "new", "history"):
-            plain = ask(editor, "GET", address(stage, kind, page))
-            for name in QUERIES:
-                for value in (stage.row(ELSEWHERE, "agents").pk, stage.key(ELSEWHERE, "agents")):
-                    with undone():
-                        outcome.cells += 1
-                        words = ask_query(stage, address(stage, kind, page), f"{name}={value}", plain)
-                        outcome.findings += [f"{kind}:{page}?{name}={value}: {word}" for word in words]
+            path = address(stage, kind, page)
+            for value in (stage.row(ELSEWHERE, "agents").pk, stage.key(ELSEWHERE, "agents")):
+                # Apart from the rest: a search that finds nothing would hide what a filter lets through.
+                for names in (FILTERS, ("q",)):
+                    answer = ask(editor, "GET", path, dict.fromkeys(names, value))
+                    outcome.cells += 1
+                    words = leaks(stage, editor, answer, str(value)) + changes(stage, editor, answer, None)
+                    words += [f"got {answer.status}"] if answer.status != 200 else []
+                    outcome.findings += [f"{kind}:{page}?{names[0]}={value}: {word}" for word in words]
     return outcome
-
-
-def ask_query(stage: Stage, path: str, query: str, plain: Answer) -> list[str]:
-    editor = stage.askers["editor"]
-    answer = ask(editor, "GET", f"{path}?{query}")
-    findings = leaks(stage, editor, answer, query) + changes(stage, editor, answer, before=None)
-    if answer.status != plain.status:
-        findings.append(f"expected {plain.status}, got {answer.status}")
-    return findings
 
 
 def run_overposting(stage: Stage) -> Outcome:
@@ -151,7 +151,7 @@ def run_overposting(stage: Stage) -> Outcome:
     return outcome
 
 
-NONSENSE = ("\x00", "a\x00b", "9" * 40, "-1", "0", "1.5", "' OR 1=1 --", "../..", "\u202e", "x" * 5_000, "𝟙")
+NONSENSE = ("\x00", "9" * 40, "-1", "' OR 1=1 --", "x" * 5_000, "𝟙")
 
 
 def run_nonsense(stage: Stage) -> Outcome:
@@ -159,28 +159,23 @@ def run_nonsense(stage: Stage) -> Outcome:
     outcome = Outcome()
     for kind, pages in families().items():
         for value in NONSENSE:
-            for answer in nonsense_answers(stage, kind, pages, value):
+            for method, path, data in nonsense(stage, kind, pages, value):
+                with undone(), quick_templates():
+                    answer = ask(stage.askers["editor"], method, path, data)
                 outcome.cells += 1
                 if answer.status >= 500:
-                    path = answer.response.wsgi_request.get_full_path()[:60]
-                    method = answer.response.wsgi_request.method
-                    outcome.findings.append(f"{method} {path} with {value[:20]!r}: {answer.status}")
+                    outcome.findings.append(f"{method} {path[:60]!r} with {value[:20]!r}: {answer.status}")
     return outcome
 
 
-def nonsense_answers(stage: Stage, kind: str, pages: RecordPages[Any], value: str) -> Iterator[Answer]:
-    editor, form = stage.askers["editor"], pages.form(workspace=stage.workspaces[HARBOUR])
-    fields = {name: [value] for name, _ in choice_fields(form.fields)}
-    for page in ("list", "new", "history"):
-        with undone():
-            yield ask(editor, "GET", address(stage, kind, page), dict.fromkeys(QUERIES, value))
-    with undone():
-        yield ask(editor, "POST", address(stage, kind, "new"), NEW[kind](stage, HARBOUR) | fields)
-    with undone():
-        again = NEW[kind](stage, HARBOUR) | fields | {"revision": value, "overwrite": value}
-        yield ask(editor, "POST", address(stage, kind, "edit"), again)
-    if KINDS[kind][1] == "name" or value.isdecimal():
-        slug = stage.workspaces[HARBOUR].slug
-        with undone():
-            path = route_named(f"{kind}:detail").path({"workspace": slug, "key": value.replace("/", "")})
-            yield ask(editor, "GET", path)
+def nonsense(
+    stage: Stage, kind: str, pages: RecordPages[Any], value: str
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    form = pages.form(workspace=stage.workspaces[HARBOUR])
+    fields = NEW[kind](stage, HARBOUR) | {name: [value] for name, _ in choice_fields(form.fields)}
+    for page in ("list", "new"):
+        yield "GET", address(stage, kind, page), dict.fromkeys((*FILTERS, "q"), value)
+    yield "POST", address(stage, kind, "new"), fields
+    yield "POST", address(stage, kind, "edit"), fields | {"revision": value, "overwrite": value}
+    path = route_named(f"{kind}:detail").path({"workspace": stage.workspaces[HARBOUR].slug, "key": value})
+    yield "GET", path, {}

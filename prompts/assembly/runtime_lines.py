@@ -1,0 +1,57 @@
+"""Where a call runs, as compact key=value lines: known keys only, in one order, one line each."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from prompts.assembly.slots import Slots
+from prompts.assembly.text import cell
+
+HOST_KEYS = (
+    "host",
+    "os",
+    "arch",
+    "shell",
+    "provider",
+    "model",
+    "session",
+    "sudo_non_interactive",
+    "timezone",
+    "accept_language",
+    "location",
+)
+SANDBOX_KEYS = ("enabled", "mode", "backend", "scope", "image", "workspace_mount", "network")
+
+
+def runtime_lines(slots: Slots, timezone: str = "", location: str = "") -> list[str]:
+    """The host's and the sandbox's line; what only the user's profile knows fills in for the browser."""
+    host = host_facts(slots, timezone, location) if slots.host or slots.sandbox else {}
+    said = (line("Host", HOST_KEYS, host), line("Sandbox(exec)", SANDBOX_KEYS, slots.sandbox))
+    return [each for each in said if each]
+
+
+def host_facts(slots: Slots, timezone: str, location: str) -> dict[str, Any]:
+    """What the call says of its host, completed from its session and from the user's profile."""
+    known = {
+        "session": slots.session.id if slots.session else "",
+        "timezone": slots.timezone or timezone,
+        "location": location,
+    }
+    return known | {key: value for key, value in slots.host.items() if fact(value)}
+
+
+def line(label: str, keys: tuple[str, ...], facts: Mapping[str, Any]) -> str:
+    """`Label: key=value | key=value`; unknown keys and empty values leave no trace."""
+    said = [(key, fact(facts[key])) for key in keys if key in facts]
+    pairs = " | ".join([f"{key}={value}" for key, value in said if value])
+    return f"{label}: {pairs}" if pairs else ""
+
+
+def fact(value: Any) -> str:
+    """A value that can neither end its line nor begin another key."""
+    if isinstance(value, str):
+        # Most values are one word; `cell` works for the others.
+        return value if value.isalnum() else cell(value)
+    if value is None:
+        return ""
+    return cell(json.dumps(value, ensure_ascii=False, default=str))

@@ -1,0 +1,108 @@
+"""Inputs and slots of every shape, hostile text included, for the laws that hold in all layouts."""
+
+from datetime import UTC, datetime
+
+from hypothesis import strategies as st
+
+from prompts.assembly.inputs import (
+    Channel,
+    ContextFile,
+    Identity,
+    Memory,
+    PromptInputs,
+    Responsibility,
+    Skill,
+    Text,
+    Tool,
+    UserProfile,
+)
+from prompts.assembly.pieces import Origin
+from prompts.assembly.slots import Message, PreviousError, Session, Slots, Step, Task
+
+# Every tag that any layout opens, closed in every way one might try.
+TAGS = (
+    "identity",
+    "project-context",
+    "skills",
+    "environment",
+    "tool-guidelines",
+    "planning",
+    "available_skills",
+    "skill",
+    "Responsibilities",
+    "Responsibility",
+    "Memories",
+    "Task",
+    "Context",
+    "soul",
+    "memories",
+    "user",
+)
+CLOSERS = [f"</{tag}>" for tag in TAGS] + [f"< / {tag.upper()} x >" for tag in TAGS] + ["</skill", "```", "|"]
+
+plain = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=30)
+hostile = st.lists(plain | st.sampled_from([*CLOSERS, "\n", "\n\n", "- ", "&", '"', "#"]), max_size=5).map(
+    "".join
+)
+words = st.text("abc xyz", min_size=1, max_size=12).map(str.strip).filter(bool)
+names = st.from_regex(r"\A[a-z][a-z0-9_]{0,10}\Z")
+origins = st.builds(
+    Origin, st.just("record"), st.text("0123456789", min_size=1, max_size=3), st.integers(1, 9)
+)
+
+
+def few(strategy: st.SearchStrategy) -> st.SearchStrategy:
+    return st.lists(strategy, max_size=3).map(tuple)
+
+
+def distinct(strategy: st.SearchStrategy) -> st.SearchStrategy:
+    return st.lists(strategy, max_size=4, unique_by=lambda held: held.name).map(tuple)
+
+
+texts = st.none() | st.builds(Text, hostile, origins)
+tools = st.builds(
+    Tool,
+    name=names | st.sampled_from(["read", "bash", "edit", "write", "read_file", "shell", "memory_search"]),
+    description=hostile,
+    snippet=hostile,
+    guidelines=few(words),
+    use=st.sampled_from(["active", "planning"]),
+)
+inputs = st.builds(
+    PromptInputs,
+    identity=st.none() | st.builds(Identity, plain, plain, plain, plain, hostile, origins),
+    soul=texts,
+    user=st.none() | st.builds(UserProfile, name=hostile, location=hostile, notes=hostile),
+    instructions=texts,
+    base=texts,
+    append=texts,
+    responsibilities=few(st.builds(Responsibility, hostile, hostile, origins)),
+    memories=few(st.builds(Memory, hostile, origins)),
+    context_files=few(st.builds(ContextFile, plain, hostile)),
+    workspace_files=few(st.builds(ContextFile, st.sampled_from(["AGENTS.md", "TOOLS.md"]), hostile)),
+    skills=distinct(st.builds(Skill, names, hostile)),
+    tools=distinct(tools),
+    native_tools=st.booleans(),
+    working_directory=plain,
+    directories=few(plain),
+    capabilities=st.sampled_from([(), ("files",), ("persistence",)]),
+    channel=st.none() | st.builds(Channel, names, hostile),
+    mode=st.sampled_from(["agent", "single_turn"]),
+    entry=st.sampled_from(["full", "simple", "minimal"]),
+    is_sub_agent=st.booleans(),
+)
+slots = st.builds(
+    Slots,
+    now=st.none() | st.integers(0, 4_000_000_000).map(lambda at: datetime.fromtimestamp(at, UTC)),
+    timezone=st.sampled_from(["", "Europe/Paris"]),
+    host=st.dictionaries(st.sampled_from(["host", "os", "model", "unknown"]), plain, max_size=3),
+    sandbox=st.dictionaries(st.sampled_from(["enabled", "mode"]), st.booleans() | plain, max_size=2),
+    session=st.none() | st.builds(Session, plain, plain),
+    task=st.none()
+    | st.builds(Task, st.integers(1, 99), hostile, hostile, plain, few(st.builds(Step, hostile))),
+    is_background=st.booleans(),
+    previous_error=st.none() | st.builds(PreviousError, words, hostile),
+    tools=st.none() | few(st.sampled_from(["read", "bash", "read_file", "shell"])),
+    append=hostile,
+    messages=few(st.builds(Message, words)),
+)

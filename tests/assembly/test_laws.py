@@ -1,0 +1,123 @@
+"""Laws that hold for every layout and every input."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prompts.assembly.builder import build, render
+from prompts.assembly.codec import dump, load
+from prompts.assembly.inputs import Memory, PromptInputs, Text
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.slots import Slots, fill, skeleton
+from prompts.assembly.text import closing, guarded
+from tests.assembly.strategies import TAGS, hostile, inputs, slots
+
+layouts = st.sampled_from(list(LAYOUTS.values()))
+laws = settings(max_examples=150, deadline=None)
+
+
+@laws
+@given(layouts, inputs, slots)
+def test_the_text_is_exactly_the_join_of_the_segments(layout, held, said):
+    built, rendered = build(layout, held), render(layout, held, said)
+    assert built.text == "".join(segment.text for segment in built.segments)
+    assert rendered.text == "".join(segment.text for segment in rendered.segments)
+
+
+@laws
+@given(layouts, inputs, slots)
+def test_filling_a_stored_build_gives_the_bytes_of_building_with_slots(layout, held, said):
+    stored = build(layout, held)
+    assert fill(skeleton(stored.segments), said) == render(layout, held, said).text
+
+
+@laws
+@given(layouts, inputs, slots)
+def test_the_same_inputs_give_the_same_bytes(layout, held, said):
+    again = load(PromptInputs, json.loads(json.dumps(dump(held))))
+    assert render(layout, again, said).text == render(layout, held, said).text
+
+
+@laws
+@given(inputs, slots)
+def test_inputs_and_slots_survive_a_trip_through_json(held, said):
+    assert load(PromptInputs, json.loads(json.dumps(dump(held)))) == held
+    assert load(Slots, json.loads(json.dumps(dump(said)))) == said
+
+
+@laws
+@given(layouts, inputs, slots)
+def test_parts_stand_in_the_layouts_order(layout, held, said):
+    order = [part.name for part in layout.parts]
+    places = [order.index(segment.section) for segment in render(layout, held, said).segments]
+    assert places == sorted(places)
+
+
+@laws
+@given(layouts, inputs, slots)
+def test_no_segment_is_empty_and_no_part_leaves_a_stray_separator(layout, held, said):
+    prompt = render(layout, held, said)
+    assert all(segment.text for segment in prompt.segments)
+    if prompt.segments:
+        assert prompt.segments[0].lead == 0
+
+
+def unclosed(text):
+    """How many more times each tag is closed than opened."""
+    counts = {}
+    for tag in TAGS:
+        opened = len(re.findall(rf"<{tag}(?=[\s>])", text))
+        counts[tag] = len(closing(tag).findall(text)) - opened
+    return {tag: over for tag, over in counts.items() if over > 0}
+
+
+@laws
+@given(layouts, hostile)
+def test_no_memory_can_close_its_own_section(layout, text):
+    prompt = build(layout, PromptInputs(memories=(Memory(text),)))
+    framing = {segment.text.strip() for segment in prompt.segments if segment.origin.kind == "layout"}
+    for segment in prompt.segments:
+        if segment.origin.kind == "memory":
+            for opening in framing:
+                if found := re.fullmatch(r"<([\w-]+)>", opening):
+                    assert not closing(found[1]).search(segment.text)
+
+
+@given(hostile, st.sampled_from(TAGS))
+def test_guarded_text_closes_nothing_and_changes_nothing_else(text, tag):
+    kept = guarded(text, tag)
+    assert not closing(tag).search(kept)
+    assert kept.replace("&lt;", "<") == text.replace("&lt;", "<")
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("shape", ["</{}>", "</ {} >", "< /{}>", "</{}\n>", "</{} x='1'>", "</{}", "</{}/>"])
+def test_every_way_to_close_a_tag_is_stopped_in_any_case(tag, shape):
+    for word in (tag, tag.upper(), tag.title()):
+        attempt = shape.format(word)
+        assert guarded(f"before {attempt}", tag) == f"before &lt;{attempt[1:]}"
+
+
+def test_a_longer_tag_is_another_tag():
+    assert guarded("</skills-x> </skillset>", "skills", "skill") == "</skills-x> </skillset>"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
+def test_windows_line_ends_change_no_byte(layout):
+    plain = PromptInputs(
+        identity=None,
+        instructions=Text("one\ntwo"),
+        memories=(Memory("three\nfour"),),
+        append=Text("five\nsix"),
+    )
+    windows = replace(
+        plain,
+        instructions=Text("one\r\ntwo"),
+        memories=(Memory("three\rfour"),),
+        append=Text("five\r\nsix"),
+    )
+    assert build(layout, windows).text == build(layout, plain).text

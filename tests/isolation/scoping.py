@@ -1,0 +1,298 @@
+"""Guards of the rows: what the models and the database themselves refuse, whoever asks."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import DatabaseError, IntegrityError, connection, models
+
+from personas.models import UnscopedQuery, User, Workspace, WorkspaceOwned
+from tests.isolation.canaries import our_models, rows_of, tenant_models
+from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, undone
+
+# The only tables of ours that stand above workspaces.
+ABOVE_WORKSPACES = {User, Workspace}
+# History; the database itself keeps these from being rewritten.
+ONLY_GROW = ("personas_revision", "personas_auditevent")
+
+
+# --- the gate of the manager ---------------------------------------------------------------------------
+
+
+def models_without_a_workspace() -> list[str]:
+    found = [model for model in our_models() if not issubclass(model, WorkspaceOwned)]
+    return [f"{model.__name__} belongs to no workspace" for model in found if model not in ABOVE_WORKSPACES]
+
+
+def open_questions(model: type[WorkspaceOwned]) -> list[str]:
+    """The ways to ask `objects` that answer without a workspace being named."""
+    findings = []
+    for name in sorted(["all", *type(model.objects)._get_queryset_methods(models.QuerySet)]):  # type: ignore[attr-defined]
+        try:
+            getattr(model.objects, name)()
+        except UnscopedQuery:
+            continue
+        # Any other end means that the question got past the gate.
+        except Exception as error:  # noqa: BLE001
+            findings.append(f"{model.__name__}.objects.{name}() ended in {type(error).__name__}")
+        else:
+            findings.append(f"{model.__name__}.objects.{name}() answered")
+    return findings
+
+
+def strange_rows(stage: Stage) -> list[str]:
+    """Rows of another workspace in what `in_workspace` gives, and rows it should give and does not."""
+    findings = []
+    for model in tenant_models():
+        for home, workspace in stage.workspaces.items():
+            given = set(model.objects.in_workspace(workspace).values_list("pk", flat=True))
+            wanted = {row.pk for row in rows_of(model, workspace)}
+            if given != wanted or not wanted:
+                findings.append(f"{model.__name__}: {home} gets {len(given)} rows of its {len(wanted)}")
+    return findings
+
+
+# --- links and moves -----------------------------------------------------------------------------------
+
+
+def accepted_links(stage: Stage) -> list[str]:
+    """Links into another workspace that a model lets through, by id or by object, in clean() or in save()."""
+    findings = []
+    for row, field, foreign in foreign_links(stage):
+        name = f"{type(row).__name__}.{field.name}"
+        for attribute, value in ((field.attname, foreign.pk), (field.name, foreign)):
+            for way in (type(row).save, type(row).full_clean):
+                with undone():
+                    fresh = type(row).unscoped.get(pk=row.pk)
+                    setattr(fresh, attribute, value)
+                    if not refuses(way, fresh, field.name):
+                        findings.append(f"{name} takes a foreign link by {attribute} in {way.__name__}()")
+    return findings
+
+
+def foreign_links(stage: Stage) -> Iterator[tuple[Any, Any, Any]]:
+    """Every link of every tenant model: a row at home, the field, and a row elsewhere it must not reach."""
+    for model in tenant_models():
+        row = first_of(model, stage.workspaces[HARBOUR])
+        for field in model.tenant_links():
+            yield row, field, first_of(field.remote_field.model, stage.workspaces[ELSEWHERE])
+
+
+def first_of(model: type[models.Model], workspace: Workspace) -> Any:
+    return next(iter(rows_of(model, workspace)))
+
+
+def refuses(way: Callable[[Any], Any], row: Any, field: str) -> bool:
+    """Whether a ValidationError names the field; the database has then not been asked at all."""
+    try:
+        way(row)
+    except ValidationError as error:
+        return field in getattr(error, "error_dict", {})
+    except DatabaseError:
+        return False
+    return False
+
+
+def accepted_moves(stage: Stage) -> list[str]:
+    """Rows that change workspace: loaded, loaded in part, just made, or named by their id alone."""
+    findings, elsewhere = [], stage.workspaces[ELSEWHERE]
+    for model in tenant_models():
+        for way, row in movable(model, stage):
+            with undone():
+                row.workspace = elsewhere
+                if not refuses(type(row).save, row, "workspace"):
+                    findings.append(f"{model.__name__} {way} can be moved to another workspace")
+    return findings
+
+
+def movable(model: type[WorkspaceOwned], stage: Stage) -> Iterator[tuple[str, Any]]:
+    row = first_of(model, stage.workspaces[HARBOUR])
+    yield "loaded", model.unscoped.get(pk=row.pk)
+    yield "loaded in part", model.unscoped.only("pk").get(pk=row.pk)
+    values = {field.attname: getattr(row, field.attname) for field in model._meta.concrete_fields}
+    yield "built around its id", model(**values)
+    if model._meta.db_table not in ONLY_GROW:
+        saved = model.unscoped.get(pk=row.pk)
+        del saved._home
+        saved.save()
+        yield "just saved", saved
+
+
+def accepted_bulk_writes(stage: Stage) -> list[str]:
+    """Ways past save() that put a foreign link or a foreign home into rows."""
+    findings, elsewhere = [], stage.workspaces[ELSEWHERE]
+    for row, field, foreign in foreign_links(stage):
+        model = type(row)
+        for name, value in ((field.name, foreign), (field.attname, foreign.pk)):
+            findings += [
+                f"{model.__name__}.{name} can be set by {way} to a foreign row"
+                for way, write in bulk_ways(row, name, value).items()
+                if not is_refused(write)
+            ]
+    for model in tenant_models():
+        rows = model.objects.in_workspace(stage.workspaces[HARBOUR])
+        if not is_refused(lambda rows=rows: rows.update(workspace=elsewhere)):
+            findings.append(f"{model.__name__} can be moved by update()")
+    return findings
+
+
+def bulk_ways(row: Any, name: str, value: Any) -> dict[str, Callable[[], Any]]:
+    rows = type(row).objects.in_workspace(row.workspace_id)
+    changed = type(row).unscoped.get(pk=row.pk)
+    setattr(changed, name, value)
+    twin = type(row).unscoped.get(pk=row.pk)
+    setattr(twin, name, value)
+    twin.pk, twin._home = None, None
+    return {
+        "update()": lambda: rows.filter(pk=row.pk).update(**{name: value}),
+        "bulk_update()": lambda: rows.bulk_update([changed], [name.removesuffix("_id")]),
+        "bulk_create()": lambda: rows.bulk_create([twin]),
+    }
+
+
+def is_refused(write: Callable[[], Any]) -> bool:
+    with undone():
+        try:
+            write()
+        except ValidationError:
+            return True
+        except DatabaseError:
+            return False
+    return False
+
+
+def lost_children(stage: Stage) -> list[str]:
+    """Rows whose workspace is not the one of the row they hang on, or that could have none."""
+    findings = [
+        f"{model.__name__}.workspace may be empty"
+        for model in tenant_models()
+        if model._meta.get_field("workspace").null
+    ]
+    for model in tenant_models():
+        for field in model.tenant_links():
+            strays = model.unscoped.exclude(**{f"{field.name}__workspace": models.F("workspace")})
+            count = strays.filter(**{f"{field.name}__isnull": False}).count()
+            findings += [f"{count} rows of {model.__name__} hang on a foreign {field.name}"] if count else []
+    return findings
+
+
+# --- what the database keeps by itself -----------------------------------------------------------------
+
+# For each check, a change that it must refuse.
+VIOLATIONS: dict[str, dict[str, Any]] = {
+    "agent_policy_known": {"release_policy": "whenever"},
+    "agent_not_own_parent": {"parent": models.F("id")},
+    "tool_use_known": {"use": "never"},
+    "membership_role_known": {"role": "king"},
+    "invitation_role_known": {"role": "king"},
+    "memory_state_known": {"state": "vague"},
+    "only_superseded_memories_have_a_successor": {"state": "active", "superseded_by": models.F("id")},
+    "memory_valid_from_before_until": {
+        "valid_from": "2030-01-02T00:00:00Z",
+        "valid_until": "2030-01-01T00:00:00Z",
+    },
+    "task_status_known": {"status": "lost"},
+}
+
+
+def idle_constraints(stage: Stage) -> list[str]:
+    """Constraints that are declared and that the database does not keep."""
+    findings = []
+    for model in our_models():
+        for constraint in model._meta.constraints:
+            if not holds(model, constraint, stage):
+                findings.append(f"{constraint.name} of {model.__name__} is not kept by the database")
+        for field in model._meta.concrete_fields:
+            if field.unique and not field.primary_key and not keeps_unique(model, (field.name,), stage):
+                findings.append(f"{model.__name__}.{field.name} is not kept unique by the database")
+    return findings
+
+
+def unproved_constraints() -> list[str]:
+    """Checks that nobody has told this module how to break."""
+    names = [
+        constraint.name
+        for model in our_models()
+        for constraint in model._meta.constraints
+        if isinstance(constraint, models.CheckConstraint)
+    ]
+    return [
+        f"{name}: say in tests/isolation/scoping.py how to break it"
+        for name in names
+        if name not in VIOLATIONS
+    ]
+
+
+def holds(model: type[models.Model], constraint: models.BaseConstraint, stage: Stage) -> bool:
+    if isinstance(constraint, models.CheckConstraint):
+        row = first_of(model, stage.workspaces[HARBOUR])
+        change = VIOLATIONS[constraint.name]
+        return breaks(lambda: model._base_manager.filter(pk=row.pk).update(**change), constraint.name)
+    assert isinstance(constraint, models.UniqueConstraint)
+    if constraint.expressions:
+        return keeps_mail_addresses_apart(stage)
+    return keeps_unique(model, constraint.fields, stage, constraint.condition, constraint.name)
+
+
+def keeps_unique(
+    model: type[models.Model],
+    fields: tuple[str, ...],
+    stage: Stage,
+    condition: models.Q | None = None,
+    name: str = "",
+) -> bool:
+    """Insert a twin that differs in every other unique value, past all of our own code."""
+    rows = model._base_manager.filter(condition or models.Q())
+    row = rows.filter(pk__in=[row.pk for row in rows_of(model, stage.workspaces[HARBOUR])]).first()
+    if row is None:
+        return False
+    row.pk = None
+    for field in model._meta.concrete_fields:
+        if field.unique and not field.primary_key and field.name not in fields:
+            setattr(row, field.name, f"x{getattr(row, field.name)}"[: field.max_length])
+    column = model._meta.get_field(fields[-1]).column  # type: ignore[union-attr]
+    return breaks(lambda: model._base_manager.bulk_create([row]), name, column)
+
+
+def keeps_mail_addresses_apart(stage: Stage) -> bool:
+    user = first_of(User, stage.workspaces[HARBOUR])
+    twin = User(email=user.email.upper(), name="Twin")
+    return breaks(lambda: User._base_manager.bulk_create([twin]), "user_email_once_in_any_case")
+
+
+def breaks(write: Callable[[], Any], *names: str) -> bool:
+    """Whether the database refuses a write, and says it is for one of these reasons."""
+    with undone():
+        try:
+            write()
+        except IntegrityError as error:
+            return any(name and name in str(error) for name in names)
+    return False
+
+
+def rewritable_history(stage: Stage) -> list[str]:
+    """Tables of history in which the database lets a row be changed or removed."""
+    findings = []
+    for table in ONLY_GROW:
+        for statement in (f"UPDATE {table} SET kind = 'x'", f"DELETE FROM {table}"):  # noqa: S608  # fixed names
+            with undone(), connection.cursor() as cursor:
+                try:
+                    cursor.execute(statement)
+                except DatabaseError as error:
+                    if "only grows" in str(error):
+                        continue
+                findings.append(f"the database allows: {statement}")
+    return findings
+
+
+def absent_triggers() -> list[str]:
+    """The triggers that should be there once all migrations have run."""
+    if connection.vendor == "postgresql":
+        wanted, question = [f"{table}_only_grows" for table in ONLY_GROW], "SELECT tgname FROM pg_trigger"
+    else:
+        wanted = [f"{table}_no_{verb}" for table in ONLY_GROW for verb in ("UPDATE", "DELETE")]
+        question = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    with connection.cursor() as cursor:
+        cursor.execute(question)
+        there = {name for (name,) in cursor.fetchall()}
+    return [f"the trigger {name} is missing" for name in wanted if name not in there]
