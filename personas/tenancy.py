@@ -13,7 +13,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
@@ -146,7 +148,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
             "workspace": None,
             "role": "",
             "can": SimpleNamespace(),
-            "memberships": [],
+            "memberships": SimpleLazyObject(lambda: switcher(request)),
             "nav": [],
             "palette": [],
         }
@@ -157,16 +159,24 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "workspace": workspace,
         "role": inside.membership.get_role_display(),
         "can": can,
-        "memberships": [switch_entry(membership, workspace) for membership in inside.memberships],
+        "memberships": switcher(request),
         "nav": navigation(workspace, request.path),
         "palette": palette_entries(workspace, can),
     }
 
 
-def switch_entry(membership: Membership, current: Workspace) -> SimpleNamespace:
-    return SimpleNamespace(
-        workspace=membership.workspace,
-        url=f"/w/{membership.workspace.slug}/",
-        is_current=membership.workspace_id == current.pk,
-        role_label=membership.get_role_display(),
-    )
+def switcher(request: HttpRequest) -> list[SimpleNamespace]:
+    """The workspaces to choose from; outside of one they are looked up only if a page shows them."""
+    user, current = getattr(request, "user", None), getattr(request, "workspace", None)
+    if user is None or not user.is_authenticated:
+        return []
+    known = getattr(request, "memberships", None)
+    return [
+        SimpleNamespace(
+            workspace=membership.workspace,
+            url=reverse("home", args=[membership.workspace.slug]),
+            is_current=membership.workspace == current,
+            role_label=membership.get_role_display(),
+        )
+        for membership in (memberships_of(user) if known is None else known)
+    ]

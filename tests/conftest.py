@@ -11,6 +11,8 @@ from django.test import Client
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
+from tests.isolation.cast import seeded, stage  # noqa: F401  # fixtures: two workspaces full of canaries
+from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # says how many cells were asked
 from tests.services import launch_arguments
 from tests.workers import Worker, start_worker
 

@@ -1,9 +1,8 @@
-"""The gates of the rows: no query without a workspace, no link or move across, and a database that says no."""
+"""The gates of the rows: no query without a workspace, no link or move across it, constraints that bite."""
 
 import pytest
 
 from tests.isolation.canaries import tenant_models
-from tests.isolation.cast import seeded, stage  # noqa: F401  # fixtures
 from tests.isolation.scoping import (
     absent_triggers,
     accepted_bulk_writes,

@@ -21,23 +21,19 @@ def block(name: str, signature: str, description: str) -> str:
 
 def blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
     """The agent's tools of one use, in their order, each with its block."""
-    made = []
-    for place, tool in enumerate(inputs.tools):
-        if tool.use == use:
-            signature = signature_of(tool, f"tools[{place}]")
-            said = tool.description.strip() or tool.snippet.strip()
-            made.append((tool, block(single_line(tool.name), signature, said)))
-    return made
+    return [(tool, tool_block(tool, place)) for place, tool in enumerate(inputs.tools) if tool.use == use]
 
 
-def signature_of(tool: Tool, path: str) -> str:
-    """The tool's own signature, else one that its parameters imply."""
-    name = single_line(tool.name)
-    if not name:
-        raise AssemblyError(f"{path}.name", "must not be empty")
-    if tool.signature.strip():
-        return call_signature(tool.signature, f"{path}.signature").text(name)
-    return f"{name}({fields(tool.parameters or {}, DEEPEST)}) -> :any"
+def tool_block(tool: Tool, place: int) -> str:
+    """A tool with its own signature, else one that its parameters imply."""
+    description = tool.description or tool.snippet
+    try:
+        if not tool.signature:
+            return implied_block(tool, description)
+        make = known_block if len(description) <= KNOWN else known_block.__wrapped__
+        return make(tool.name, tool.signature, description)
+    except Unreadable as error:
+        raise AssemblyError(f"tools[{place}].{error.field}", str(error)) from None
 
 
 def fields(schema: Mapping[str, Any], depth: int) -> str:
@@ -82,7 +78,7 @@ def tool_problems(inputs: PromptInputs, reserved: frozenset[str]) -> list[str]:
         name = single_line(tool.name)
         if name in reserved:
             said.append(f"tools[{place}].name: {name} is the name of a tool that every agent has")
-        if tool.signature.strip():
+        if tool.signature:
             own = call_signature(tool.signature, f"tools[{place}].signature").name
             if own and own != name:
                 said.append(f"tools[{place}].signature: is that of {own}, not of {name}")

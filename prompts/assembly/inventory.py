@@ -1,8 +1,8 @@
-"""The data inventory: a typed table of what a program can read in `ctx/`, with samples and without secrets."""
+"""The data inventory: a typed table of what a program reads in `ctx/`, with samples, without secrets."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from json import JSONEncoder
 from typing import Any, NamedTuple
 
 from prompts.assembly.errors import AssemblyError
@@ -23,6 +23,7 @@ UNKNOWN = ":any"
 DEEPEST = 64
 # Python calls these line ends, and JSON lets them stand: a row must stay one line.
 LINE_ENDS = str.maketrans({"\x7f": "\\u007f", "\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+in_quotes = JSONEncoder(ensure_ascii=False).encode
 PLAIN = re.compile(r"[\w?!*+/.-]+")
 
 
@@ -139,7 +140,7 @@ WRITERS: dict[type, Callable[[Any, Cuts, str, int], str]] = {
 
 def escaped_words(text: str) -> str:
     """Text on one line, with quotes, backslashes and line ends written as programs write them."""
-    said = json.dumps(text, ensure_ascii=False)[1:-1]
+    said = in_quotes(text)[1:-1]
     return said if said.isascii() and "\x7f" not in said else said.translate(LINE_ENDS)
 
 

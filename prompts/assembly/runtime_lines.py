@@ -37,7 +37,7 @@ def host_facts(slots: Slots, timezone: str, location: str) -> dict[str, Any]:
         "timezone": slots.timezone or timezone,
         "location": location,
     }
-    return known | {key: value for key, value in slots.host.items() if fact(value)}
+    return known | {key: value for key, value in slots.host.items() if value not in (None, "")}
 
 
 def line(label: str, keys: tuple[str, ...], facts: Mapping[str, Any]) -> str:
@@ -50,8 +50,7 @@ def line(label: str, keys: tuple[str, ...], facts: Mapping[str, Any]) -> str:
 def fact(value: Any) -> str:
     """A value that can neither end its line nor begin another key."""
     if isinstance(value, str):
-        # Most values are one word; `cell` works for the others.
-        return value if value.isalnum() else cell(value)
+        return cell(value)
     if value is None:
         return ""
     return cell(json.dumps(value, ensure_ascii=False, default=str))

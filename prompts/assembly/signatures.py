@@ -1,4 +1,4 @@
-"""Signatures such as `search(query :string, limit :int?) -> [{id :int}]`, read strictly and written back in one form."""
+"""Signatures such as `search(query :string) -> [{id :int}]`: read strictly, written back in one form."""
 
 import re
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def context_types(text: str, path: str) -> Mapping[str, str]:
 @lru_cache(maxsize=1024)
 def _read_call(text: str) -> Call:
     reader = Reader(text)
-    name = "" if reader.token == "(" else reader.name("a tool's name or (")
+    name = "" if reader.word == "(" else reader.name("a tool's name or (")
     reader.take("(")
     arguments = joined(reader.fields(")", 0))
     reader.take("->")
@@ -65,9 +65,9 @@ def _read_call(text: str) -> Call:
 @lru_cache(maxsize=1024)
 def _read_context(text: str) -> Mapping[str, str]:
     reader = Reader(text)
-    if reader.token not in CLOSING:
+    if reader.word not in CLOSING:
         reader.refuse("{ or (")
-    closing = CLOSING[reader.token]
+    closing = CLOSING[reader.word]
     reader.advance()
     types = dict(reader.fields(closing, 0))
     reader.end()
@@ -85,22 +85,22 @@ class Reader:
         ]
         self.tokens.append(("", len(text)))
         self.place = 0
-        self.token = self.tokens[0][0]
+        self.word = self.tokens[0][0]
 
     def advance(self) -> str:
-        taken = self.token
+        taken = self.word
         self.place += 1
-        self.token = self.tokens[self.place][0]
+        self.word = self.tokens[self.place][0]
         return taken
 
     def take(self, expected: str) -> None:
-        if self.token != expected:
+        if self.word != expected:
             self.refuse(expected)
         self.advance()
 
     def name(self, expected: str) -> str:
-        first = self.token[:1]
-        if not (is_keyword(self.token) or first == "_" or first.isalpha()):
+        first = self.word[:1]
+        if not (is_keyword(self.word) or first == "_" or first.isalpha()):
             self.refuse(expected)
         return self.advance()
 
@@ -108,10 +108,10 @@ class Reader:
         """Names with their types up to the closing bracket, commas between them."""
         said: Fields = []
         names: set[str] = set()
-        while self.token != closing:
+        while self.word != closing:
             if said:
                 self.take(",")
-            if self.token in names:
+            if self.word in names:
                 self.refuse("a name not used before")
             name = self.name("a name")
             names.add(name)
@@ -123,25 +123,25 @@ class Reader:
         """`:word`, `[type]` or `{name type, …}`, each with `?` behind it when it may be absent."""
         if depth > DEEPEST:
             self.refuse(f"brackets at most {DEEPEST} deep")
-        if is_keyword(self.token):
+        if is_keyword(self.word):
             return self.advance()
-        if self.token == "[":
+        if self.word == "[":
             self.advance()
             said = f"[{self.kind(depth + 1)}]"
             self.take("]")
         else:
-            if self.token != "{":
+            if self.word != "{":
                 self.refuse("a type such as :string")
             self.advance()
             said = f"{{{joined(self.fields('}', depth + 1))}}}"
-        return said + self.advance() if self.token == "?" else said
+        return said + self.advance() if self.word == "?" else said
 
     def end(self) -> None:
-        if self.token:
+        if self.word:
             self.refuse("nothing more")
 
     def refuse(self, expected: str) -> NoReturn:
-        found = f"found {self.token[:20]!r}" if self.token else "it ends"
+        found = f"found {self.word[:20]!r}" if self.word else "it ends"
         raise Unreadable(f"at character {self.tokens[self.place][1] + 1:,}: expected {expected}, {found}")
 
 

@@ -62,11 +62,8 @@ def silent_modules(root: Path = ROOT) -> list[str]:
 
 def long_files(root: Path = ROOT) -> list[str]:
     """Files with a second reason to exist; what the migrations' writer makes is its own business."""
-    places = [
-        *(root / app for app in (*APPS, "tests", "templates", "frontend/css", "frontend/js")),
-        root / "dev.py",
-    ]
-    files = [path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*")))]
+    folders = (*APPS, "tests", "templates", "frontend/css", "frontend/js")
+    files = [root / "dev.py", *(path for folder in folders for path in sorted((root / folder).rglob("*")))]
     kinds = {".py", ".html", ".css", ".js"}
     found = [(path, path.read_text(encoding="utf-8").count("\n")) for path in files if path.suffix in kinds]
     return [
@@ -82,11 +79,11 @@ FORBIDDEN = {
     "marks text as safe": re.compile(r"\|\s*safe(seq)?\b"),
     "switches escaping off": re.compile(r"\{%-?\s*autoescape\s+off"),
     "holds an inline script": re.compile(
-        r"<script(?![^>]*(?:\ssrc=|\stype=\"application/json\"))[^>]*>", re.I
+        r"<script(?![^>]*(?:\ssrc=|\stype=\"application/json\"))[^>]*>", re.IGNORECASE
     ),
-    "holds an inline style": re.compile(r"<style\b|\sstyle\s*=", re.I),
-    "holds an event attribute": re.compile(r"<[a-z][^>]*\son[a-z]+\s*=", re.I),
-    "holds a script address": re.compile(r"(?:href|src|action)\s*=\s*[\"']?\s*javascript:", re.I),
+    "holds an inline style": re.compile(r"<style\b|\sstyle\s*=", re.IGNORECASE),
+    "holds an event attribute": re.compile(r"<[a-z][^>]*\son[a-z]+\s*=", re.IGNORECASE),
+    "holds a script address": re.compile(r"(?:href|src|action)\s*=\s*[\"']?\s*javascript:", re.IGNORECASE),
 }
 EXCUSED = {
     # Ours and Django's own words (the list of password rules is HTML); no tenant's text is a help text.

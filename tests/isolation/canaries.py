@@ -3,7 +3,7 @@
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,10 +53,10 @@ class Canaries:
     def values(self, home: str, model: type[models.Model]) -> dict[str, Any]:
         return {name: self.value(home, model, name) for name in marked_fields(model)}
 
-    def foreign_in(self, text: str, own: Iterable[str], said: str) -> list[str]:
+    def foreign_in(self, text: str, own: Collection[str], said: str) -> list[str]:
         """The strange words in a text, but for those that the asker has said himself."""
         found = set(SHAPE.findall(text)) - set(SHAPE.findall(said))
-        return sorted(word for word in found if self.homes.get(word) not in own)
+        return sorted(word for word in found if self.homes.get(word, "") not in own)
 
     def describe(self, word: str) -> str:
         return f"{self.places[word]} of {self.homes[word]}"

@@ -144,7 +144,7 @@ def create(stage: Stage, home: str, kind: str, variant: str, **more: Any) -> Rec
         changed = {name: value for name, value in again.items() if name in model.content}
         record = edit_record(record, changed, expected=record.revision, by=by, message=message)
     if variant == "archived":
-        record = (revoke_memory if kind == "memories" else archive_record)(record, by=by)
+        record = revoke_memory(record, by=by) if isinstance(record, Memory) else archive_record(record, by=by)
     return record
 
 

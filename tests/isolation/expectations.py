@@ -215,17 +215,16 @@ def rows_without_a_route(routes: list[Route]) -> list[str]:
 
 
 def expected_inside(page: Page, asker: Asker, method: str, target: str) -> int:
-    """The status a workspace page owes to this asker."""
-    if asker.name == "anonymous":
-        return 302
-    if not asker.home or target in {"elsewhere", "nowhere"}:
-        return 404
-    if method not in page.methods:
-        return 405
-    if not may(asker.role, page.write or page.read or READ):
-        return 403
+    """The status a workspace page owes to this asker: the first door that is shut, or what is inside."""
+    doors = {
+        302: asker.name == "anonymous",
+        404: not asker.home or target in {"elsewhere", "nowhere"},
+        405: method not in page.methods,
+        403: not may(asker.role, page.write or page.read or READ),
+    }
+    if shut := next((status for status, is_shut in doors.items() if is_shut), 0):
+        return shut
     if method in SAFE and page.read is None:
         return 405
-    if target != "own":
-        return 404
-    return 302 if method == "POST" else 200
+    inside = 302 if method == "POST" else 200
+    return inside if target == "own" else 404

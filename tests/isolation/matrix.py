@@ -13,6 +13,18 @@ from tests.isolation.expectations import INSIDE, LOGIN, METHODS, OPERATORS, OUTS
 from tests.isolation.probe import Answer, ask, digest, quick_templates
 from tests.isolation.walk import Route, all_routes
 
+ASKERS = (
+    "anonymous",
+    "owner",
+    "admin",
+    "editor",
+    "reviewer",
+    "viewer",
+    "removed member",
+    "stranger with a workspace",
+    "stranger without one",
+    "superuser",
+)
 OBJECTS = {"key", "member_id", "invitation_id"}
 # The rows that addresses outside the record families name.
 ROWS = {"member_id": "members", "invitation_id": "invitations"}
@@ -55,7 +67,7 @@ def inside_cells(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Iterato
 
 
 def targets(route: Route, asker: Asker) -> list[str]:
-    """Own, crossed (their row under our address), missing, elsewhere (their address), nowhere (no address)."""
+    """Own; crossed: their row under our address; missing; elsewhere: their address; nowhere: no address."""
     has_object = bool(OBJECTS & set(route.parameters))
     rows = ["crossed", "missing"] if asker.home else ["missing"]
     places = ["elsewhere", "nowhere"] if asker.home else ["nowhere"]
@@ -79,7 +91,7 @@ def run_inside(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Outcome:
     """All cells of one asker on the workspace routes."""
     outcome, refusals = Outcome(), Refusals(asker)
     before = digests(stage)
-    for route, cells in groupby(inside_cells(stage, asker, routes), key=lambda cell: cell.route):
+    for _, cells in groupby(inside_cells(stage, asker, routes), key=lambda cell: cell.route):
         with undone(), quick_templates():
             for cell in cells:
                 # A page that is only read needs no undoing of its own; what it breaks ends with the route.
@@ -246,7 +258,7 @@ def check_office(stage: Stage, cell: Cell) -> list[str]:
 
 
 def is_shut(cell: Cell, answer: Answer) -> bool:
-    """The office's own door asks visitors to log in and is not there for others; the rest leads to the door."""
+    """The office's door sends visitors to the log-in and is not there for others; the rest leads to it."""
     to_the_door = answer.location == f"/{OPERATORS}" or answer.location.startswith(f"/{OPERATORS}login/?")
     if cell.asker.user is None:
         return answer.status == 302 and (answer.location.startswith(LOGIN) or to_the_door)

@@ -7,14 +7,16 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.cookies import SimpleCookie
 from typing import Any
+from unittest.mock import patch
 
 from django.conf import settings
 from django.core import mail
 from django.db import connection, models
 from django.http import HttpResponse
 from django.template import Template
-from django.test.utils import _TestState
+from django.test import utils
 
 from personas.models import Workspace
 from tests.isolation.canaries import our_models, rows_of, tenant_models
@@ -56,7 +58,7 @@ class Ear(logging.Handler):
 
 def ask(asker: Asker, method: str, path: str, data: Any = None) -> Answer:
     """Send one request; the asker's cookies are afterwards as before."""
-    cookies, wrote = asker.client.cookies.copy(), set[str]()
+    cookies, wrote = SimpleCookie(asker.client.cookies), set[str]()
     mail.outbox = []
     with noted_writes(wrote), heard() as ear:
         # PUT and its kin take a body by hand; a form body would never be read anyway.
@@ -155,9 +157,6 @@ def fingerprint(model: type[models.Model], workspace: Workspace) -> str:
 @contextmanager
 def quick_templates() -> Iterator[None]:
     """Render as the product does: the test runner's own way copies every context, which nobody reads here."""
-    noted = Template._render
-    Template._render = _TestState.saved_data.template_render
-    try:
+    plain: Any = utils._TestState.saved_data.template_render  # type: ignore[attr-defined]  # Django's own note
+    with patch.object(Template, "_render", plain):
         yield
-    finally:
-        Template._render = noted

@@ -1,6 +1,7 @@
 """Guards of the rows: what the models and the database themselves refuse, whoever asks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -27,7 +28,7 @@ def models_without_a_workspace() -> list[str]:
 def open_questions(model: type[WorkspaceOwned]) -> list[str]:
     """The ways to ask `objects` that answer without a workspace being named."""
     findings = []
-    for name in sorted(["all", *type(model.objects)._get_queryset_methods(models.QuerySet)]):  # type: ignore[attr-defined]
+    for name in sorted(["all", *type(model.objects)._get_queryset_methods(models.QuerySet)]):
         try:
             getattr(model.objects, name)()
         except UnscopedQuery:
@@ -131,7 +132,7 @@ def accepted_bulk_writes(stage: Stage) -> list[str]:
             ]
     for model in tenant_models():
         rows = model.objects.in_workspace(stage.workspaces[HARBOUR])
-        if not is_refused(lambda rows=rows: rows.update(workspace=elsewhere)):
+        if not is_refused(partial(rows.update, workspace=elsewhere)):
             findings.append(f"{model.__name__} can be moved by update()")
     return findings
 
@@ -199,12 +200,10 @@ def idle_constraints(stage: Stage) -> list[str]:
     """Constraints that are declared and that the database does not keep."""
     findings = []
     for model in our_models():
-        for constraint in model._meta.constraints:
-            if not holds(model, constraint, stage):
-                findings.append(f"{constraint.name} of {model.__name__} is not kept by the database")
-        for field in model._meta.concrete_fields:
-            if field.unique and not field.primary_key and not keeps_unique(model, (field.name,), stage):
-                findings.append(f"{model.__name__}.{field.name} is not kept unique by the database")
+        idle = [one.name for one in model._meta.constraints if not holds(model, one, stage)]
+        alone = [one.name for one in model._meta.concrete_fields if one.unique and not one.primary_key]
+        idle += [f"unique {name}" for name in alone if not keeps_unique(model, (name,), stage)]
+        findings += [f"{name} of {model.__name__} is not kept by the database" for name in idle]
     return findings
 
 
@@ -216,11 +215,8 @@ def unproved_constraints() -> list[str]:
         for constraint in model._meta.constraints
         if isinstance(constraint, models.CheckConstraint)
     ]
-    return [
-        f"{name}: say in tests/isolation/scoping.py how to break it"
-        for name in names
-        if name not in VIOLATIONS
-    ]
+    unknown = [name for name in names if name not in VIOLATIONS]
+    return [f"{name}: say in tests/isolation/scoping.py how to break it" for name in unknown]
 
 
 def holds(model: type[models.Model], constraint: models.BaseConstraint, stage: Stage) -> bool:
@@ -236,7 +232,7 @@ def holds(model: type[models.Model], constraint: models.BaseConstraint, stage: S
 
 def keeps_unique(
     model: type[models.Model],
-    fields: tuple[str, ...],
+    fields: Sequence[str],
     stage: Stage,
     condition: models.Q | None = None,
     name: str = "",
@@ -250,7 +246,7 @@ def keeps_unique(
     for field in model._meta.concrete_fields:
         if field.unique and not field.primary_key and field.name not in fields:
             setattr(row, field.name, f"x{getattr(row, field.name)}"[: field.max_length])
-    column = model._meta.get_field(fields[-1]).column  # type: ignore[union-attr]
+    column = str(model._meta.get_field(fields[-1]).column)  # type: ignore[union-attr]
     return breaks(lambda: model._base_manager.bulk_create([row]), name, column)
 
 

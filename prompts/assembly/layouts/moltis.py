@@ -1,32 +1,22 @@
 """Moltis: twelve components under Markdown headings, three entry points, tools native or spelled out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from prompts.assembly import tool_guidance
+from prompts.assembly.cutting import cut_entries
 from prompts.assembly.file_sections import cut_files, project_files, workspace_files
 from prompts.assembly.frames import heading, tag
-from prompts.assembly.inputs import PromptInputs, Tool
-from prompts.assembly.layout import Layout, Part, Section
+from prompts.assembly.inputs import PromptInputs, Skill, UserProfile
+from prompts.assembly.layout import Layout, Part, Section, awaited
 from prompts.assembly.pieces import REFRESH, SESSION, USER, Piece
-from prompts.assembly.rules import matching
 from prompts.assembly.runtime_lines import runtime_lines
 from prompts.assembly.sections import NOTHING_TO_SAY, Pieces, identity_sentences, listed
 from prompts.assembly.slots import Slots, slot
-from prompts.assembly.text import attribute, bullet, guarded
-from prompts.assembly.tool_parts import called, tool_part, tools_of
-from prompts.assembly.tool_schemas import compact, whole
-from prompts.assembly.words.moltis import (
-    CALLING,
-    EXECUTION_ROUTING,
-    GENERAL_RULES,
-    MEMORY_RULES,
-    SILENT_REPLIES,
-    TOOL_RULES,
-)
+from prompts.assembly.text import attribute, guarded
+from prompts.assembly.tool_parts import tool_part, tools_of
+from prompts.assembly.words.moltis import EXECUTION_ROUTING
 from prompts.assembly.words.soul import DEFAULT_SOUL
-
-WITH_TOOLS = "You are a helpful assistant with access to tools for executing shell commands."
-WITHOUT_TOOLS = "You are a helpful assistant. Answer questions clearly and concisely."
 
 PERSONA = (
     *(f"identity.{field}" for field in ("name", "emoji", "creature", "vibe")),
@@ -44,10 +34,6 @@ LEFT_OUT = {
 def in_entries(section: Section, *entries: str) -> Section:
     """The section at these entry points, and nothing at the others."""
     return lambda inputs: section(inputs) if inputs.entry in entries else NOTHING_TO_SAY
-
-
-def introduction(tools: Sequence[Tool], _: bool) -> Pieces:
-    return [Piece(WITH_TOOLS if tools else WITHOUT_TOOLS)]
 
 
 def identity(inputs: PromptInputs) -> Pieces:
@@ -71,17 +57,19 @@ def user(inputs: PromptInputs) -> Pieces:
 
 
 def awaited_runtime(_: PromptInputs) -> Pieces:
-    return [Piece("⟦runtime⟧")]
+    return awaited("runtime")
 
 
 def given_runtime(inputs: PromptInputs) -> Mapping[str, Any] | None:
     """What a call's own facts are completed with."""
     if inputs.entry == "simple":
         return None
-    tools = {tool.name: {} for tool in tools_of(inputs)}
-    if inputs.user is None:
-        return {"tools": tools}
-    return {"tools": tools, "timezone": inputs.user.timezone, "location": inputs.user.location}
+    given = {"tools": [tool.name for tool in tools_of(inputs)]}
+    return given | about_user(inputs.user) if inputs.user else given
+
+
+def about_user(profile: UserProfile) -> dict[str, Any]:
+    return {"timezone": profile.timezone, "location": profile.location}
 
 
 @slot("moltis.runtime")
@@ -90,62 +78,32 @@ def runtime(slots: Slots, given: Mapping[str, Any]) -> str:
     lines = runtime_lines(slots, given.get("timezone", ""), given.get("location", ""))
     if not lines:
         return ""
-    tools = given["tools"] if slots.tools is None else called(slots.tools, given["tools"])
-    routing = f"\n\n{EXECUTION_ROUTING}" if tools else ""
+    has_tools = any(slots.tools is None or name in slots.tools for name in given["tools"])
+    routing = f"\n\n{EXECUTION_ROUTING}" if has_tools else ""
     return "## Runtime\n\n" + "\n".join(lines) + routing
 
 
 def skills(inputs: PromptInputs) -> Pieces:
-    """Name, source and path as attributes, the description as body; not those kept from the model."""
-    return listed(
-        [
-            Piece(
-                f'<skill name="{attribute(skill.name)}" source="{attribute(skill.source)}" '
-                f'path="{attribute(skill.location)}">\n{guarded(skill.description, "skill")}\n</skill>',
-                skill.origin,
-            )
-            for skill in inputs.skills
-            if not skill.disable_model_invocation
-        ]
-    )
+    """Those that a model may use on its own, as they were registered."""
+    return listed([skill_element(skill) for skill in inputs.skills if not skill.disable_model_invocation])
+
+
+def skill_element(skill: Skill) -> Piece:
+    path = f' path="{attribute(skill.location)}"' if skill.location else ""
+    opening = f'<skill name="{attribute(skill.name)}" source="{attribute(skill.source)}"{path}>'
+    return Piece(f"{opening}\n{guarded(skill.description, 'skill')}\n</skill>", skill.origin)
 
 
 def skills_frame(body: Pieces) -> Pieces:
     return heading("## Available Skills", gap="\n")(tag("available_skills")(body))
 
 
-def memory_hint(tools: Sequence[Tool], _: bool) -> Pieces:
-    """Only for agents that can reach their memory."""
-    names = {tool.name for tool in tools if tool.name.startswith("memory")}
-    return [Piece(" ".join(matching(MEMORY_RULES, names)))] if names else NOTHING_TO_SAY
-
-
-def tool_schemas(tools: Sequence[Tool], native: bool) -> Pieces:
-    """A line each where the provider takes definitions; whole schemas where it does not."""
-    described, gap = (compact, "\n") if native else (whole, "\n\n")
-    return listed([Piece(described(tool), tool.origin) for tool in tools], gap)
-
-
-def calling(tools: Sequence[Tool], native: bool) -> Pieces:
-    return [Piece(CALLING)] if tools and not native else NOTHING_TO_SAY
-
-
-def guidelines(tools: Sequence[Tool], _: bool) -> Pieces:
-    """How to use the tools, what each asks for itself, and when to stay silent."""
-    if not tools:
-        return [Piece("\n".join([bullet(line) for line in GENERAL_RULES]))]
-    told = dict.fromkeys(matching(TOOL_RULES, {tool.name for tool in tools}))
-    ours = "\n".join([bullet(line) for line in told])
-    own = {line: tool.origin for tool in reversed(tools) for line in tool.guidelines if line not in told}
-    asked = {line: own[line] for tool in tools for line in tool.guidelines if line in own}
-    lines = [Piece(f"\n{bullet(line)}", origin) for line, origin in asked.items()]
-    return [Piece(ours), *lines, Piece(f"\n\n## Silent Replies\n\n{SILENT_REPLIES}")]
-
-
 def problems(inputs: PromptInputs) -> list[str]:
     """What was left out although there is a place for it."""
-    said = cut_files(inputs, () if inputs.entry == "simple" else inputs.workspace_files)
-    if inputs.soul is not None and inputs.identity is None:
+    if inputs.entry == "simple":
+        return cut_files(inputs)
+    said = cut_files(inputs, inputs.workspace_files)
+    if inputs.soul is not None and inputs.soul.text and inputs.identity is None:
         said.append("The soul is left out: this layout gives one only beside an identity.")
     return said
 
@@ -163,7 +121,7 @@ MOLTIS = Layout(
     problems=problems,
     displaced=displaced,
     parts=(
-        tool_part("moltis.introduction", introduction),
+        tool_part("moltis.introduction", tool_guidance.introduction),
         Part(
             "identity",
             in_entries(identity, "full", "minimal"),
@@ -209,6 +167,7 @@ MOLTIS = Layout(
             uses=("skills",),
             volatility=REFRESH,
             needs="no skills, or not the full entry point",
+            shorten=cut_entries,
         ),
         Part(
             "workspace_files",
@@ -221,26 +180,26 @@ MOLTIS = Layout(
         ),
         tool_part(
             "moltis.memory_hint",
-            memory_hint,
+            tool_guidance.memory_hint,
             frame=heading("## Long-Term Memory"),
             needs="no memory tools",
         ),
         tool_part(
             "moltis.tool_schemas",
-            tool_schemas,
+            tool_guidance.tool_schemas,
             frame=heading("## Available Tools"),
             keeps=("description", "snippet", "parameters"),
             needs="no tools",
         ),
         tool_part(
             "moltis.tool_calling",
-            calling,
+            tool_guidance.calling,
             frame=heading("## How to call tools"),
             needs="no tools, or a provider that takes their definitions",
         ),
         tool_part(
             "moltis.guidelines",
-            guidelines,
+            tool_guidance.guidelines,
             frame=heading("## Guidelines"),
             keeps=("guidelines",),
         ),

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.clock import date_words
+from prompts.assembly.clock import date_words, zone_words
+from prompts.assembly.cutting import cut_entries
 from prompts.assembly.frames import tag, tagged
-from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.inputs import PromptInputs, Responsibility
 from prompts.assembly.layout import Layout, Part, call_part
-from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Piece
+from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Origin, Piece
 from prompts.assembly.sections import NOTHING_TO_SAY, Pieces
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.task_words import task_words
-from prompts.assembly.text import attribute, guarded, indented, single_line
+from prompts.assembly.text import attribute, guarded, indented, on_one_line, single_line
 from prompts.assembly.words.storage import STORAGE
 
 PERSISTENT = frozenset({"files", "persistence"})
@@ -30,47 +31,51 @@ def instructions(inputs: PromptInputs) -> Pieces:
 
 def responsibilities(inputs: PromptInputs) -> Pieces:
     """Addressable by title, so that an agent can name the one it is done with."""
-    return sections.listed(
-        [
-            Piece(
-                f'  <Responsibility title="{attribute(duty.title)}">\n'
-                f"    {indented(guarded(duty.text, 'Responsibility'), '    ')}\n"
-                "  </Responsibility>",
-                duty.origin,
-            )
-            for duty in inputs.responsibilities
-        ]
-    )
+    return sections.listed([Piece(responsibility(duty), duty.origin) for duty in inputs.responsibilities])
+
+
+def responsibility(duty: Responsibility) -> str:
+    opening = f'  <Responsibility title="{attribute(duty.title)}">\n'
+    body = f"    {indented(guarded(duty.text, 'Responsibility'), '    ')}\n" if duty.text else ""
+    return f"{opening}{body}  </Responsibility>"
 
 
 def directories(inputs: PromptInputs) -> Pieces:
     """Where the agent can work; nothing for agents that cannot reach files."""
-    if not inputs.directories and not inputs.working_directory:
-        return NOTHING_TO_SAY
     said = []
-    if inputs.working_directory:
+    if inputs.working_directory and (inputs.directories or reaches_files(inputs)):
         said.append(
-            f"Your working directory is: {single_line(inputs.working_directory)}\n"
+            f"Your working directory is: {on_one_line(inputs.working_directory)}\n"
             "There may already be existing files — check before creating new ones."
         )
     if inputs.directories:
-        listed = "\n".join(f"- {single_line(path)}" for path in inputs.directories)
+        listed = "\n".join([f"- {on_one_line(path)}" for path in inputs.directories])
         said.append(f"You also have access to these additional directories:\n{listed}")
-    return [Piece("\n\n".join(said))]
+    return [Piece("\n\n".join(said), Origin("agent", inputs.agent))] if said else NOTHING_TO_SAY
+
+
+def reaches_files(inputs: PromptInputs) -> bool:
+    """Whether a working directory means anything; unstated capabilities rule nothing out."""
+    return not inputs.capabilities or "files" in inputs.capabilities
 
 
 def storage(inputs: PromptInputs) -> Pieces:
     """Noise for an agent that can keep nothing."""
-    return [Piece(STORAGE)] if PERSISTENT & set(inputs.capabilities) else NOTHING_TO_SAY
+    return NOTHING_TO_SAY if PERSISTENT.isdisjoint(inputs.capabilities) else [Piece(STORAGE)]
+
+
+def left_out(inputs: PromptInputs) -> tuple[str, ...]:
+    """Instructions without an identity: they have a place here, but not alone."""
+    return () if sections.identity(inputs) else ("instructions",)
 
 
 @slot("nova.context")
 def context(slots: Slots, _: Mapping[str, Any]) -> str:
     if slots.now is None:
         return ""
-    zone = slots.timezone or slots.now.tzname() or ""
-    words = f"{date_words(slots.now)} at {slots.now:%H:%M}"
-    return tagged("Context", f"Current time: {words} ({zone})")
+    zone = single_line(slots.timezone) or zone_words(slots.now, slots.zone)
+    words = f"{date_words(slots.now)} at {slots.now.hour:02d}:{slots.now.minute:02d}"
+    return tagged("Context", f"Current time: {words} ({zone})" if zone else f"Current time: {words}")
 
 
 @slot("nova.task")
@@ -87,6 +92,7 @@ NOVA = Layout(
     name="nova",
     summary="Ten tagged sections; what is absent leaves no trace.",
     slots=("now", "timezone", "task", "is_background"),
+    displaced=left_out,
     parts=(
         Part(
             "identity",
@@ -100,10 +106,23 @@ NOVA = Layout(
             instructions,
             tag("Instructions"),
             uses=("instructions",),
-            needs="needs an identity",
+            needs="no instructions, or no identity beside them",
         ),
-        Part("responsibilities", responsibilities, tag("Responsibilities"), uses=("responsibilities",)),
-        Part("directories", directories, tag("Directories"), uses=("working_directory", "directories")),
+        Part(
+            "responsibilities",
+            responsibilities,
+            tag("Responsibilities"),
+            uses=("responsibilities",),
+            needs="no responsibilities",
+            shorten=cut_entries,
+        ),
+        Part(
+            "directories",
+            directories,
+            tag("Directories"),
+            uses=("working_directory", "directories"),
+            needs="no directory that the agent can reach",
+        ),
         Part(
             "storage",
             storage,
@@ -117,6 +136,7 @@ NOVA = Layout(
             tag("Formatting"),
             uses=("channel.formatting",),
             volatility=CHANNEL,
+            needs="the channel has no formatting rules",
         ),
         call_part("context", "nova.context", TURN),
         Part(
@@ -125,7 +145,9 @@ NOVA = Layout(
             tag("Memories"),
             uses=("memories",),
             volatility=USER,
+            needs="no memories",
             is_cuttable=True,
+            shorten=cut_entries,
         ),
         call_part("task", "nova.task", SESSION),
         call_part("background", "nova.background", TURN),

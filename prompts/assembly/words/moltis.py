@@ -11,7 +11,7 @@ TOOL_RULES = (
         Needs(every={"exec"}),
         (
             "Use `exec` when the work lies on a machine: running a command, looking at files, changing them.",
-            "Before a command deletes, overwrites or sends something, say what it will do and wait for a yes.",
+            "Before a command deletes, overwrites or sends, say what it will do and wait for a yes.",
         ),
     ),
     Rule(
@@ -25,9 +25,8 @@ TOOL_RULES = (
     Rule(
         Needs(),
         (
-            "Take one step at a time and look at its result; if a step fails, say why and what you try instead.",
-            "Do not parrot raw tool output. It is on the user's screen already: "
-            "say what it means, or which line matters.",
+            "Take one step at a time and look at its result; if one fails, say why and what you try next.",
+            "Do not parrot raw tool output: the user has it on screen. Say what it means, or what matters.",
         ),
     ),
 )
@@ -45,30 +44,27 @@ SILENT_REPLIES = (
 MEMORY_RULES = (
     Rule(
         Needs(),
-        ("What was learned in earlier sessions is kept outside this prompt, within reach of your memory tools.",),
+        ("What you learned in earlier sessions lies outside this prompt, behind your memory tools.",),
     ),
     Rule(
         Needs(some={"memory_search", "memory_get"}),
-        (
-            "Search it before you say that you do not know something about the user, their work "
-            "or an earlier decision.",
-        ),
+        ("Search there before you say that you do not know a fact, a preference or an earlier decision.",),
     ),
     Rule(
         Needs(every={"memory_save"}),
         (
-            "When something is worth keeping, or the user asks you to remember it, save it with the tool: "
-            "a promise in words is gone when the session ends.",
+            "When the user asks you to remember something, or it will matter again, save it with the tool.",
+            "A promise in words is gone when the session ends.",
         ),
     ),
 )
 
 EXECUTION_ROUTING = """\
 Execution routing:
-- `exec` goes where the lines above say: into the sandbox while `Sandbox(exec)` shows `enabled=true`, else to \
-the host.
-- In the sandbox, `workspace_mount` and `network` are the limits; a refused write or connection is a rule, not \
-a fault.
+- `exec` goes where the lines above say: into the sandbox while `Sandbox(exec)` shows `enabled=true`, \
+otherwise to the host.
+- In the sandbox, `workspace_mount` and `network` are the limits; a refused write or connection is a rule, \
+not a fault.
 - On the host a command touches the user's real machine and may wait for approval. Use `sudo` there only if \
 `sudo_non_interactive=true`; otherwise ask.
 - If the sandbox lacks something, say so and ask before you install it on the host or change the sandbox.
@@ -76,16 +72,15 @@ a fault.
 """
 
 CALLING = """\
-This provider has no interface for tools, so a call is text. To call a tool, answer with one fenced block and \
-nothing else:
+This provider has no interface for tools, so a call is text. To call a tool, answer with one fenced block \
+and nothing else:
 
 ```tool_call
 {"tool": "NAME", "arguments": {"PARAMETER": "VALUE"}}
 ```
 
-- `tool` is a name from the list above. `arguments` is an object that fits the schema of that tool; `{}` if \
-it takes none.
+- `tool` is a name from the list above. `arguments` is an object that fits the schema of that tool; `{}` \
+if it takes none.
 - The block holds valid JSON: double quotes, no comments, no trailing commas.
 - One block is one call. Stop after it: the result comes in the next message, and you go on from there.\
 """
-

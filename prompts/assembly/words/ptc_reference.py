@@ -3,11 +3,11 @@
 REFERENCE = (
     """\
 ## Syntax
-- Looks like Clojure: every form is a list in parentheses, and its last value is the result
+- Reads like Clojure, from which it is taken
 - Keywords name things: `:status`; used as a function, one looks itself up: `(:status order)`
 - Maps pair keys with values: `{:id 7 :status :open}`
 - Vectors keep an order: `["a" "b" "c"]`
-- To call a function, put it first: `(max 3 5)`""",
+- To call a function, put it first and its arguments after it: `(+ 3 5)`""",
     """
 
 ## Core Functions
@@ -19,14 +19,14 @@ REFERENCE = (
     """
 
 ## Context Access
-- `ctx/key` reads what you were given; it never changes
-- `memory/key` or `(memory/get :key)` reads what an earlier turn stored
-- `(memory/put :key value)` stores a value for the turns to come""",
+- `ctx/key` reads a value you were given
+- `memory/key` or `(memory/get :key)` reads a value that was stored
+- `(memory/put :key value)` stores a value, for later forms and later turns""",
     """
 
 ## Collections
 - `map`, `mapv` apply a function to every item, `mapv` giving a vector: `(mapv :title docs)`
-- `filter` keeps the items that pass: `(filter #(= (:status %) :open) orders)`
+- `filter` keeps the items that pass: `(filter #(> (:total %) 100) orders)`
 - `reduce` folds all items into one value: `(reduce + 0 prices)`
 - `first`, `last`, `nth` pick one item: `(nth rows 2)`
 - `count`, `empty?` tell how many items there are, and whether there are none""",
@@ -39,10 +39,10 @@ REFERENCE = (
   (mapv :total orders))
 
 ;; Finish one way or the other
-(let [open (filter #(= (:status %) :open) ctx/orders)]
-  (if (empty? open)
-    (fail {:reason :nothing_open :message "Every order is closed"})
-    (return {:open (count open)})))
+(let [large (filter #(> (:total %) 100) ctx/orders)]
+  (if (empty? large)
+    (fail {:reason :none_large :message "No order is above 100"})
+    (return {:large (count large)})))
 
 ;; Store a step, build the next one on it
 (do

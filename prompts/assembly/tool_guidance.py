@@ -1,0 +1,51 @@
+"""What an agent is told about its tools: that it has them, what they are, how to call and to use them."""
+
+from collections.abc import Sequence
+
+from prompts.assembly.inputs import Tool
+from prompts.assembly.pieces import OURS, Piece
+from prompts.assembly.rules import Guidelines, matching
+from prompts.assembly.sections import NOTHING_TO_SAY, Pieces, listed
+from prompts.assembly.text import bullet
+from prompts.assembly.tool_schemas import compact, whole
+from prompts.assembly.words.moltis import (
+    CALLING,
+    GENERAL_RULES,
+    MEMORY_RULES,
+    SILENT_REPLIES,
+    TOOL_RULES,
+)
+
+WITH_TOOLS = "You are a helpful assistant with access to tools for executing shell commands."
+WITHOUT_TOOLS = "You are a helpful assistant. Answer questions clearly and concisely."
+
+
+def introduction(tools: Sequence[Tool], _: bool) -> Pieces:
+    return [Piece(WITH_TOOLS if tools else WITHOUT_TOOLS)]
+
+
+def memory_hint(tools: Sequence[Tool], _: bool) -> Pieces:
+    """Only for agents that can reach their memory."""
+    names = {tool.name for tool in tools if tool.name.startswith("memory")}
+    return [Piece(" ".join(matching(MEMORY_RULES, names)))] if names else NOTHING_TO_SAY
+
+
+def tool_schemas(tools: Sequence[Tool], native: bool) -> Pieces:
+    """A line each where the provider takes definitions; whole schemas where it does not."""
+    described, gap = (compact, "\n") if native else (whole, "\n\n")
+    return listed([Piece(described(tool), tool.origin) for tool in tools], gap)
+
+
+def calling(tools: Sequence[Tool], native: bool) -> Pieces:
+    return [Piece(CALLING)] if tools and not native else NOTHING_TO_SAY
+
+
+def guidelines(tools: Sequence[Tool], _: bool) -> Pieces:
+    """How to use the tools, what each asks for itself, every line once; then when to stay silent."""
+    if not tools:
+        return [Piece("\n".join([bullet(line) for line in GENERAL_RULES]))]
+    own = {tool.name: tool for tool in tools}
+    asked = {name: tool.guidelines for name, tool in own.items() if tool.guidelines}
+    told = Guidelines(TOOL_RULES).told(own, asked)
+    lines = [Piece(bullet(line), own[name].origin if name else OURS) for line, name in told.items()]
+    return [*listed(lines), Piece(f"\n\n## Silent Replies\n\n{SILENT_REPLIES}")]

@@ -1,0 +1,15 @@
+"""One line at the end of a run: how many cells were asked."""
+
+import pytest
+
+CELLS, LEAKS = "isolation cells", "isolation findings"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # By way of the reports, for with xdist the questions are asked in other processes.
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    noted = [pair for report in reports for pair in getattr(report, "user_properties", ())]
+    cells = sum(count for name, count in noted if name == CELLS)
+    found = sum(count for name, count in noted if name == LEAKS)
+    if cells:
+        terminalreporter.write_line(f"isolation: {cells:,} cells, {found:,} findings")
