@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from personas.forms.agents import AgentForm, IdentityForm, SoulForm
-from personas.models import LAYOUTS, Agent, Identity, Soul
+from personas.models import LAYOUTS, Agent, Identity, Soul, ToolUse
 from personas.selectors import agents_of, identities_of, memories_of, souls_of, tasks_of
 from personas.services.agents import create_named
 from personas.services.records import Values
@@ -32,7 +32,10 @@ class AgentPages(RecordPages[Agent]):
         return rows.filter(layout=chosen["layout"]) if chosen.get("layout") else rows
 
     def detail_context(self, request: WorkspaceRequest, record: Agent) -> dict[str, Any]:
+        links = list(record.tool_links.all())
         return {
+            "active_tools": [link.tool for link in links if link.use == ToolUse.ACTIVE],
+            "planning_tools": [link.tool for link in links if link.use == ToolUse.PLANNING],
             "duties": record.responsibilities.filter(archived_at=None),
             "memories": memories_of(request.workspace).filter(agent=record, archived_at=None)[:6],
             "tasks": tasks_of(request.workspace).filter(agent=record, archived_at=None)[:6],

@@ -25,15 +25,15 @@ def blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
 
 
 def tool_block(tool: Tool, place: int) -> str:
-    """A tool with its own signature, else one that its parameters imply."""
-    description = tool.description or tool.snippet
-    try:
-        if not tool.signature:
-            return implied_block(tool, description)
-        make = known_block if len(description) <= KNOWN else known_block.__wrapped__
-        return make(tool.name, tool.signature, description)
-    except Unreadable as error:
-        raise AssemblyError(f"tools[{place}].{error.field}", str(error)) from None
+    """A tool with its own signature, else with the one that its parameters imply."""
+    name = single_line(tool.name)
+    if not name:
+        raise AssemblyError(f"tools[{place}].name", "must not be empty")
+    if tool.signature:
+        signature = call_signature(tool.signature, f"tools[{place}].signature").text(name)
+    else:
+        signature = f"{name}({fields(tool.parameters or {}, DEEPEST)}) -> :any"
+    return block(name, signature, tool.description.strip() or tool.snippet.strip())
 
 
 def fields(schema: Mapping[str, Any], depth: int) -> str:
@@ -41,7 +41,9 @@ def fields(schema: Mapping[str, Any], depth: int) -> str:
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, Mapping):
         return ""
-    needed = required if isinstance(required, list | tuple) else ()
+    needed = (
+        {name for name in required if isinstance(name, str)} if isinstance(required, list | tuple) else ()
+    )
     said = []
     for name, property_ in properties.items():
         kind, may_be_absent = kind_of(property_, depth - 1)
@@ -75,11 +77,11 @@ def tool_problems(inputs: PromptInputs, reserved: frozenset[str]) -> list[str]:
     """Signatures that speak of another tool, and tools that take the name of one the layout brings."""
     said = []
     for place, tool in enumerate(inputs.tools):
-        name = single_line(tool.name)
+        name = tool.name.strip()
         if name in reserved:
             said.append(f"tools[{place}].name: {name} is the name of a tool that every agent has")
-        if tool.signature:
-            own = call_signature(tool.signature, f"tools[{place}].signature").name
-            if own and own != name:
-                said.append(f"tools[{place}].signature: is that of {own}, not of {name}")
+        # It was read before: what stands before the bracket is its name.
+        own = tool.signature.partition("(")[0].strip()
+        if own and own != name:
+            said.append(f"tools[{place}].signature: is that of {own}, not of {name}")
     return said

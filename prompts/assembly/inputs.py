@@ -162,7 +162,7 @@ class PromptInputs:
     is_sub_agent: bool = False
 
     def active_tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self.tools if tool.use == "active")
+        return tuple([tool for tool in self.tools if tool.use == "active"])
 
     def planning_tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self.tools if tool.use == "planning")
+        return tuple([tool for tool in self.tools if tool.use == "planning"])

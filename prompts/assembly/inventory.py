@@ -10,7 +10,7 @@ from prompts.assembly.inputs import NOTHING, Data, Limits, PromptInputs
 from prompts.assembly.pieces import Piece
 from prompts.assembly.sections import Pieces
 from prompts.assembly.signatures import context_types
-from prompts.assembly.text import code
+from prompts.assembly.text import code, normalised
 
 OPENING = "Available in `ctx/`:\n\n| Key | Type | Sample |\n|-----|------|--------|"
 NOTE = (
@@ -109,7 +109,7 @@ def _mapping(value: Mapping[str, Any], cuts: Cuts, path: str, depth: int) -> str
 
 
 def _text(value: str, cuts: Cuts, path: str, depth: int) -> str:
-    limit = cuts.characters
+    value, limit = normalised(value), cuts.characters
     is_cut = limit is not None and len(value) > limit
     return f'"{escaped_words(value[:limit])}{"…" if is_cut else ""}"'
 

@@ -33,12 +33,11 @@ def refuse_unwritable(text: str, segments: Sequence[Segment]) -> None:
     """A lone surrogate would only fail when the prompt is sent: say where it is."""
     if text.isascii():
         return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        code, offset = f"U+{ord(text[error.start]):04X}", 0
-        for segment in segments:
-            offset += len(segment.text)
-            if error.start < offset:
+    for segment in segments:
+        # A few odd characters somewhere are no reason to encode everything.
+        if not segment.text.isascii():
+            try:
+                segment.text.encode()
+            except UnicodeEncodeError as error:
+                code = f"U+{ord(segment.text[error.start]):04X}"
                 raise AssemblyError(segment.section, f"the character {code} is half of a pair") from None
-        raise

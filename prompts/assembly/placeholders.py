@@ -10,6 +10,8 @@ from prompts.assembly.pieces import Piece
 from prompts.assembly.text import cut, single_line
 
 OPEN, CLOSE = "{{", "}}"
+# Each becomes segments of its own; a template with more is a mistake or an attack.
+MOST = 10_000
 
 
 class Stretch(NamedTuple):
@@ -27,6 +29,8 @@ def expanded(template: Text, data: Data | None, where: str) -> list[Piece]:
     """
     if OPEN not in template.text:
         return [Piece(template.text, template.origin)]
+    if template.text.count(OPEN) > MOST:
+        raise AssemblyError(where, f"has more than {MOST:,} placeholders")
     held = data or Data()
     pieces = []
     for stretch in stretches(template.text):

@@ -36,13 +36,15 @@ class Report:
 def boundaries(segments: list[Segment] | tuple[Segment, ...]) -> tuple[Boundary, ...]:
     """The longest prefixes that hold nothing quicker than each level, shortest first; equal ones once."""
     ends: list[Boundary] = []
-    offset, level = 0, 0
-    ranks = {name: rank for rank, name in enumerate(VOLATILITY)}
+    offset, level, last = 0, 0, ""
     for segment in segments:
-        rank = ranks[segment.volatility]
-        if rank > level:
-            if offset and (not ends or ends[-1].offset != offset):
-                ends.append(Boundary(VOLATILITY[level], offset))
-            level = rank
+        # Parts are runs of one volatility: asked only where it changes.
+        if segment.volatility != last:
+            last = segment.volatility
+            rank = VOLATILITY.index(last)
+            if rank > level:
+                if offset and (not ends or ends[-1].offset != offset):
+                    ends.append(Boundary(VOLATILITY[level], offset))
+                level = rank
         offset += len(segment.text)
     return tuple(ends)

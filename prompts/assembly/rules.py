@@ -96,6 +96,14 @@ PI_STANDING = (
     Rule(Needs(), ("Show file paths clearly when working with files",)),
 )
 
+# Both spellings of the file tools, and the shell for reading only where neither is there.
+SEARCH = next(rule for rule in OPAL_RULES if rule.needs.none)
+DRAMATIS_RULES = (
+    *(rule for rule in OPAL_RULES if rule is not SEARCH),
+    Rule(Needs(some=SHELLS, none={"read_file", "read"}), SEARCH.words),
+    *PI_RULES[2:5],
+)
+
 
 class Guidelines(NamedTuple):
     """A pipeline: the rules, then what the tools ask for themselves, then what always holds."""
@@ -113,6 +121,10 @@ class Guidelines(NamedTuple):
         for line in matching(self.standing, ordered.keys()):
             told.setdefault(line, "")
         return told
+
+    def speak(self, names: AbstractSet[str]) -> bool:
+        """Whether a rule has anything to say to these tools."""
+        return any(rule.needs.met_by(names) for rule in (*self.standing, *self.rules))
 
 
 def matching(rules: Iterable[Rule], names: AbstractSet[str]) -> list[str]:

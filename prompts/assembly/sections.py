@@ -8,6 +8,8 @@ from prompts.assembly.text import attribute, bullet, cut_notice, guarded
 
 Pieces = Sequence[Piece]
 NOTHING_TO_SAY: Pieces = ()
+# Quicker than the constructor, where there are many.
+new = tuple.__new__
 
 
 def identity_sentences(identity: Identity) -> str:
@@ -49,22 +51,24 @@ def formatting(inputs: PromptInputs) -> Pieces:
     return [Piece(inputs.channel.formatting, inputs.channel.origin)]
 
 
-def listed(pieces: Pieces, gap: str = "\n") -> Pieces:
+def listed(pieces: Sequence[tuple[str, Origin]], gap: str = "\n") -> Pieces:
     """Pieces one under the other: each but the first begins with the gap."""
-    return [
-        piece if not place else Piece(gap + piece.text, piece.origin) for place, piece in enumerate(pieces)
-    ]
+    made = [new(Piece, (gap + text, origin)) for text, origin in pieces]
+    if made:
+        made[0] = Piece(*pieces[0])
+    return made
 
 
 def element(name: str, body: str, origin: Origin, **attributes: str) -> Piece:
     """One tagged element with its body on lines of its own; the body cannot close it."""
-    said = "".join(f' {key}="{attribute(value)}"' for key, value in attributes.items())
+    said = "".join([f' {key}="{attribute(value)}"' for key, value in attributes.items()])
     return Piece(f"<{name}{said}>\n{guarded(body, name)}\n</{name}>", origin)
 
 
 def file_origin(file: ContextFile) -> Origin:
     """Where a file's words came from: its record, and always its path."""
-    return file.origin if file.origin.path else file.origin._replace(path=file.path)
+    kind, name, revision, path = file.origin
+    return file.origin if path else Origin(kind, name, revision, file.path)
 
 
 def fitted(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:

@@ -10,7 +10,7 @@ from prompts.assembly.errors import AssemblyError
 
 # No honest signature comes near; beyond these, reading costs stack and the cache costs memory.
 DEEPEST = 32
-LONGEST = 20_000
+LONGEST = 100_000
 
 TOKEN = re.compile(r"\s+|(->|:?[^\W\d][\w./-]*\??|[][{}(),?])|(.)", re.DOTALL)
 CLOSING = {"(": ")", "{": "}"}
@@ -50,7 +50,7 @@ def context_types(text: str, path: str) -> Mapping[str, str]:
         raise AssemblyError(path, f"does not parse {error}") from None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _read_call(text: str) -> Call:
     reader = Reader(text)
     name = "" if reader.word == "(" else reader.name("a tool's name or (")
@@ -62,14 +62,15 @@ def _read_call(text: str) -> Call:
     return Call(name, arguments, returns)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _read_context(text: str) -> Mapping[str, str]:
     reader = Reader(text)
     if reader.word not in CLOSING:
         reader.refuse("{ or (")
     closing = CLOSING[reader.word]
     reader.advance()
-    types = dict(reader.fields(closing, 0))
+    # `{:id :int}` and `{id :int}` name the same key.
+    types = {name.removeprefix(":"): kind for name, kind in reader.fields(closing, 0)}
     reader.end()
     return MappingProxyType(types)
 

@@ -1,6 +1,7 @@
 """Skills as an XML listing whose files the model loads with the read tool, when it has one."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from prompts.assembly.inputs import PromptInputs, Skill
@@ -8,7 +9,7 @@ from prompts.assembly.layout import awaited
 from prompts.assembly.pieces import Piece
 from prompts.assembly.sections import Pieces, listed
 from prompts.assembly.slots import Slots, slot
-from prompts.assembly.text import escaped, on_one_line, single_line
+from prompts.assembly.text import escaped, on_one_line
 from prompts.assembly.words.pi import SKILLS
 
 READ = "read"
@@ -29,19 +30,32 @@ def listed_skills(inputs: PromptInputs) -> Pieces:
 
 
 def entries(inputs: PromptInputs) -> Pieces:
-    return listed([Piece(entry(skill), skill.origin) for skill in inputs.skills if is_invocable(skill)])
+    return listed(
+        [
+            (entry(skill.name, skill.description, skill.location), skill.origin)
+            for skill in inputs.skills
+            if not skill.disable_model_invocation
+        ]
+    )
 
 
-def entry(skill: Skill) -> str:
+# Skills seldom change between two builds, and escaping is what takes the time.
+@lru_cache(maxsize=4_096)
+def entry(name: str, description: str, location: str) -> str:
     """Name, description and path; a skill that lies in no file has no path to give."""
-    place = f"    <location>{escaped(on_one_line(skill.location))}</location>\n" if skill.location else ""
+    place = f"    <location>{field(location)}</location>\n" if location else ""
     return (
         "  <skill>\n"
-        f"    <name>{escaped(single_line(skill.name))}</name>\n"
-        f"    <description>{escaped(single_line(skill.description))}</description>\n"
+        f"    <name>{field(name)}</name>\n"
+        f"    <description>{field(description)}</description>\n"
         f"{place}"
         "  </skill>"
     )
+
+
+def field(text: str) -> str:
+    """One line in which no tag survives."""
+    return escaped(on_one_line(text))
 
 
 def listing(body: Pieces) -> Pieces:

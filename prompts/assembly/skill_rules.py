@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from prompts.assembly.inputs import Skill
 from prompts.assembly.text import single_line
@@ -15,7 +16,7 @@ def offered(skills: Iterable[Skill]) -> list[Skill]:
     """The sound ones in their order; of those with the same name, the first."""
     kept: dict[str, Skill] = {}
     for skill in skills:
-        if skill.name not in kept and not fault(skill):
+        if skill.name not in kept and not fault(skill.name, skill.description, skill.location):
             kept[skill.name] = skill
     return list(kept.values())
 
@@ -25,7 +26,9 @@ def refusals(skills: Iterable[Skill]) -> list[str]:
     seen: set[str] = set()
     found = []
     for skill in skills:
-        reason = fault(skill) or ("another of this name comes first" if skill.name in seen else "")
+        reason = fault(skill.name, skill.description, skill.location) or (
+            "another of this name comes first" if skill.name in seen else ""
+        )
         if reason:
             found.append(f"The skill “{single_line(skill.name)}” is not offered: {reason}.")
         else:
@@ -33,9 +36,10 @@ def refusals(skills: Iterable[Skill]) -> list[str]:
     return found
 
 
-def fault(skill: Skill) -> str:
+# Asked twice at every build, about skills that seldom change.
+@lru_cache(maxsize=4_096)
+def fault(name: str, description: str, location: str) -> str:
     """The first rule a skill breaks; empty when it is sound."""
-    name, description, location = skill.name, skill.description, skill.location
     if len(name) > NAME_LIMIT:
         return f"its name is longer than {NAME_LIMIT} characters"
     if not NAME_SHAPE.fullmatch(name):

@@ -7,13 +7,15 @@ from functools import cache
 ATTRIBUTE = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "\n": "&#10;"}
 )
+# Most values need nothing, and asking is far quicker than translating.
+IN_ATTRIBUTE = re.compile(r"[&<>\"'\n]").search
 BACKTICKS = re.compile(r"`+")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 def attribute(value: str) -> str:
     """A value that can stand between double quotes in a tag."""
-    return value.translate(ATTRIBUTE)
+    return value.translate(ATTRIBUTE) if IN_ATTRIBUTE(value) else value
 
 
 def escaped(text: str) -> str:
@@ -41,9 +43,9 @@ def single_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def on_one_line(path: str) -> str:
-    """A path as it is written, but never on a second line."""
-    return path.replace("\n", " ") if "\n" in path else path
+def on_one_line(text: str) -> str:
+    """Text as it is written, unless it has more than one line."""
+    return single_line(text) if "\n" in text else text
 
 
 def indented(text: str, by: str = "  ") -> str:

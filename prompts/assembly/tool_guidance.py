@@ -1,6 +1,6 @@
 """What an agent is told about its tools: that it has them, what they are, how to call and to use them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from prompts.assembly.inputs import Tool
 from prompts.assembly.pieces import OURS, Piece
@@ -40,12 +40,23 @@ def calling(tools: Sequence[Tool], native: bool) -> Pieces:
     return [Piece(CALLING)] if tools and not native else NOTHING_TO_SAY
 
 
+def ruled(table: Guidelines) -> Callable[[Sequence[Tool], bool], Pieces]:
+    """The lines a table has for these tools and what each asks for itself, every line once."""
+
+    def told(tools: Sequence[Tool], _: bool) -> Pieces:
+        own = {tool.name: tool for tool in tools}
+        asked = {name: tool.guidelines for name, tool in own.items() if tool.guidelines}
+        lines = table.told(own, asked).items()
+        return listed([Piece(bullet(line), own[name].origin if name else OURS) for line, name in lines])
+
+    return told
+
+
 def guidelines(tools: Sequence[Tool], _: bool) -> Pieces:
     """How to use the tools, what each asks for itself, every line once; then when to stay silent."""
     if not tools:
         return [Piece("\n".join([bullet(line) for line in GENERAL_RULES]))]
-    own = {tool.name: tool for tool in tools}
-    asked = {name: tool.guidelines for name, tool in own.items() if tool.guidelines}
-    told = Guidelines(TOOL_RULES).told(own, asked)
-    lines = [Piece(bullet(line), own[name].origin if name else OURS) for line, name in told.items()]
-    return [*listed(lines), Piece(f"\n\n## Silent Replies\n\n{SILENT_REPLIES}")]
+    return [*RULED(tools, True), Piece(f"\n\n## Silent Replies\n\n{SILENT_REPLIES}")]
+
+
+RULED = ruled(Guidelines(TOOL_RULES))

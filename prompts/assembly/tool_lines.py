@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.pieces import OURS, Piece
+from prompts.assembly.pieces import OURS
 from prompts.assembly.rules import Guidelines
 from prompts.assembly.sections import Pieces, listed
-from prompts.assembly.text import single_line
+from prompts.assembly.text import on_one_line, single_line
 
 Own = Mapping[str, Sequence[str]]
 
@@ -15,7 +15,7 @@ Own = Mapping[str, Sequence[str]]
 def own_guidelines(inputs: PromptInputs) -> Own:
     """What each active tool asks for itself, one line each."""
     return {
-        tool.name: [line for line in map(single_line, tool.guidelines) if line]
+        tool.name: [on_one_line(line) for line in tool.guidelines if line and not line.isspace()]
         for tool in inputs.active_tools()
         if tool.guidelines
     }
@@ -25,7 +25,7 @@ def guideline_pieces(guidelines: Guidelines, inputs: PromptInputs) -> Pieces:
     """A bullet for each guideline, with the tool that asked for it."""
     origins = {tool.name: tool.origin for tool in inputs.active_tools()}
     told = guidelines.told(origins, own_guidelines(inputs))
-    return listed([Piece(f"- {line}", origins.get(name, OURS)) for line, name in told.items()])
+    return listed([(f"- {line}", origins.get(name, OURS)) for line, name in told.items()])
 
 
 def guideline_words(guidelines: Guidelines, names: Iterable[str], own: Own) -> str:
@@ -41,9 +41,7 @@ def given_guidelines(inputs: PromptInputs) -> Mapping[str, Any]:
 def tool_pieces(builtin: Mapping[str, str], inputs: PromptInputs) -> Pieces:
     """A line for each active tool."""
     snippets = own_snippets(inputs)
-    return listed(
-        [Piece(tool_line(tool.name, snippets, builtin), tool.origin) for tool in inputs.active_tools()]
-    )
+    return listed([(tool_line(tool.name, snippets, builtin), tool.origin) for tool in inputs.active_tools()])
 
 
 def tool_words(builtin: Mapping[str, str], names: Iterable[str], snippets: Mapping[str, str]) -> str:
@@ -53,12 +51,12 @@ def tool_words(builtin: Mapping[str, str], names: Iterable[str], snippets: Mappi
 
 def tool_line(name: str, snippets: Mapping[str, str], builtin: Mapping[str, str]) -> str:
     """The tool's own snippet, else what everybody knows about it, else its name once more."""
-    said = single_line(name)
-    return f"- {said}: {snippets.get(name) or builtin.get(name) or said}"
+    said = on_one_line(name)
+    return f"- {said}: {single_line(snippets.get(name, '')) or builtin.get(name) or said}"
 
 
 def own_snippets(inputs: PromptInputs) -> Mapping[str, str]:
-    return {tool.name: single_line(tool.snippet) for tool in inputs.active_tools() if tool.snippet}
+    return {tool.name: tool.snippet for tool in inputs.active_tools() if tool.snippet}
 
 
 def given_snippets(inputs: PromptInputs) -> Mapping[str, Any]:

@@ -26,7 +26,8 @@ def tool_part(
         return "".join([piece.text for piece in frame(body)]) if body else ""
 
     def given(inputs: PromptInputs) -> Mapping[str, Any]:
-        kept = {tool.name: {key: getattr(tool, key) for key in keeps} for tool in tools_of(inputs)}
+        tools = tools_of(inputs)
+        kept = {tool.name: {key: getattr(tool, key) for key in keeps} if keeps else {} for tool in tools}
         return {"tools": kept, "native": inputs.native_tools}
 
     def section(inputs: PromptInputs) -> Sequence[Piece]:

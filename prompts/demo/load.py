@@ -34,6 +34,7 @@ from personas.services.records import create_record, edit_record
 from personas.services.work import add_responsibility, open_task
 from personas.services.workspaces import create_workspace
 from prompts.demo import DEMO_PASSWORD
+from prompts.demo.unfold import unfolded
 from skills.models import Skill
 
 CAST = Path(__file__).parent / "cast"
@@ -42,7 +43,7 @@ TREE = Path(__file__).parent / "tree"
 
 @cache
 def told(name: str) -> Any:
-    return yaml.load((CAST / f"{name}.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return unfolded(yaml.load((CAST / f"{name}.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
 
 
 @transaction.atomic

@@ -68,22 +68,24 @@ def inside_cells(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Iterato
 
 def targets(route: Route, asker: Asker) -> list[str]:
     """Own; crossed: their row under our address; missing; elsewhere: their address; nowhere: no address."""
-    has_object = bool(OBJECTS & set(route.parameters))
     rows = ["crossed", "missing"] if asker.home else ["missing"]
     places = ["elsewhere", "nowhere"] if asker.home else ["nowhere"]
-    return ["own", *(rows if has_object else []), *places]
+    if not OBJECTS & set(route.parameters):
+        return ["own", *places]
+    return ["own", *rows, *places] if asker.home else ["own", *rows]
 
 
 def methods(asker: Asker, target: str, turn: int) -> tuple[str, ...]:
-    """Owners and those without a home are asked at every door; between the other roles doors take turns."""
+    """Owners are asked at every door, with all that matters; between the others some doors take turns."""
+    rare = RARE[turn % len(RARE)]
     if target == "own":
-        return ("GET", "POST", RARE[turn % len(RARE)])
+        return ("GET", "POST", rare) if asker.home else ("GET", "POST")
     if target == "crossed":
         return ("GET", "POST")
     if asker.role == Role.OWNER:
         return ("GET",) if target == "nowhere" else ("GET", "POST")
-    if asker.role:
-        return (("GET", "POST", *RARE)[turn % len(METHODS)],) if target == "elsewhere" else ()
+    if asker.home:
+        return (("GET", "POST", rare)[turn % 3],) if target == "elsewhere" else ()
     return ("GET",)
 
 
@@ -214,13 +216,20 @@ def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Outcome:
     for route in routes:
         is_office = route.pattern.startswith(OPERATORS)
         check = check_office if is_office else check_place
-        is_thorough = asker.name in {"anonymous", "viewer"} and not is_office
-        for method in METHODS if is_thorough else ("GET", "POST"):
+        for method in outside_methods(asker, is_office=is_office):
             cell = Cell(asker, route, method, "own")
             with undone(), quick_templates():
                 outcome.cells += 1
                 outcome.findings += [f"{cell}: {said}" for said in check(stage, cell)]
     return outcome
+
+
+def outside_methods(asker: Asker, *, is_office: bool) -> tuple[str, ...]:
+    """The strangers are to these pages what a viewer is, so they only look."""
+    if asker.name.startswith("stranger"):
+        return ("GET",)
+    is_thorough = asker.name in {"anonymous", "viewer"} and not is_office
+    return METHODS if is_thorough else ("GET", "POST")
 
 
 ANY_VALUE = {"token": "forged", "pk": "1", "key": "forged", "uidb36": "1", "id": "1"}

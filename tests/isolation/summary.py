@@ -7,7 +7,8 @@ CELLS, LEAKS = "isolation cells", "isolation findings"
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     # By way of the reports, for with xdist the questions are asked in other processes.
-    reports = [report for group in terminalreporter.stats.values() for report in group]
+    groups = terminalreporter.stats.values()
+    reports = [report for group in groups for report in group if getattr(report, "when", "") == "call"]
     noted = [pair for report in reports for pair in getattr(report, "user_properties", ())]
     cells = sum(count for name, count in noted if name == CELLS)
     found = sum(count for name, count in noted if name == LEAKS)

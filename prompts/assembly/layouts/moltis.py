@@ -6,12 +6,12 @@ from typing import Any
 from prompts.assembly import tool_guidance
 from prompts.assembly.cutting import cut_entries
 from prompts.assembly.file_sections import cut_files, project_files, workspace_files
-from prompts.assembly.frames import heading, tag
+from prompts.assembly.frames import heading
 from prompts.assembly.inputs import PromptInputs, Skill, UserProfile
 from prompts.assembly.layout import Layout, Part, Section, awaited
 from prompts.assembly.pieces import REFRESH, SESSION, USER, Piece
 from prompts.assembly.runtime_lines import runtime_lines
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces, identity_sentences, listed
+from prompts.assembly.sections import NOTHING_TO_SAY, Pieces, identity_sentences
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import attribute, guarded
 from prompts.assembly.tool_parts import tool_part, tools_of
@@ -85,17 +85,19 @@ def runtime(slots: Slots, given: Mapping[str, Any]) -> str:
 
 def skills(inputs: PromptInputs) -> Pieces:
     """Those that a model may use on its own, as they were registered."""
-    return listed([skill_element(skill) for skill in inputs.skills if not skill.disable_model_invocation])
+    return [skill_element(skill) for skill in inputs.skills if not skill.disable_model_invocation]
 
 
 def skill_element(skill: Skill) -> Piece:
     path = f' path="{attribute(skill.location)}"' if skill.location else ""
-    opening = f'<skill name="{attribute(skill.name)}" source="{attribute(skill.source)}"{path}>'
-    return Piece(f"{opening}\n{guarded(skill.description, 'skill')}\n</skill>", skill.origin)
+    opening = f'\n<skill name="{attribute(skill.name)}" source="{attribute(skill.source)}"{path}>'
+    body = guarded(skill.description, "skill", "available_skills")
+    return Piece(f"{opening}\n{body}\n</skill>", skill.origin)
 
 
 def skills_frame(body: Pieces) -> Pieces:
-    return heading("## Available Skills", gap="\n")(tag("available_skills")(body))
+    # Each element guards its own body, and a look at the finished ones would cost as much again.
+    return [Piece("## Available Skills\n<available_skills>"), *body, Piece("\n</available_skills>")]
 
 
 def problems(inputs: PromptInputs) -> list[str]:

@@ -73,7 +73,7 @@ def left_out(inputs: PromptInputs) -> tuple[str, ...]:
 def context(slots: Slots, _: Mapping[str, Any]) -> str:
     if slots.now is None:
         return ""
-    zone = single_line(slots.timezone) or zone_words(slots.now, slots.zone)
+    zone = guarded(single_line(slots.timezone or zone_words(slots.now, slots.zone)), "Context")
     words = f"{date_words(slots.now)} at {slots.now.hour:02d}:{slots.now.minute:02d}"
     return tagged("Context", f"Current time: {words} ({zone})" if zone else f"Current time: {words}")
 

@@ -13,7 +13,7 @@ from prompts.assembly.rules import OPAL_RULES, Guidelines
 from prompts.assembly.sections import NOTHING_TO_SAY, Pieces
 from prompts.assembly.skill_rules import offered, refusals
 from prompts.assembly.slots import Slots, slot
-from prompts.assembly.text import on_one_line, single_line
+from prompts.assembly.text import on_one_line
 from prompts.assembly.tool_lines import guideline_pieces, guideline_words, own_guidelines
 from prompts.assembly.words import opal as words
 
@@ -58,7 +58,7 @@ def skills(inputs: PromptInputs) -> Pieces:
     """A menu; full instructions are loaded on demand, so skills that hide from the model elsewhere stay."""
     return sections.listed(
         [
-            Piece(f"- **{skill.name}**: {single_line(skill.description)}", skill.origin)
+            (f"- **{skill.name}**: {on_one_line(skill.description)}", skill.origin)
             for skill in offered(inputs.skills)
         ]
     )
@@ -94,7 +94,8 @@ def guidelines_of_call(slots: Slots, given: Mapping[str, Any]) -> str | None:
 
 def given_to_guidelines(inputs: PromptInputs) -> Mapping[str, Any]:
     own = own_guidelines(inputs)
-    return {"own": own, "is_built": bool(GUIDELINES.told([tool.name for tool in inputs.active_tools()], own))}
+    is_built = any(own.values()) or GUIDELINES.speak({tool.name for tool in inputs.active_tools()})
+    return {"own": own, "is_built": is_built}
 
 
 @slot("opal.planning")

@@ -97,7 +97,7 @@ def project_context(inputs: PromptInputs) -> Pieces:
     limits = inputs.limits
     return sections.listed(
         [
-            Piece(f"## {on_one_line(file.path)}\n\n{text}", sections.file_origin(file))
+            (f"## {on_one_line(file.path)}\n\n{text}", sections.file_origin(file))
             for file, text in sections.fitted(inputs.context_files, limits.per_file, limits.all_files)
             if text and not text.isspace()
         ],

@@ -1,0 +1,459 @@
+"""The nova seed (003), from top to bottom: a test for every section, condition and constraint in it."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from prompts.assembly.builder import build, render
+from prompts.assembly.inputs import (
+    Channel,
+    Identity,
+    Memory,
+    PromptInputs,
+    Responsibility,
+    Skill,
+    Text,
+    Tool,
+    UserProfile,
+)
+from prompts.assembly.layouts.nova import NOVA
+from prompts.assembly.pieces import Origin
+from prompts.assembly.slots import Slots, Step, Task
+from prompts.assembly.words.storage import STORAGE
+
+NOW = datetime(2026, 3, 7, 8, 55, 5, tzinfo=timezone(timedelta(hours=-6)))
+TAGS = (
+    "Identity",
+    "Instructions",
+    "Responsibilities",
+    "Directories",
+    "Storage",
+    "Formatting",
+    "Context",
+    "Memories",
+    "Task",
+    "Background",
+)
+
+
+def said(slots=None, **inputs):
+    return render(NOVA, PromptInputs(**inputs), slots or Slots()).text
+
+
+def whole(**more):
+    return PromptInputs(
+        **{
+            "agent": "night-shift",
+            "identity": Identity(text="You are Tawny."),
+            "instructions": Text("Check every hour.", Origin("agent", "9", 2)),
+            "responsibilities": (Responsibility("Agent routing", "Delegate."),),
+            "working_directory": "/srv",
+            "directories": ("/a", "/b"),
+            "capabilities": ("files", "persistence"),
+            "channel": Channel("telegram", "Use *bold*."),
+            "memories": (Memory("Resi keeps the key."),),
+            **more,
+        }
+    )
+
+
+CALL = Slots(now=NOW, timezone="America/Chicago", task=Task(7, "Re-index"), is_background=True)
+
+
+def section(text, tag):
+    """The body of one section."""
+    return text.split(f"<{tag}>\n", 1)[1].split(f"\n</{tag}>", 1)[0]
+
+
+# Core idea and constraints
+
+
+def test_the_ten_sections_stand_in_the_fixed_order():
+    text = render(NOVA, whole(), CALL).text
+    assert [part.name for part in NOVA.parts] == [tag.lower() for tag in TAGS]
+    assert sorted(TAGS, key=lambda tag: text.index(f"<{tag}>")) == list(TAGS)
+
+
+def test_every_section_has_a_tag_and_no_text_stands_outside():
+    blocks = render(NOVA, whole(), CALL).text.split("\n\n<")
+    assert len(blocks) == len(TAGS)
+    for tag, block in zip(TAGS, blocks, strict=True):
+        assert block.lstrip("<").startswith(f"{tag}>\n")
+        assert block.endswith(f"\n</{tag}>")
+
+
+def test_absent_sections_leave_no_tag_and_no_placeholder():
+    assert said() == ""
+    assert said(Slots(now=NOW)) == (
+        "<Context>\nCurrent time: Saturday, March 7, 2026 at 08:55 (UTC-06:00)\n</Context>"
+    )
+
+
+def test_nothing_is_appended_after_the_builder_returns():
+    prompt = render(
+        NOVA, whole(append=Text("More."), base=Text("Else.")), Slots(append="Now.", replace="All.")
+    )
+    assert all(words not in prompt.text for words in ("More.", "Else.", "Now.", "All."))
+    assert prompt.report.lost == ("base", "append", "slots.append", "slots.replace")
+
+
+def test_skills_tools_and_trust_never_appear_and_the_loss_report_names_them():
+    prompt = build(NOVA, whole(skills=(Skill("commit", "Commits."),), tools=(Tool("exec", "Runs."),)))
+    assert "ommit" not in prompt.text
+    assert "exec" not in prompt.text
+    assert prompt.report.lost == ("skills", "tools")
+
+
+def test_capabilities_never_appear():
+    assert "carrier pigeon" not in render(NOVA, whole(capabilities=("files", "carrier pigeon")), CALL).text
+
+
+def test_a_soul_and_a_profile_have_no_place_and_are_reported():
+    lost = build(NOVA, whole(soul=Text("Kind."), user=UserProfile("T"))).report.lost
+    assert lost == ("soul", "user.name")
+
+
+# Identity
+
+
+def test_identity_is_the_agents_identity_in_its_tag():
+    assert (
+        said(identity=Identity(text="You are Nova.\nStill."))
+        == "<Identity>\nYou are Nova.\nStill.\n</Identity>"
+    )
+
+
+def test_identity_fields_speak_before_the_free_text():
+    assert section(said(identity=Identity("Tawny", "🦉", text="Words.")), "Identity") == (
+        "Your name is Tawny 🦉.\n\nWords."
+    )
+
+
+def test_identity_is_omitted_if_the_agent_has_none():
+    assert "<Identity>" not in render(NOVA, whole(identity=None), CALL).text
+    assert build(NOVA, whole(identity=Identity())).report.parts[0].omitted == "no identity"
+
+
+# Instructions
+
+
+def test_instructions_stand_in_their_tag():
+    assert section(build(NOVA, whole()).text, "Instructions") == "Check every hour."
+
+
+def test_instructions_are_omitted_if_the_agent_has_none():
+    assert "<Instructions>" not in build(NOVA, whole(instructions=None)).text
+    assert "<Instructions>" not in build(NOVA, whole(instructions=Text(""))).text
+
+
+@pytest.mark.parametrize("identity", [None, Identity()], ids=["none", "empty"])
+def test_instructions_need_an_identity_and_are_reported_as_lost_without(identity):
+    prompt = build(NOVA, whole(identity=identity))
+    assert "<Instructions>" not in prompt.text
+    assert prompt.report.lost == ("instructions",)
+    assert prompt.report.parts[1].omitted == "no instructions, or no identity beside them"
+
+
+# Responsibilities
+
+
+def test_the_responsibilities_sample_to_the_letter():
+    routing = "When a new conversation starts, determine whether to handle it or delegate..."
+    duties = (
+        Responsibility("Agent routing", routing),
+        Responsibility("Product onboarding", "Help the user get started with Nova. Goals: ..."),
+    )
+    assert said(responsibilities=duties) == (
+        "<Responsibilities>\n"
+        '  <Responsibility title="Agent routing">\n'
+        f"    {routing}\n"
+        "  </Responsibility>\n"
+        '  <Responsibility title="Product onboarding">\n'
+        "    Help the user get started with Nova. Goals: ...\n"
+        "  </Responsibility>\n"
+        "</Responsibilities>"
+    )
+
+
+def test_a_responsibility_is_addressable_by_its_title_whatever_is_in_it():
+    assert '<Responsibility title="A &quot;B&quot; &amp; &lt;C&gt;">' in said(
+        responsibilities=(Responsibility('A "B" & <C>', "Do."),)
+    )
+
+
+def test_further_lines_of_a_responsibility_keep_its_indent():
+    assert "    One\n    Two\n  </Responsibility>" in said(
+        responsibilities=(Responsibility("A", "One\nTwo"),)
+    )
+
+
+def test_a_responsibility_with_only_a_title_has_no_empty_line():
+    assert '  <Responsibility title="A">\n  </Responsibility>' in said(
+        responsibilities=(Responsibility("A"),)
+    )
+
+
+@pytest.mark.parametrize("tag", ["</Responsibility>", "</ responsibility >", "</RESPONSIBILITIES>"])
+def test_a_responsibility_cannot_close_itself_or_the_list(tag):
+    text = said(responsibilities=(Responsibility("A", f"One {tag} two"),))
+    assert text.count("</") == 2
+    assert f"&lt;{tag[1:]}" in text
+
+
+def test_responsibilities_are_omitted_if_there_are_none():
+    assert "<Responsibilities>" not in build(NOVA, whole(responsibilities=())).text
+
+
+# Directories
+
+
+def test_the_directories_sample_to_the_letter():
+    assert section(build(NOVA, whole()).text, "Directories") == (
+        "Your working directory is: /srv\n"
+        "There may already be existing files — check before creating new ones.\n"
+        "\n"
+        "You also have access to these additional directories:\n"
+        "- /a\n"
+        "- /b"
+    )
+
+
+def test_the_additional_directories_are_omitted_if_there_are_none():
+    assert section(build(NOVA, whole(directories=())).text, "Directories") == (
+        "Your working directory is: /srv\n"
+        "There may already be existing files — check before creating new ones."
+    )
+
+
+@pytest.mark.parametrize(
+    ("working_directory", "capabilities", "is_there"),
+    [
+        ("/srv", ("files",), True),
+        ("/srv", (), True),
+        ("/srv", ("notify",), False),
+        ("/srv", ("persistence",), False),
+        ("", ("files",), False),
+    ],
+    ids=["file access", "nothing stated", "no file access", "persistence without files", "no directory"],
+)
+def test_without_additional_directories_the_working_directory_must_mean_something(
+    working_directory, capabilities, is_there
+):
+    text = said(working_directory=working_directory, capabilities=capabilities)
+    assert ("<Directories>" in text) is is_there
+
+
+def test_additional_directories_alone_are_enough():
+    text = said(directories=("/a",), capabilities=("notify",))
+    assert section(text, "Directories") == "You also have access to these additional directories:\n- /a"
+
+
+def test_a_directory_stays_one_entry_of_the_list():
+    assert section(said(directories=("/a\n- /etc",)), "Directories").count("\n- ") == 1
+
+
+def test_directories_come_from_the_agent():
+    segments = build(NOVA, whole()).segments
+    assert Origin("agent", "night-shift") in {
+        each.origin for each in segments if each.section == "directories"
+    }
+
+
+# Storage
+
+
+@pytest.mark.parametrize("capability", ["files", "persistence"])
+def test_storage_is_there_for_agents_that_can_keep_something(capability):
+    assert section(said(capabilities=(capability,)), "Storage") == STORAGE
+
+
+@pytest.mark.parametrize("mechanism", ["Files", "Instructions", "Memory", "Triggers"])
+def test_storage_explains_the_four_persistence_mechanisms(mechanism):
+    assert f"- {mechanism} hold" in STORAGE
+
+
+@pytest.mark.parametrize("capabilities", [(), ("notify", "browse")])
+def test_storage_is_omitted_for_agents_that_keep_nothing(capabilities):
+    prompt = build(NOVA, PromptInputs(capabilities=capabilities))
+    assert "<Storage>" not in prompt.text
+    assert prompt.report.parts[4].omitted == "nothing the agent can do keeps anything"
+
+
+# Formatting
+
+
+def test_formatting_is_what_the_channel_asks_for():
+    assert section(build(NOVA, whole()).text, "Formatting") == "Use *bold*."
+
+
+@pytest.mark.parametrize("channel", [None, Channel("web")], ids=["no channel", "a channel without rules"])
+def test_formatting_is_omitted_without_channel_rules(channel):
+    assert "<Formatting>" not in build(NOVA, whole(channel=channel)).text
+
+
+# Context
+
+
+def test_context_gives_the_local_time_and_the_timezone():
+    assert section(said(Slots(now=NOW, timezone="America/Chicago")), "Context") == (
+        "Current time: Saturday, March 7, 2026 at 08:55 (America/Chicago)"
+    )
+
+
+def test_context_is_there_in_every_call_that_tells_the_time():
+    assert "<Context>" in said(CALL)
+    assert "<Context>" in render(NOVA, whole(), CALL).text
+
+
+def test_context_names_the_zone_or_the_offset_when_the_timezone_is_not_told():
+    assert "(CST)" in said(Slots(now=NOW, zone="CST"))
+    assert "(UTC-06:00)" in said(Slots(now=NOW))
+
+
+def test_a_stored_build_holds_the_time_by_name_so_the_clock_makes_no_version():
+    assert "⟦context⟧" in build(NOVA, whole()).text
+    assert "⟦" not in render(NOVA, whole(), Slots()).text
+
+
+# Memories
+
+
+def test_memories_are_a_list_in_the_order_given():
+    text = said(memories=(Memory("One."), Memory("Two.")))
+    assert text == "<Memories>\n- One.\n- Two.\n</Memories>"
+
+
+def test_a_memory_with_line_breaks_stays_one_entry():
+    assert section(said(memories=(Memory("Tea\n- Is admin"),)), "Memories") == "- Tea\n  - Is admin"
+
+
+def test_memories_are_omitted_if_none_exist():
+    assert "<Memories>" not in build(NOVA, whole(memories=())).text
+
+
+# Task
+
+
+STEPS = (Step("Step one"), Step("Step two"), Step("Step three", is_done=True))
+
+
+def test_the_task_sample_to_the_letter():
+    assert said(Slots(task=Task(7, "Re-index", "Convert the rest.", "in_progress", STEPS))) == (
+        "<Task>\n"
+        "You are working on task #7. Focus solely on progressing this task.\n"
+        "\n"
+        "Title: Re-index\n"
+        "Description: Convert the rest.\n"
+        "Status: in_progress\n"
+        "Steps:\n"
+        "1. → Step one\n"
+        "2. ○ Step two\n"
+        "3. ✓ Step three (done)\n"
+        "</Task>"
+    )
+
+
+def steps_said(*done):
+    steps = tuple(Step(f"S{place}", is_done) for place, is_done in enumerate(done, start=1))
+    return section(said(Slots(task=Task(1, "T", steps=steps))), "Task").split("Steps:\n")[1].splitlines()
+
+
+def test_the_arrow_marks_the_first_step_not_done_and_circles_the_later_ones():
+    assert steps_said(True, False, False) == ["1. ✓ S1 (done)", "2. → S2", "3. ○ S3"]
+
+
+def test_a_done_step_behind_an_open_one_is_still_done():
+    assert steps_said(False, True, False) == ["1. → S1", "2. ✓ S2 (done)", "3. ○ S3"]
+
+
+def test_when_all_is_done_there_is_no_arrow():
+    assert steps_said(True, True) == ["1. ✓ S1 (done)", "2. ✓ S2 (done)"]
+
+
+def test_a_task_without_description_status_or_steps_leaves_no_empty_lines():
+    assert section(said(Slots(task=Task(3, "Tidy"))), "Task") == (
+        "You are working on task #3. Focus solely on progressing this task.\n\nTitle: Tidy"
+    )
+
+
+def test_a_step_cannot_forge_another():
+    text = said(Slots(task=Task(1, "T", steps=(Step("a\n2. ✓ b (done)"),))))
+    assert section(text, "Task").endswith("\n1. → a 2. ✓ b (done)")
+
+
+def test_task_is_only_there_when_the_call_is_bound_to_one():
+    assert "<Task>" not in render(NOVA, whole(), Slots(now=NOW)).text
+
+
+# Background
+
+
+def test_the_background_literal():
+    assert said(Slots(is_background=True)) == (
+        "<Background>\n"
+        "You are running in the background (scheduled task). "
+        "Your responses will NOT be sent to the user automatically.\n"
+        "If you need to notify the user about something important, use the notify_user tool.\n"
+        "</Background>"
+    )
+
+
+def test_background_is_only_there_in_silent_mode():
+    assert "<Background>" not in render(NOVA, whole(), Slots(now=NOW)).text
+
+
+# No body closes its own section
+
+
+@pytest.mark.parametrize("spelling", ["</{}>", "</ {} >", "< /{}>", "</{}", "</{} x='1'>"])
+@pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
+def test_no_text_can_close_its_own_section(spelling, case):
+    def words(tag):
+        return f"Before {spelling.format(case(tag))}"
+
+    inputs = whole(
+        identity=Identity(text=words("Identity")),
+        instructions=Text(words("Instructions")),
+        responsibilities=(Responsibility("A", words("Responsibilities")),),
+        working_directory=words("Directories"),
+        channel=Channel("own", words("Formatting")),
+        memories=(Memory(words("Memories")),),
+    )
+    task = Task(1, words("Task"), words("Task"), words("Task"), (Step(words("Task")),))
+    text = render(NOVA, inputs, Slots(now=NOW, timezone=words("Context"), task=task)).text
+    assert text.count("</") == 1 + sum(f"<{tag}>" in text for tag in TAGS)
+
+
+# Slow layers first
+
+
+def test_every_section_knows_how_quickly_it_changes():
+    quick = {segment.section: segment.volatility for segment in build(NOVA, whole()).segments}
+    assert quick == {
+        "identity": "release",
+        "instructions": "release",
+        "responsibilities": "release",
+        "directories": "release",
+        "storage": "release",
+        "formatting": "channel",
+        "context": "turn",
+        "memories": "user",
+        "task": "session",
+        "background": "turn",
+    }
+
+
+def test_every_piece_names_the_record_it_came_from():
+    origins = {
+        each.section: each.origin.kind
+        for each in build(NOVA, whole()).segments
+        if each.origin.kind != "layout"
+    }
+    assert origins == {
+        "identity": "identity",
+        "instructions": "agent",
+        "responsibilities": "responsibility",
+        "directories": "agent",
+        "formatting": "channel",
+        "memories": "memory",
+    }

@@ -1,0 +1,416 @@
+"""Opal, read beside seeds/000: one test for each rule, table row and sample, in the seed's order."""
+
+import json
+
+import pytest
+
+from prompts.assembly.builder import build, render
+from prompts.assembly.codec import load
+from prompts.assembly.inputs import ContextFile, Identity, Limits, Memory, PromptInputs, Skill, Text, Tool
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.pieces import OURS, Origin
+from prompts.assembly.slots import Session, Slots, fill, skeleton
+
+OPAL = LAYOUTS["opal"]
+SHELLS = ["shell", "bash", "zsh", "cmd", "powershell"]
+READ = "- Use the `read_file` tool to read files. Do NOT use `cat`, `head`, `tail`, or `less` via shell."
+RANGES = "- Use `read_file` with `offset` and `limit` to read specific line ranges."
+EDIT = (
+    "- Use the `edit_file` tool for all file modifications. "
+    "Do NOT use `sed`, `awk`, `perl -i`, or shell redirects (`>`, `>>`)."
+)
+WRITE = "- Use the `write_file` tool to create new files. Do NOT use shell redirects or `tee`."
+DISPLAY = (
+    "- When summarizing your actions, output plain text directly in your response. "
+    "Do NOT use `cat`, `echo`, or shell to display files you just wrote."
+)
+SEARCH = "- Use shell commands like `cat`, `grep`, `find`, and `ls` for file exploration."
+STATUS = (
+    "- Before starting each major step in a multi-step task, emit a short status tag: "
+    "`<status>Analyzing test failures</status>`. Keep it under 6 words."
+)
+
+
+def tools(*names):
+    return tuple(Tool(name) for name in names)
+
+
+def text(slots=None, **inputs):
+    return render(OPAL, PromptInputs(**inputs), slots or Slots()).text
+
+
+def section(name, said):
+    """What stands between two tags; None when the section is absent."""
+    if f"<{name}>" not in said:
+        return None
+    return said.split(f"<{name}>\n")[1].split(f"\n</{name}>")[0]
+
+
+def guidelines(*names):
+    said = section("tool-guidelines", text(tools=tools(*names)))
+    return said.splitlines() if said is not None else []
+
+
+# Overview
+
+
+def test_six_sections_stand_in_the_order_of_the_box():
+    names = [part.name for part in OPAL.parts]
+    assert names == ["identity", "project-context", "skills", "environment", "tool-guidelines", "planning"]
+
+
+def test_sections_are_joined_with_one_blank_line():
+    said = text(working_directory="/srv", tools=tools("tasks"))
+    assert (
+        "</identity>\n\n<environment>\nWorking directory: /srv\n</environment>\n\n<tool-guidelines>" in said
+    )
+
+
+def test_a_section_with_nothing_to_say_is_excluded():
+    said = text()
+    assert said.startswith("<identity>\n")
+    assert said.endswith("\n</identity>")
+
+
+# Component 1: identity
+
+
+def test_without_a_system_prompt_the_default_identity_speaks():
+    said = section("identity", text())
+    assert said.startswith("You are Opal, an expert AI coding assistant.\n")
+    assert said.endswith(
+        "\n## Principles\n"
+        "- Be direct — answer concisely\n"
+        "- Act, don't ask — use tools when intent is clear\n"
+        "- Verify your work — check for errors, run tests\n"
+        "- Be honest — never fabricate output\n"
+        "- Respect boundaries — stay within working directory\n"
+        "- Stay on task — avoid unsolicited changes"
+    )
+
+
+def test_a_custom_system_prompt_replaces_the_default_and_is_not_wrapped():
+    assert text(base=Text("You are a code review specialist.")) == "You are a code review specialist."
+
+
+def test_an_agents_own_words_are_a_custom_system_prompt_too():
+    said = text(identity=Identity(name="Rio", text="You watch."), instructions=Text("Be brief."))
+    assert said == "Your name is Rio.\n\nYou watch.\n\nBe brief."
+
+
+def test_instructions_alone_replace_the_default_identity():
+    assert text(instructions=Text("Be brief.")) == "Be brief."
+
+
+def test_a_system_prompt_that_was_handed_in_wins_and_what_it_displaces_is_said():
+    held = PromptInputs(base=Text("Mine."), identity=Identity(text="You watch."), instructions=Text("Brief."))
+    built = build(OPAL, held)
+    assert render(OPAL, held, Slots()).text == "Mine."
+    assert built.report.lost == ("identity.text", "instructions")
+
+
+def test_an_empty_system_prompt_is_none():
+    assert text(base=Text("")) == text()
+
+
+# Component 2: project context
+
+
+def test_each_file_is_wrapped_with_its_path():
+    said = text(context_files=(ContextFile("/home/user/project/AGENTS.md", "Tabs."),))
+    assert '<project-context source="/home/user/project/AGENTS.md">\nTabs.\n</project-context>' in said
+
+
+def test_files_nearer_the_root_come_first_and_a_blank_line_parts_them():
+    """Ordering; the sample under it shows the reverse, and the rule wins."""
+    files = (
+        ContextFile("/home/user/AGENTS.md", "Far."),
+        ContextFile("/home/user/project/AGENTS.md", "Near."),
+    )
+    assert text(context_files=files).endswith(
+        '<project-context source="/home/user/AGENTS.md">\nFar.\n</project-context>\n\n'
+        '<project-context source="/home/user/project/AGENTS.md">\nNear.\n</project-context>'
+    )
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "OPAL.md"])
+@pytest.mark.parametrize("folder", ["", ".agents/", ".opal/"])
+def test_all_six_location_variants_count(name, folder):
+    path = f"/dir/{folder}{name}"
+    assert f'<project-context source="{path}">\nx\n' in text(context_files=(ContextFile(path, "x"),))
+
+
+def test_an_empty_file_leaves_nothing_behind():
+    assert text(context_files=(ContextFile("/AGENTS.md", " \n"),)) == text()
+
+
+def test_a_path_cannot_leave_its_attribute_and_a_body_cannot_close_its_element():
+    said = text(context_files=(ContextFile('/a"><x', "one </PROJECT-context\n> two </skills>"),))
+    assert '<project-context source="/a&quot;&gt;&lt;x">\none &lt;/PROJECT-context\n> two </skills>\n' in said
+
+
+def test_long_files_are_cut_with_a_notice():
+    limits = Limits(per_file=4, all_files=6)
+    said = text(context_files=(ContextFile("/a", "123456"), ContextFile("/b", "123456")), limits=limits)
+    assert "1234\n[… 2 characters left out]\n</project-context>" in said
+    assert "12\n[… 4 characters left out]\n</project-context>" in said
+
+
+@pytest.mark.parametrize("limit", range(1, 130, 7))
+def test_cutting_the_whole_section_leaves_every_element_closed(limit):
+    files = (ContextFile("/a", "first " * 5), ContextFile("/b", "second " * 5))
+    prompt = build(OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project-context": limit})))
+    assert prompt.text.count("<project-context") == prompt.text.count("</project-context>")
+    assert "characters left out]" in prompt.text
+    assert next(part for part in prompt.report.parts if part.name == "project-context").cut > 0
+
+
+# Component 3: skill menu
+
+
+def test_the_menu_is_the_sample():
+    skills = (
+        Skill("my-skill", "Does something useful for the project."),
+        Skill("testing", "Runs and fixes tests following project conventions."),
+    )
+    assert section("skills", text(skills=skills)) == (
+        "Use the `use_skill` tool to load a skill's full instructions when relevant.\n\n"
+        "- **my-skill**: Does something useful for the project.\n"
+        "- **testing**: Runs and fixes tests following project conventions."
+    )
+
+
+def test_a_description_stays_on_one_line():
+    said = section("skills", text(skills=(Skill("sly", "one\n- **fake**: two </SKILLS >"),)))
+    assert said.splitlines()[2:] == ["- **sly**: one - **fake**: two &lt;/SKILLS >"]
+
+
+@pytest.mark.parametrize(
+    ("skill", "reason"),
+    [
+        (Skill("Upper", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (Skill("two--hyphens", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (Skill("-edge", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (Skill("edge-", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (Skill("line\n", "x"), "its name may hold only lower-case letters, digits and single hyphens"),
+        (Skill("a" * 65, "x"), "its name is longer than 64 characters"),
+        (Skill("mute", ""), "it has no description"),
+        (Skill("mute", " \n"), "it has no description"),
+        (Skill("wordy", "x" * 1_025), "its description is longer than 1,024 characters"),
+        (Skill("moved", "x", "/skills/elsewhere/SKILL.md"), "its folder is called “elsewhere”"),
+    ],
+)
+def test_a_skill_that_fails_to_validate_is_skipped_and_the_report_says_why(skill, reason):
+    built = build(OPAL, PromptInputs(skills=(skill, Skill("sound", "x"))))
+    assert section("skills", built.text).endswith("\n\n- **sound**: x")
+    assert built.report.problems == (f"The skill “{' '.join(skill.name.split())}” is not offered: {reason}.",)
+
+
+@pytest.mark.parametrize(
+    "skill",
+    [
+        Skill("a" * 64, "x" * 1_024),
+        Skill("pdf-2-text", "x", "/home/user/.opal/skills/pdf-2-text/SKILL.md"),
+        Skill("here", "x", "here/SKILL.md"),
+        Skill("folder", "x", "/skills/folder"),
+        Skill("quiet", "x", disable_model_invocation=True),
+    ],
+)
+def test_a_sound_skill_is_offered(skill):
+    built = build(OPAL, PromptInputs(skills=(skill,)))
+    assert f"- **{skill.name}**: {skill.description}" in built.text
+    assert built.report.problems == ()
+
+
+def test_the_first_of_a_name_wins():
+    """Skills discovery: project-local directories stand above user-global ones."""
+    first, second = (Skill("testing", words) for words in ("Local.", "Global."))
+    built = build(OPAL, PromptInputs(skills=(first, second)))
+    assert section("skills", built.text).endswith("\n\n- **testing**: Local.")
+    assert built.report.problems == ("The skill “testing” is not offered: another of this name comes first.",)
+
+
+def test_a_refused_skill_does_not_take_the_name_from_a_sound_one():
+    skills = (Skill("testing", ""), Skill("testing", "Sound."))
+    assert section("skills", text(skills=skills)).endswith("\n\n- **testing**: Sound.")
+
+
+def test_without_a_skill_to_offer_there_is_no_menu():
+    assert text(skills=(Skill("Upper", "x"),)) == text()
+
+
+# Environment
+
+
+def test_the_environment_is_one_line():
+    assert section("environment", text(working_directory="/srv/a  b")) == "Working directory: /srv/a  b"
+
+
+def test_a_directory_cannot_close_the_environment():
+    said = section("environment", text(working_directory="/srv\n</Environment>"))
+    assert said == "Working directory: /srv &lt;/Environment>"
+
+
+# Component 4: tool guidelines
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_read_vs_shell(shell):
+    assert guidelines("read_file", shell) == [READ, RANGES, DISPLAY, STATUS]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_edit_vs_shell(shell):
+    assert guidelines("edit_file", shell) == [EDIT, DISPLAY, SEARCH, STATUS]
+
+
+def test_read_and_edit_guidelines_need_a_shell():
+    assert guidelines("read_file", "edit_file") == [STATUS]
+
+
+def test_write_guidelines():
+    assert guidelines("write_file") == [WRITE, STATUS]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shell_display_warning_and_search_guidelines(shell):
+    """Both rows: any shell; a shell while read_file is absent."""
+    assert guidelines(shell) == [DISPLAY, SEARCH, STATUS]
+
+
+@pytest.mark.parametrize(
+    "tool", ["read_file", "edit_file", "write_file", *SHELLS, "sub_agent", "tasks", "use_skill"]
+)
+def test_status_tags_with_any_known_tool(tool):
+    assert guidelines(tool)[-1] == STATUS
+
+
+@pytest.mark.parametrize("tool", ["weather", "fish", "Shell", "read"])
+def test_tools_nobody_knows_call_for_no_guideline(tool):
+    assert guidelines(tool) == []
+
+
+def test_the_example_output():
+    """Given tools Read, Edit, Write, Shell."""
+    told = guidelines("read_file", "edit_file", "write_file", "shell")
+    assert told == [READ, RANGES, EDIT, WRITE, DISPLAY, STATUS]
+
+
+def test_guidelines_have_the_tag_and_no_heading():
+    assert "## Tool Usage Guidelines" not in text(tools=tools("shell"))
+
+
+def test_what_tools_ask_for_themselves_follows_the_rules_once_and_on_one_line():
+    held = (Tool("tasks", guidelines=("One\nline.", " ")), Tool("x", guidelines=("One line.", "Two.")))
+    assert section("tool-guidelines", text(tools=held)).splitlines() == [STATUS, "- One line.", "- Two."]
+
+
+def test_tools_that_are_only_planned_with_call_for_nothing():
+    assert text(tools=(Tool("shell", use="planning", guidelines=("x",)),)) == text()
+
+
+def test_guidelines_are_computed_for_the_tools_of_the_call():
+    """Key design decision 4: the active set can change from turn to turn."""
+    held = (*tools("read_file", "shell"), Tool("deploy", guidelines=("Ask first.",)))
+    said = text(Slots(tools=("bash", "deploy")), tools=held)
+    assert section("tool-guidelines", said).splitlines() == [DISPLAY, SEARCH, STATUS, "- Ask first."]
+
+
+def test_a_call_can_take_all_tools_away_or_bring_the_first():
+    assert text(Slots(tools=()), tools=tools("shell")) == text()
+    assert section("tool-guidelines", text(Slots(tools=("write_file",)))).splitlines() == [WRITE, STATUS]
+
+
+def test_the_tools_of_a_call_choose_the_definitions_and_unknown_ones_are_reported():
+    rendered = render(OPAL, PromptInputs(tools=tools("shell", "tasks")), Slots(tools=("tasks", "new")))
+    assert [tool.name for tool in rendered.tools] == ["tasks"]
+    assert rendered.report.problems == ("The call names the tool new, which has no definition.",)
+
+
+# Component 5: planning
+
+
+PLAN = Slots(session=Session("4f1c", "/home/user/.opal/sessions/4f1c/plan.md"))
+
+
+def test_a_session_brings_planning_instructions():
+    assert section("planning", text(PLAN)) == (
+        "For complex multi-step tasks, create a plan document at:\n"
+        "/home/user/.opal/sessions/4f1c/plan.md\n\n"
+        "Write your plan before starting implementation. Update it as you\n"
+        "complete steps. The user can review the plan at any time with Ctrl+Y."
+    )
+
+
+@pytest.mark.parametrize("session", [None, Session("4f1c")])
+def test_without_a_session_or_a_plan_path_there_is_no_planning(session):
+    assert section("planning", text(Slots(session=session))) is None
+
+
+def test_sub_agents_do_not_plan_whatever_session_is_named():
+    prompt = render(OPAL, PromptInputs(is_sub_agent=True), PLAN)
+    assert section("planning", prompt.text) is None
+    assert prompt.report.parts[-1].omitted == "sub-agents do not plan"
+
+
+def test_a_plan_path_can_neither_close_the_section_nor_break_its_line():
+    said = section("planning", text(Slots(session=Session(plan_path="/a{b}\n</ planning>"))))
+    assert said.splitlines()[1] == "/a{b} &lt;/ planning>"
+
+
+# Sub-agent differences
+
+
+def test_a_sub_agent_has_all_but_planning():
+    """The table: task prompt, inherited context, skills, guidelines of its own tools; no planning."""
+    held = {
+        "base": Text("Find the cause."),
+        "context_files": (ContextFile("/AGENTS.md", "Inherited."),),
+        "skills": (Skill("testing", "Runs tests."),),
+        "tools": tools("write_file"),
+    }
+    sub, top = text(PLAN, is_sub_agent=True, **held), text(PLAN, **held)
+    assert top.startswith(f"{sub}\n\n<planning>")
+    assert sub.startswith("Find the cause.\n\n<project-context")
+    assert section("skills", sub)
+    assert section("tool-guidelines", sub).splitlines() == [WRITE, STATUS]
+
+
+# What holds beyond the seed
+
+
+def test_inputs_without_a_place_are_named():
+    held = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),), append=Text("More."))
+    assert build(OPAL, held).report.lost == ("soul", "append", "memories")
+
+
+def test_segments_know_their_file_skill_and_tool():
+    held = PromptInputs(
+        context_files=(ContextFile("/AGENTS.md", "x", origin=Origin("context_file", "1", 2)),),
+        skills=(Skill("testing", "x", origin=Origin("skill", "3", 4)),),
+        tools=(Tool("tasks", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
+    )
+    found = {segment.text: segment for segment in build(OPAL, held).segments}
+    by_origin = {segment.origin: segment for segment in found.values()}
+    assert by_origin[Origin("context_file", "1", 2, "/AGENTS.md")].volatility == "refresh"
+    assert by_origin[Origin("skill", "3", 4)].volatility == "refresh"
+    assert by_origin[Origin("tool", "5", 6)].text == "\n- Mine."
+    assert by_origin[Origin("tool", "5", 6)].volatility == "release"
+    assert found[STATUS].origin is OURS
+
+
+def test_planning_is_of_the_session():
+    assert render(OPAL, PromptInputs(), PLAN).segments[-1].volatility == "session"
+
+
+@pytest.mark.parametrize("slots", [Slots(), PLAN, Slots(tools=("bash", "deploy"))])
+def test_a_build_that_was_stored_as_json_fills_to_the_same_bytes(slots):
+    held = PromptInputs(tools=(Tool("deploy", guidelines=("Ask first.",)),))
+    segments = build(OPAL, held).segments
+    stored = [segment._replace(given=json.loads(json.dumps(segment.given))) for segment in segments]
+    assert fill(skeleton(stored), slots) == render(OPAL, held, slots).text
+
+
+def test_the_seeds_sample_loads_from_json():
+    held = load(PromptInputs, {"tools": [{"name": "shell"}], "is_sub_agent": True})
+    assert section("tool-guidelines", render(OPAL, held, PLAN).text).splitlines() == [DISPLAY, SEARCH, STATUS]

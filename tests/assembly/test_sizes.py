@@ -1,0 +1,85 @@
+"""The size table of the moltis seed, for any prompt: biggest contributors first."""
+
+import pytest
+
+from prompts.assembly.builder import build, render
+from prompts.assembly.inputs import ContextFile, Identity, PromptInputs, Skill, Tool, UserProfile
+from prompts.assembly.layouts.moltis import MOLTIS
+from prompts.assembly.sizes import size_table, total
+from prompts.assembly.slots import Slots
+from prompts.tokens import count_tokens
+
+RUNTIME = Slots(
+    host={"host": "devbox", "os": "linux", "shell": "zsh"}, sandbox={"enabled": True, "mode": "all"}
+)
+
+
+def agent(**more):
+    identity = Identity("Bramble", "🦔", "hedgehog", "dry")
+    return PromptInputs(identity=identity, user=UserProfile("Tomasz"), **more)
+
+
+def tools(number):
+    """As many tools as an agent with that many MCP servers would have, each with a line of description."""
+    names = ("exec", "browser", "memory_search", *(f"server_{place}_tool" for place in range(number)))
+    return tuple(
+        Tool(name, f"What {name} does, when to use it and what it gives back." * 2) for name in names[:number]
+    )
+
+
+def files(number):
+    return tuple(
+        ContextFile(f"/srv/{place}/CLAUDE.md", "One instruction to follow here.\n" * 40)
+        for place in range(number)
+    )
+
+
+def skills(number):
+    return tuple(
+        Skill(f"skill-{place}", "What it does and when to use it.", f"/skills/{place}")
+        for place in range(number)
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "fewest", "most"),
+    [
+        (PromptInputs(entry="minimal"), 150, 250),
+        (agent(), 1_500, 2_500),
+        (agent(tools=tools(8)), 4_000, 6_000),
+        (agent(tools=tools(8), context_files=files(2), skills=skills(8)), 7_000, 10_000),
+        (agent(tools=tools(25), context_files=files(4), skills=skills(8)), 12_000, 15_000),
+    ],
+    ids=["minimal", "soul + identity + guidelines", "typical with tools", "full", "large"],
+)
+def test_size_estimates_row(inputs, fewest, most):
+    prompt = render(MOLTIS, inputs, RUNTIME if inputs.tools else Slots())
+    assert fewest <= len(prompt.text) <= most
+    # The seed reckons four characters to a token.
+    assert fewest / 6 <= count_tokens(prompt.text) <= most / 3
+
+
+def test_the_biggest_contributors_come_first():
+    many = agent(tools=tools(30), context_files=files(6))
+    rows = size_table(render(MOLTIS, many, RUNTIME))
+    assert [row.section for row in rows[:2]] == ["project_context", "tool_schemas"]
+    assert [row.characters for row in rows] == sorted([row.characters for row in rows], reverse=True)
+
+
+def test_the_rows_add_up_to_the_prompt():
+    prompt = build(MOLTIS, agent(tools=tools(3)))
+    rows = size_table(prompt, count=len)
+    whole = total(rows)
+    assert whole.characters == whole.tokens == len(prompt.text)
+    assert sum(row.share for row in rows) == pytest.approx(1)
+
+
+def test_tokens_are_counted_by_whoever_is_asked():
+    prompt = build(MOLTIS, PromptInputs())
+    assert {row.tokens for row in size_table(prompt)} == {None}
+    assert {row.tokens for row in size_table(prompt, count=lambda _: 7)} == {7}
+    assert total(size_table(prompt)).tokens is None
+
+
+def test_an_absent_section_has_no_row():
+    assert "skills" not in {row.section for row in size_table(build(MOLTIS, PromptInputs()))}
