@@ -47,7 +47,7 @@ def _placed(name: str, error: ValidationError) -> tuple[str, list[str]]:
     """A name taken by another row of the workspace is said of the name, not of the row as a whole."""
     if error.code == "unique_together" and error.params:
         own = [field for field in error.params["unique_check"] if field != "workspace"]
-        kind = error.params["model_name"]
+        kind = str(error.params["model_name"]).lower()
         if len(own) == 1:
             said = f"Another {kind} of this workspace, perhaps an archived one, has this already."
             return own[0], [said]

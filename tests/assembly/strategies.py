@@ -47,7 +47,7 @@ hostile = st.lists(plain | st.sampled_from([*CLOSERS, "\n", "\n\n", "- ", "&", '
 words = st.text("abc xyz", min_size=1, max_size=12).map(str.strip).filter(bool)
 names = st.from_regex(r"\A[a-z][a-z0-9_]{0,10}\Z")
 origins = st.builds(
-    Origin, st.just("record"), st.text("0123456789", min_size=1, max_size=3), st.integers(1, 9)
+    Origin, st.just("record"), st.text("0123456789", min_size=1, max_size=3), st.integers(1, 9), st.just("")
 )
 
 

@@ -18,34 +18,25 @@ def look_at(page, addresses):
     assert not said, "\n\n".join(said)
 
 
-def test_lists_and_overviews_suit_everyone(demo, demo_page):
-    look_at(demo_page(), lists(demo))
+def test_lists_records_and_histories_suit_everyone(demo, demo_page):
+    histories = records(demo, "history/", "history/1/")[:4]
+    look_at(demo_page(), [*lists(demo), *records(demo, ""), *histories])
 
 
-def test_records_and_their_histories_suit_everyone(demo, demo_page):
-    some = records(demo, "history/", "history/1/")[:4]
-    look_at(demo_page(), [*records(demo, ""), *some])
-
-
-def test_forms_suit_everyone(demo, demo_page):
-    edits = records(demo, "edit/")[:2]
-    look_at(demo_page(), [*forms(demo), *edits])
-
-
-def test_an_empty_workspace_suits_everyone(alices, workspace):
-    look_at(alices.page, [page for page in lists(workspace) if "/audit/" not in page])
-
-
-def test_account_pages_suit_everyone(demo_page):
+def test_forms_and_account_pages_suit_everyone(demo, demo_page):
     page = demo_page()
-    look_at(page, ACCOUNT[:1])
-    # The next ones ask for the password once more; that page is looked at on the way.
+    look_at(page, [*forms(demo), *records(demo, "edit/")[:2]])
+    # Some account pages ask for the password once more; that page is looked at on the way.
     page.goto("/accounts/2fa/totp/activate/")
     assert not complaints(page)
     page.get_by_label("Password").fill(DEMO_PASSWORD)
     page.get_by_role("button", name="Confirm").click()
     page.wait_for_url("**/totp/activate/")
     look_at(page, ACCOUNT)
+
+
+def test_an_empty_workspace_suits_everyone(alices, workspace):
+    look_at(alices.page, [f"/w/{workspace.slug}/{path}" for path in ("", "agents/", "memories/", "members/")])
 
 
 def test_the_ways_in_suit_everyone(visitor):

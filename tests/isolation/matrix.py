@@ -7,9 +7,18 @@ from itertools import groupby
 
 from django.apps import apps
 
-from personas.roles import Role
+from personas.roles import Role, may
 from tests.isolation.cast import HARBOUR, KINDS, Asker, Stage, undone
-from tests.isolation.expectations import INSIDE, LOGIN, METHODS, OPERATORS, OUTSIDE, SAFE, expected_inside
+from tests.isolation.expectations import (
+    INSIDE,
+    LOGIN,
+    METHODS,
+    OPERATORS,
+    OUTSIDE,
+    SAFE,
+    Page,
+    expected_inside,
+)
 from tests.isolation.probe import Answer, ask, digest, quick_templates
 from tests.isolation.walk import Route, all_routes
 
@@ -62,7 +71,7 @@ def inside_cells(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Iterato
     place = list(stage.askers).index(asker.name)
     for number, route in enumerate(routes):
         for target in targets(route, asker):
-            for method in methods(asker, target, number + place):
+            for method in methods(asker, INSIDE[route.name], target, number + place):
                 yield Cell(asker, route, method, target)
 
 
@@ -75,18 +84,19 @@ def targets(route: Route, asker: Asker) -> list[str]:
     return ["own", *rows, *places] if asker.home else ["own", *rows]
 
 
-def methods(asker: Asker, target: str, turn: int) -> tuple[str, ...]:
-    """Owners are asked at every door, with all that matters; between the others some doors take turns."""
+def methods(asker: Asker, page: Page, target: str, turn: int) -> tuple[str, ...]:
+    """All that tells something new: who is refused before the row is looked for is asked for one row only."""
     rare = RARE[turn % len(RARE)]
     if target == "own":
         return ("GET", "POST", rare) if asker.home else ("GET", "POST")
-    if target == "crossed":
-        return ("GET", "POST")
-    if asker.role == Role.OWNER:
-        return ("GET",) if target == "nowhere" else ("GET", "POST")
-    if asker.home:
-        return (("GET", "POST", rare)[turn % 3],) if target == "elsewhere" else ()
-    return ("GET",)
+    if not asker.home:
+        return ("GET",)
+    if target == "crossed" or (target == "missing" and asker.role == Role.OWNER):
+        writes = page.write is not None and may(asker.role, page.write)
+        return ("GET", "POST") if writes else ("GET",)
+    if target == "elsewhere":
+        return ("GET", "POST") if asker.role == Role.OWNER else (("GET", "POST", rare)[turn % 3],)
+    return ("GET",) if target == "nowhere" and asker.role == Role.OWNER else ()
 
 
 def run_inside(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Outcome:
@@ -216,7 +226,7 @@ def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Outcome:
     for route in routes:
         is_office = route.pattern.startswith(OPERATORS)
         check = check_office if is_office else check_place
-        for method in outside_methods(asker, is_office=is_office):
+        for method in outside_methods(asker, route):
             cell = Cell(asker, route, method, "own")
             with undone(), quick_templates():
                 outcome.cells += 1
@@ -224,12 +234,12 @@ def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route]) -> Outcome:
     return outcome
 
 
-def outside_methods(asker: Asker, *, is_office: bool) -> tuple[str, ...]:
-    """The strangers are to these pages what a viewer is, so they only look."""
-    if asker.name.startswith("stranger"):
-        return ("GET",)
-    is_thorough = asker.name in {"anonymous", "viewer"} and not is_office
-    return METHODS if is_thorough else ("GET", "POST")
+def outside_methods(asker: Asker, route: Route) -> tuple[str, ...]:
+    """The signed-in are alike out here, so most of them only look; nobody signed in meets all of it."""
+    if asker.user is None:
+        return METHODS
+    is_office = route.pattern.startswith(OPERATORS)
+    return ("GET", "POST") if asker.name == ("superuser" if is_office else "viewer") else ("GET",)
 
 
 ANY_VALUE = {"token": "forged", "pk": "1", "key": "forged", "uidb36": "1", "id": "1"}
