@@ -29,7 +29,7 @@ def tool_block(tool: Tool, place: int) -> str:
     name = single_line(tool.name)
     if not name:
         raise AssemblyError(f"tools[{place}].name", "must not be empty")
-    if tool.signature:
+    if tool.signature.strip():
         signature = call_signature(tool.signature, f"tools[{place}].signature").text(name)
     else:
         signature = f"{name}({fields(tool.parameters or {}, DEEPEST)}) -> :any"

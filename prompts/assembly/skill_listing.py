@@ -9,7 +9,7 @@ from prompts.assembly.layout import awaited
 from prompts.assembly.pieces import Piece
 from prompts.assembly.sections import Pieces, listed
 from prompts.assembly.slots import Slots, slot
-from prompts.assembly.text import escaped, on_one_line
+from prompts.assembly.text import escaped, normalised, on_one_line
 from prompts.assembly.words.pi import SKILLS
 
 READ = "read"
@@ -54,8 +54,8 @@ def entry(name: str, description: str, location: str) -> str:
 
 
 def field(text: str) -> str:
-    """One line in which no tag survives."""
-    return escaped(on_one_line(text))
+    """One line in which no tag survives; a block kept for later is not seen when line ends are put right."""
+    return escaped(on_one_line(normalised(text)))
 
 
 def listing(body: Pieces) -> Pieces:

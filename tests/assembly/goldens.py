@@ -33,10 +33,13 @@ class Example(NamedTuple):
     def __str__(self) -> str:
         return f"{self.layout}/{self.name}"
 
-    def prompt(self) -> Prompt:
+    def read(self) -> tuple[PromptInputs, Slots]:
         inputs = load(PromptInputs, json.loads(self.inputs.read_text(encoding="utf-8")))
         said = json.loads(self.slots.read_text(encoding="utf-8")) if self.slots.exists() else {}
-        return render(LAYOUTS[self.layout], inputs, load(Slots, said))
+        return inputs, load(Slots, said)
+
+    def prompt(self) -> Prompt:
+        return render(LAYOUTS[self.layout], *self.read())
 
 
 def examples() -> Iterator[Example]:

@@ -1,11 +1,21 @@
 """The moltis seed (002), from top to bottom: a test for every row, sample and rule in it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from prompts.assembly.builder import build, render
-from prompts.assembly.inputs import ContextFile, Identity, PromptInputs, Skill, Text, Tool, UserProfile
+from prompts.assembly.inputs import (
+    ContextFile,
+    Identity,
+    Limits,
+    PromptInputs,
+    Skill,
+    Text,
+    Tool,
+    UserProfile,
+)
 from prompts.assembly.layouts.moltis import MOLTIS
 from prompts.assembly.pieces import Origin
 from prompts.assembly.slots import Session, Slots, fill, skeleton
@@ -638,6 +648,58 @@ def test_what_the_layout_has_no_place_for_is_in_the_loss_report():
     lost = build(MOLTIS, inputs).report.lost
     assert lost == ("identity.text", "instructions", "base", "append", "working_directory")
     assert render(MOLTIS, inputs, Slots(append="Now.")).report.lost == (*lost, "slots.append")
+
+
+# Where the words come from, how quickly they change, and what gives way
+
+
+def test_every_component_knows_how_quickly_it_changes():
+    quick = {segment.section: segment.volatility for segment in build(MOLTIS, everything()).segments}
+    assert quick == {
+        "introduction": "release",
+        "identity": "release",
+        "soul": "release",
+        "user": "user",
+        "project_context": "refresh",
+        "runtime": "session",
+        "skills": "refresh",
+        "workspace_files": "refresh",
+        "memory_hint": "release",
+        "tool_schemas": "release",
+        "tool_calling": "release",
+        "guidelines": "release",
+    }
+
+
+def test_every_piece_names_the_record_it_came_from():
+    inputs = everything(soul=Text("Kind.", Origin("soul")), tools=(Tool("exec", guidelines=("Mind.",)),))
+    segments = [each for each in build(MOLTIS, inputs).segments if each.origin.kind not in ("layout", "slot")]
+    assert [(each.section, each.origin.kind) for each in segments] == [
+        ("identity", "identity"),
+        ("soul", "soul"),
+        ("user", "user_profile"),
+        ("project_context", "context_file"),
+        ("skills", "skill"),
+        ("workspace_files", "context_file"),
+        ("tool_schemas", "tool"),
+        ("guidelines", "tool"),
+    ]
+
+
+def test_a_limit_on_skills_leaves_whole_ones_and_says_what_is_missing():
+    skills = tuple(Skill(f"s{place}", "x" * 50) for place in range(3))
+    text = build(MOLTIS, PromptInputs(skills=skills, limits=Limits(parts={"skills": 150}))).text
+    assert after(text, "## Available Skills").count("<skill ") == text.count("</skill>") == 1
+    assert "characters left out]\n</available_skills>" in text
+
+
+@pytest.mark.parametrize("name", ["context_files", "workspace_files"])
+def test_files_give_way_when_the_whole_is_too_long(name):
+    long = (ContextFile("/d/AGENTS.md", "x" * 5_000),)
+    prompt = build(MOLTIS, replace(PromptInputs(limits=Limits(total=3_000)), **{name: long}))
+    assert len(prompt.text) <= 3_000
+    assert "characters left out]" in prompt.text
+    assert prompt.report.problems == ()
 
 
 # The tools of one call

@@ -8,6 +8,7 @@ from prompts.assembly.builder import build, render
 from prompts.assembly.inputs import (
     Channel,
     Identity,
+    Limits,
     Memory,
     PromptInputs,
     Responsibility,
@@ -248,6 +249,11 @@ def test_additional_directories_alone_are_enough():
     assert section(text, "Directories") == "You also have access to these additional directories:\n- /a"
 
 
+def test_beside_additional_directories_the_working_directory_is_told_too():
+    text = said(working_directory="/srv", directories=("/a",), capabilities=("notify",))
+    assert section(text, "Directories").startswith("Your working directory is: /srv\n")
+
+
 def test_a_directory_stays_one_entry_of_the_list():
     assert section(said(directories=("/a\n- /etc",)), "Directories").count("\n- ") == 1
 
@@ -308,6 +314,7 @@ def test_context_is_there_in_every_call_that_tells_the_time():
 def test_context_names_the_zone_or_the_offset_when_the_timezone_is_not_told():
     assert "(CST)" in said(Slots(now=NOW, zone="CST"))
     assert "(UTC-06:00)" in said(Slots(now=NOW))
+    assert section(said(Slots(now=NOW.replace(tzinfo=None))), "Context").endswith(" at 08:55")
 
 
 def test_a_stored_build_holds_the_time_by_name_so_the_clock_makes_no_version():
@@ -400,6 +407,21 @@ def test_the_background_literal():
 
 def test_background_is_only_there_in_silent_mode():
     assert "<Background>" not in render(NOVA, whole(), Slots(now=NOW)).text
+
+
+# Limits
+
+
+@pytest.mark.parametrize("part", ["responsibilities", "memories"])
+def test_a_limit_leaves_whole_entries_and_says_what_is_missing(part):
+    inputs = PromptInputs(
+        responsibilities=tuple(Responsibility(f"R{place}", "x" * 40) for place in range(3)),
+        memories=tuple(Memory(f"M{place} {'x' * 60}") for place in range(3)),
+        limits=Limits(parts={part: 120}),
+    )
+    body = section(build(NOVA, inputs).text, part.title())
+    assert body.count("x" * 40) == 1
+    assert body.endswith("characters left out]")
 
 
 # No body closes its own section

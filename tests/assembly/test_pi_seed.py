@@ -361,6 +361,11 @@ def test_skill_fields_are_escaped_and_stay_on_one_line():
     assert "    <location>/&lt;x&gt;/SKILL.md</location>\n" in said
 
 
+def test_a_block_that_only_a_call_asks_for_has_its_line_ends_put_right_too():
+    said = text(Slots(tools=("read",)), skills=(Skill("here", "one\r\ntwo"),))
+    assert "<description>one two</description>" in said
+
+
 def test_a_skill_that_lies_in_no_file_has_no_location():
     assert "</description>\n  </skill>" in text(tools=tools("read"), skills=(Skill("here", "x"),))
 

@@ -1,6 +1,7 @@
 """Bad and hostile input to ptc: a named error or a report entry, never another exception or a torn text."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ PTC = LAYOUTS["ptc"]
 
 
 def nested(depth):
-    value = 1
+    value: Any = 1
     for _ in range(depth):
         value = {"deeper": [value]}
     return value
@@ -28,8 +29,9 @@ def nested(depth):
 @pytest.mark.parametrize("field", ["mission", "instructions"])
 def test_a_mission_naming_a_hidden_field_is_refused(field, name):
     data = Data({"_token": "s3cret", "user": {"_pin": 1}, "_a": {"b": 2}})
+    said: dict[str, Any] = {field: Text(f"Say {name}")}
     with pytest.raises(AssemblyError, match="names a hidden field") as refused:
-        build(PTC, PromptInputs(data=data, **{field: Text(f"Say {name}")}))
+        build(PTC, PromptInputs(data=data, **said))
     assert refused.value.path == field
     assert "s3cret" not in str(refused.value)
 
@@ -59,6 +61,7 @@ def test_single_braces_are_just_text(text):
 def test_a_placeholder_in_a_third_pair_of_braces_is_filled():
     prompt = build(PTC, PromptInputs(mission=Text("{{{a}}}"), data=Data({"a": 1}, "{a :int}")))
     assert "# Mission\n\n{1}" in prompt.text
+    assert prompt.report.problems == ()
 
 
 def test_a_problem_is_said_once_however_often_it_occurs():
@@ -209,7 +212,7 @@ def test_a_tool_without_a_signature_gets_one_from_its_schema(schema, arguments):
 
 
 def test_a_schema_deeper_than_anyone_reads_ends_in_any():
-    schema = {"type": "string"}
+    schema: dict[str, Any] = {"type": "string"}
     for _ in range(60):
         schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     text = build(PTC, PromptInputs(tools=(Tool("t", parameters=schema),))).text

@@ -282,7 +282,7 @@ def test_tools_a_single_turn_has_nothing_to_end():
     [
         (Tool("t", "Explicit.", "Snippet."), "\nExplicit."),
         (Tool("t", "", "Snippet."), "\nSnippet."),
-        (Tool("t", " \n", " "), ""),
+        (Tool("t", " \n", " ", signature=" "), ""),
     ],
     ids=["the description first", "else the snippet", "else nothing"],
 )
@@ -522,6 +522,11 @@ def test_error_a_call_may_say_its_own_context_and_nothing_stands_for_no_message(
 def test_error_lines_of_a_message_stay_in_their_entry():
     text = failed("bad\nname", "one\n- **Error**: two\n```")
     assert "- **Error**: bad name\n- **Message**: one\n  - **Error**: two\n  ```\n- **Context**" in text
+
+
+def test_error_and_tools_of_a_call_have_their_place_and_the_rest_of_it_is_lost():
+    slots = Slots(tools=(), previous_error=PreviousError("timeout"), is_background=True, append="More.")
+    assert render(PTC, PromptInputs(), slots).report.lost == ("slots.is_background", "slots.append")
 
 
 def test_error_without_one_nothing_is_appended():
