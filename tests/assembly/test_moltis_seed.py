@@ -1,7 +1,6 @@
 """The moltis seed (002), from top to bottom: a test for every row, sample and rule in it."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -693,10 +692,17 @@ def test_a_limit_on_skills_leaves_whole_ones_and_says_what_is_missing():
     assert "characters left out]\n</available_skills>" in text
 
 
-@pytest.mark.parametrize("name", ["context_files", "workspace_files"])
-def test_files_give_way_when_the_whole_is_too_long(name):
-    long = (ContextFile("/d/AGENTS.md", "x" * 5_000),)
-    prompt = build(MOLTIS, replace(PromptInputs(limits=Limits(total=3_000)), **{name: long}))
+LONG = (ContextFile("/d/AGENTS.md", "x" * 5_000),)
+ROOM = Limits(total=3_000)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [PromptInputs(context_files=LONG, limits=ROOM), PromptInputs(workspace_files=LONG, limits=ROOM)],
+    ids=["project context", "workspace files"],
+)
+def test_files_give_way_when_the_whole_is_too_long(inputs):
+    prompt = build(MOLTIS, inputs)
     assert len(prompt.text) <= 3_000
     assert "characters left out]" in prompt.text
     assert prompt.report.problems == ()
