@@ -6,8 +6,10 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as StockUserAdmin
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import ForeignKey, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from personas.actors import Actor
 from personas.errors import DomainError
@@ -104,6 +106,21 @@ class RecordAdmin(KeptAdmin):
         record = type(obj).objects.in_workspace(obj.workspace_id).get(pk=obj.pk)
         expected = form.cleaned_data["expected"]
         edit_record(record, values, expected=expected, by=operator(request), message="By an operator")
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """What a service refuses is a message on the page, and nothing is half-saved."""
+        try:
+            with transaction.atomic():
+                return super().changeform_view(request, object_id, form_url, extra_context)
+        except DomainError as error:
+            messages.error(request, error.message)
+            return redirect(request.path)
 
     @admin.action(description="Archive")
     def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:

@@ -119,6 +119,10 @@ class RecordChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  
         self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.kept)
 
     def clean(self, value: Any) -> list[Any]:  # type: ignore[override]  # a list: the order is the point
-        chosen = list(super().clean(value))
+        try:
+            chosen = list(super().clean(value))
+        except OverflowError:
+            # SQLite's way to say that no row can have so large an id.
+            raise forms.ValidationError("That is not one of the choices.", code="invalid_choice") from None
         places = {pk: place for place, pk in enumerate(self.kept)}
         return sorted(chosen, key=lambda row: (places.get(row.pk, len(places)), str(row)))

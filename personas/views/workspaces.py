@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
 
 from personas.adapter import INVITED
 from personas.errors import Invalid
@@ -18,8 +19,10 @@ from personas.tenancy import WorkspaceRequest, memberships_of, needs
 from personas.views.records import asked
 
 PAGE_SIZE = 50
+READ_OR_WRITE = ["GET", "HEAD", "POST"]
 
 
+@require_safe
 def start(request: HttpRequest) -> HttpResponse:
     """Straight on to the only workspace; a choice between several; a first step for newcomers."""
     if token := request.session.get(INVITED):
@@ -30,6 +33,7 @@ def start(request: HttpRequest) -> HttpResponse:
     return render(request, "personas/workspaces/choose.html", {"own": memberships})
 
 
+@require_http_methods(READ_OR_WRITE)
 def new_workspace(request: HttpRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -87,6 +91,7 @@ def audit(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "personas/workspaces/audit.html", {"page": page, "q": words})
 
 
+@require_http_methods(READ_OR_WRITE)
 def profile(request: HttpRequest) -> HttpResponse:
     """How the signed-in person is shown, and in which timezone they read."""
     user = cast("User", request.user)

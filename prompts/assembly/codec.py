@@ -25,8 +25,8 @@ def load(kind: type[T], data: Any, path: str = "") -> T:
 
 def dump(value: Any) -> Any:
     """Plain JSON data from a frozen value; what equals its default is left out."""
-    if isinstance(value, Origin):
-        return {name: item for name, item in value._asdict().items() if item}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: dump(item) for name, item in value._asdict().items() if item}
     if is_dataclass(value) and not isinstance(value, type):
         said = {each.name: getattr(value, each.name) for each in fields(value)}
         return {name: dump(item) for name, item in said.items() if item != default_of(type(value), name)}

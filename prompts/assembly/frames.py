@@ -1,53 +1,61 @@
 """What stands around a body: a tag, a heading, or nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from prompts.assembly.pieces import Piece
-from prompts.assembly.text import closing
+from prompts.assembly.pieces import Piece, Pieces
+from prompts.assembly.text import closing, likely_closing
 
-Frame = Callable[[Sequence[Piece]], Sequence[Piece]]
-
-
-def bare(body: Sequence[Piece]) -> Sequence[Piece]:
-    """The words alone."""
-    return body
+Frame = Callable[[Pieces], Pieces]
 
 
-def tag(name: str) -> Frame:
+class Around:
+    """The frame of most parts: the same words before every body and after it, and a tag it cannot close."""
+
+    def __init__(self, opening: str = "", ending: str = "", tag: str = "") -> None:
+        self.opening, self.ending, self.tag = opening, ending, tag
+        self.may_close = likely_closing(tag).search
+
+    def __call__(self, body: Pieces) -> Pieces:
+        if self.is_closed_by(whole(body)):
+            body = self.kept_inside(body)
+        opening, ending = Piece(self.opening), Piece(self.ending)
+        return [piece for piece in (opening, *body, ending) if piece[0]]
+
+    def is_closed_by(self, text: str) -> bool:
+        """Whether a body may close the tag; one look at all of it spares one at every piece."""
+        return "<" in text and bool(self.tag) and self.may_close(text) is not None
+
+    def kept_inside(self, body: Pieces) -> Pieces:
+        inside = closing(self.tag)
+        return [(inside.sub(r"&lt;\1", text), origin) for text, origin in body]
+
+
+def whole(pieces: Pieces) -> str:
+    """What pieces say together."""
+    return pieces[0][0] if len(pieces) == 1 else "".join([text for text, _ in pieces])
+
+
+# The words alone.
+bare = Around()
+
+
+def tag(name: str) -> Around:
     """`<name>` on a line of its own, the body, `</name>`; nothing in the body can close it."""
-    opening, ending, inside = Piece(f"<{name}>\n"), Piece(f"\n</{name}>"), closing(name)
-
-    def frame(body: Sequence[Piece]) -> Sequence[Piece]:
-        kept = [
-            piece if "<" not in piece.text else Piece(inside.sub(r"&lt;\1", piece.text), piece.origin)
-            for piece in body
-        ]
-        return [opening, *kept, ending]
-
-    return frame
+    return Around(f"<{name}>\n", f"\n</{name}>", name)
 
 
-def heading(words: str, gap: str = "\n\n") -> Frame:
+def heading(words: str, gap: str = "\n\n") -> Around:
     """A Markdown heading above the body."""
-    opening = Piece(f"{words}{gap}")
-
-    def frame(body: Sequence[Piece]) -> Sequence[Piece]:
-        return [opening, *body]
-
-    return frame
+    return Around(f"{words}{gap}")
 
 
 def standing(words: str) -> Frame:
     """A Markdown heading that stays even over nothing."""
-    opening, alone = Piece(f"{words}\n\n"), (Piece(words),)
-
-    def frame(body: Sequence[Piece]) -> Sequence[Piece]:
-        return [opening, *body] if body[0].text else alone
-
-    return frame
+    above, alone = heading(words), (Piece(words),)
+    return lambda body: above(body) if body[0][0] else alone
 
 
 def tagged(name: str, body: str) -> str:
     """The same tag around plain text, for what is rendered per call."""
-    kept = closing(name).sub(r"&lt;\1", body)
+    kept = closing(name).sub(r"&lt;\1", body) if "<" in body else body
     return f"<{name}>\n{kept}\n</{name}>" if body else ""

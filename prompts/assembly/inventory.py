@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import NOTHING, Data, Limits, PromptInputs
-from prompts.assembly.pieces import Piece
-from prompts.assembly.sections import Pieces
+from prompts.assembly.pieces import Piece, Pieces
 from prompts.assembly.signatures import context_types
 from prompts.assembly.text import code, normalised
 

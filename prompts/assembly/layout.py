@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
-from prompts.assembly.frames import Frame, bare
+from prompts.assembly.frames import Around, Frame, bare
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.pieces import RELEASE, Origin, Piece
+from prompts.assembly.pieces import OURS, RELEASE, Origin, Piece, Pieces, Segment
+from prompts.assembly.report import PartReport
 
-Section = Callable[[PromptInputs], Sequence[Piece]]
+Section = Callable[[PromptInputs], Pieces]
 Given = Callable[[PromptInputs], Mapping[str, Any] | None]
-Shorten = Callable[[Sequence[Piece], int], tuple[Sequence[Piece], int]]
+Shorten = Callable[[Pieces, int], tuple[Pieces, int]]
 # Marks the name of a slot that stands where a call may put words.
 AWAITED = Origin("slot")
 
@@ -37,6 +39,31 @@ class Part:
     is_cuttable: bool = False
     shorten: Shorten | None = None
 
+    @cached_property
+    def around(self) -> Around:
+        """What of the frame is the same in every build."""
+        return self.frame if isinstance(self.frame, Around) else bare
+
+    @cached_property
+    def before(self) -> Segment:
+        """The words before every body, where nothing stands before them."""
+        return Segment(self.name, self.around.opening, OURS, self.volatility)
+
+    @cached_property
+    def led(self) -> Segment:
+        """The same behind the separator."""
+        return self.before._replace(text=self.lead + self.around.opening, lead=len(self.lead))
+
+    @cached_property
+    def after(self) -> Segment:
+        """The words after every body."""
+        return Segment(self.name, self.around.ending, OURS, self.volatility)
+
+    @cached_property
+    def absent(self) -> PartReport:
+        """What the report says when the part has nothing to say."""
+        return PartReport(self.name, omitted=self.needs or "nothing to say")
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -50,12 +77,16 @@ class Layout:
     # Inputs that have a place in this layout, but not beside these others: lost, and said so.
     displaced: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
 
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """The inputs that some part has a place for."""
+        return frozenset([name for part in self.parts for name in part.uses])
+
 
 def call_part(name: str, slot: str, volatility: str, **more: Any) -> Part:
     """A part that only a call can fill; in a stored build its name stands in its place."""
-    return Part(
-        name, lambda _: (Piece(f"⟦{name}⟧"),), volatility=volatility, slot=slot, given=nothing, **more
-    )
+    body = (Piece(f"⟦{name}⟧"),)
+    return Part(name, lambda _: body, volatility=volatility, slot=slot, given=nothing, **more)
 
 
 def nothing(_: PromptInputs) -> Mapping[str, Any]:
@@ -63,11 +94,12 @@ def nothing(_: PromptInputs) -> Mapping[str, Any]:
     return {}
 
 
-def awaited(name: str) -> Sequence[Piece]:
+@cache
+def awaited(name: str) -> Pieces:
     """The body of a part that says nothing yet, but to which a call may give words."""
     return (Piece(f"⟦{name}⟧", AWAITED),)
 
 
 def when_said(frame: Frame) -> Frame:
     """The frame around words; the bare name of a slot stays bare."""
-    return lambda body: body if body[0].origin is AWAITED else frame(body)
+    return lambda body: body if body[0][1] is AWAITED else frame(body)

@@ -47,7 +47,7 @@ FACETS: dict[str, Facet] = {
 
 def lost(layout: Layout, inputs: PromptInputs) -> tuple[str, ...]:
     """The inputs that say something and that no part of the layout uses."""
-    placed, displaced = _placed(layout), layout.displaced(inputs)
+    placed, displaced = layout.used, layout.displaced(inputs)
     return tuple(
         [name for name, said in FACETS.items() if (name not in placed or name in displaced) and said(inputs)]
     )
@@ -58,13 +58,3 @@ def lost_slots(layout: Layout, slots: Slots) -> tuple[str, ...]:
     said = [each.name for each in fields(slots) if getattr(slots, each.name)]
     return tuple([f"slots.{name}" for name in said if name not in layout.slots and name not in EVERYWHERE])
 
-
-_PLACED: dict[str, frozenset[str]] = {}
-
-
-def _placed(layout: Layout) -> frozenset[str]:
-    # Asked at every build; a layout never changes while the program runs.
-    if layout.name not in _PLACED:
-        used = {name for part in layout.parts for name in part.uses}
-        _PLACED[layout.name] = frozenset(used)
-    return _PLACED[layout.name]

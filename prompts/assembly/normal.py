@@ -29,15 +29,12 @@ def normal(value: T) -> T:
     return changed  # type: ignore[no-any-return]
 
 
-def refuse_unwritable(text: str, segments: Sequence[Segment]) -> None:
+def refuse_unwritable(texts: Sequence[str], segments: Sequence[Segment]) -> None:
     """A lone surrogate would only fail when the prompt is sent: say where it is."""
-    if text.isascii():
-        return
-    for segment in segments:
+    try:
         # A few odd characters somewhere are no reason to encode everything.
-        if not segment.text.isascii():
-            try:
-                segment.text.encode()
-            except UnicodeEncodeError as error:
-                code = f"U+{ord(segment.text[error.start]):04X}"
-                raise AssemblyError(segment.section, f"the character {code} is half of a pair") from None
+        "".join([text for text in texts if not text.isascii()]).encode()
+    except UnicodeEncodeError as error:
+        odd = error.object[error.start]
+        section = next(segment.section for segment in segments if odd in segment.text)
+        raise AssemblyError(section, f"the character U+{ord(odd):04X} is half of a pair") from None

@@ -1,6 +1,6 @@
 """What a prompt is made of: pieces of text that know where they came from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 # From the slowest to the quickest to change; a cache keeps a prefix as long as nothing in it is quicker.
@@ -26,6 +26,10 @@ class Piece(NamedTuple):
 
     text: str
     origin: Origin = OURS
+
+
+# A plain pair does as well, and is made three times as quickly where there are many.
+Pieces = Sequence[tuple[str, Origin]]
 
 
 class Segment(NamedTuple):

@@ -1,12 +1,14 @@
 """What became of the inputs: kept, cut, omitted, lost, and what a reader should know."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from prompts.assembly.pieces import VOLATILITY, Segment
+from prompts.assembly.pieces import VOLATILITY
+
+RANKS = {volatility: rank for rank, volatility in enumerate(VOLATILITY)}
 
 
-@dataclass(frozen=True)
-class PartReport:
+class PartReport(NamedTuple):
     """One part: how much of it stands in the prompt, how much was cut, or why it is absent."""
 
     name: str
@@ -15,16 +17,14 @@ class PartReport:
     omitted: str = ""
 
 
-@dataclass(frozen=True)
-class Boundary:
+class Boundary(NamedTuple):
     """Everything before this offset changes no quicker than this."""
 
     volatility: str
     offset: int
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """Read by budgets, cache advice, impact and people."""
 
     parts: tuple[PartReport, ...] = ()
@@ -33,18 +33,18 @@ class Report:
     boundaries: tuple[Boundary, ...] = ()
 
 
-def boundaries(segments: list[Segment] | tuple[Segment, ...]) -> tuple[Boundary, ...]:
-    """The longest prefixes that hold nothing quicker than each level, shortest first; equal ones once."""
+def boundaries(runs: Iterable[tuple[str, int]]) -> tuple[Boundary, ...]:
+    """The longest prefixes that hold nothing quicker than each level, shortest first; equal ones once.
+
+    A run is a volatility and a number of characters.
+    """
     ends: list[Boundary] = []
-    offset, level, last = 0, 0, ""
-    for segment in segments:
-        # Parts are runs of one volatility: asked only where it changes.
-        if segment.volatility != last:
-            last = segment.volatility
-            rank = VOLATILITY.index(last)
-            if rank > level:
-                if offset and (not ends or ends[-1].offset != offset):
-                    ends.append(Boundary(VOLATILITY[level], offset))
-                level = rank
-        offset += len(segment.text)
+    offset = level = 0
+    for volatility, size in runs:
+        rank = RANKS[volatility]
+        if rank > level:
+            if offset and (not ends or ends[-1].offset != offset):
+                ends.append(Boundary(VOLATILITY[level], offset))
+            level = rank
+        offset += size
     return tuple(ends)

@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 
 from prompts.assembly.inputs import ContextFile, Identity, PromptInputs
-from prompts.assembly.pieces import Origin, Piece
-from prompts.assembly.text import attribute, bullet, cut_notice, guarded
+from prompts.assembly.pieces import Origin, Piece, Pieces
+from prompts.assembly.text import attribute, cut_notice, guarded, indented
 
-Pieces = Sequence[Piece]
 NOTHING_TO_SAY: Pieces = ()
-# Quicker than the constructor, where there are many.
-new = tuple.__new__
 
 
 def identity_sentences(identity: Identity) -> str:
@@ -20,7 +17,7 @@ def identity_sentences(identity: Identity) -> str:
         f"You are a {identity.creature}." if identity.creature else "",
         f"Your vibe: {identity.vibe}." if identity.vibe else "",
     )
-    return " ".join(sentence for sentence in said if sentence)
+    return " ".join([sentence for sentence in said if sentence])
 
 
 def identity(inputs: PromptInputs) -> Pieces:
@@ -41,7 +38,7 @@ def instructions(inputs: PromptInputs) -> Pieces:
 
 def memories(inputs: PromptInputs) -> Pieces:
     """One bullet each, in the order given."""
-    return listed([Piece(bullet(memory.text), memory.origin) for memory in inputs.memories])
+    return unled([(f"\n- {indented(memory.text)}", memory.origin) for memory in inputs.memories])
 
 
 def formatting(inputs: PromptInputs) -> Pieces:
@@ -51,12 +48,17 @@ def formatting(inputs: PromptInputs) -> Pieces:
     return [Piece(inputs.channel.formatting, inputs.channel.origin)]
 
 
-def listed(pieces: Sequence[tuple[str, Origin]], gap: str = "\n") -> Pieces:
+def listed(pieces: Pieces, gap: str = "\n") -> Pieces:
     """Pieces one under the other: each but the first begins with the gap."""
-    made = [new(Piece, (gap + text, origin)) for text, origin in pieces]
-    if made:
-        made[0] = Piece(*pieces[0])
-    return made
+    return unled([(gap + text, origin) for text, origin in pieces], gap)
+
+
+def unled(pieces: list[tuple[str, Origin]], gap: str = "\n") -> Pieces:
+    """Pieces that all begin with the gap, the first without it."""
+    if pieces:
+        text, origin = pieces[0]
+        pieces[0] = text[len(gap) :], origin
+    return pieces
 
 
 def element(name: str, body: str, origin: Origin, **attributes: str) -> Piece:

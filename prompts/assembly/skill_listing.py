@@ -6,8 +6,8 @@ from typing import Any
 
 from prompts.assembly.inputs import PromptInputs, Skill
 from prompts.assembly.layout import awaited
-from prompts.assembly.pieces import Piece
-from prompts.assembly.sections import Pieces, listed
+from prompts.assembly.pieces import Piece, Pieces
+from prompts.assembly.sections import listed
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import escaped, normalised, on_one_line
 from prompts.assembly.words.pi import SKILLS
@@ -69,7 +69,7 @@ def given_listing(inputs: PromptInputs) -> Mapping[str, Any] | None:
         return None
     if can_read(inputs):
         return {"is_built": True}
-    return {"is_built": False, "block": "".join([piece.text for piece in listing(entries(inputs))])}
+    return {"is_built": False, "block": "".join([text for text, _ in listing(entries(inputs))])}
 
 
 @slot("pi.skills")

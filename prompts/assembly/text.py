@@ -7,15 +7,17 @@ from functools import cache
 ATTRIBUTE = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "\n": "&#10;"}
 )
-# Most values need nothing, and asking is far quicker than translating.
-IN_ATTRIBUTE = re.compile(r"[&<>\"'\n]").search
 BACKTICKS = re.compile(r"`+")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 def attribute(value: str) -> str:
     """A value that can stand between double quotes in a tag."""
-    return value.translate(ATTRIBUTE) if IN_ATTRIBUTE(value) else value
+    # Most values need nothing, and asking like this is quicker than a pattern or translating.
+    is_plain = not (
+        "&" in value or "<" in value or ">" in value or '"' in value or "'" in value or "\n" in value
+    )
+    return value if is_plain else value.translate(ATTRIBUTE)
 
 
 def escaped(text: str) -> str:
@@ -30,6 +32,12 @@ def guarded(text: str, *tags: str) -> str:
     for tag in tags:
         text = closing(tag).sub(r"&lt;\1", text)
     return text
+
+
+@cache
+def likely_closing(tag: str) -> re.Pattern[str]:
+    """Finds whatever `closing` finds in any part of a text, and a little more: a quick look beforehand."""
+    return re.compile(rf"<\s*/\s*{re.escape(tag)}", re.IGNORECASE)
 
 
 @cache

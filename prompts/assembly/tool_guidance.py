@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from prompts.assembly.inputs import Tool
-from prompts.assembly.pieces import OURS, Piece
+from prompts.assembly.pieces import OURS, Piece, Pieces
 from prompts.assembly.rules import Guidelines, matching
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces, listed
+from prompts.assembly.sections import NOTHING_TO_SAY, listed
 from prompts.assembly.text import bullet
 from prompts.assembly.tool_schemas import compact, whole
 from prompts.assembly.words.moltis import (

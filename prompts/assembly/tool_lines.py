@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.pieces import OURS
+from prompts.assembly.pieces import OURS, Pieces
 from prompts.assembly.rules import Guidelines
-from prompts.assembly.sections import Pieces, listed
+from prompts.assembly.sections import listed
 from prompts.assembly.text import on_one_line, single_line
 
 Own = Mapping[str, Sequence[str]]

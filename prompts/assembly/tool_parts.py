@@ -6,11 +6,11 @@ from typing import Any
 from prompts.assembly.frames import Frame, bare
 from prompts.assembly.inputs import PromptInputs, Tool
 from prompts.assembly.layout import Part
-from prompts.assembly.pieces import Piece
+from prompts.assembly.pieces import Pieces
 from prompts.assembly.slots import Slots, slot
 
 # Tools and whether the provider takes their definitions, to words.
-Told = Callable[[Sequence[Tool], bool], Sequence[Piece]]
+Told = Callable[[Sequence[Tool], bool], Pieces]
 
 
 def tool_part(
@@ -23,14 +23,14 @@ def tool_part(
         if slots.tools is None:
             return None
         body = told(called(slots.tools, given["tools"]), given["native"])
-        return "".join([piece.text for piece in frame(body)]) if body else ""
+        return "".join([text for text, _ in frame(body)]) if body else ""
 
     def given(inputs: PromptInputs) -> Mapping[str, Any]:
         tools = tools_of(inputs)
         kept = {tool.name: {key: getattr(tool, key) for key in keeps} if keeps else {} for tool in tools}
         return {"tools": kept, "native": inputs.native_tools}
 
-    def section(inputs: PromptInputs) -> Sequence[Piece]:
+    def section(inputs: PromptInputs) -> Pieces:
         return told(tools_of(inputs), inputs.native_tools)
 
     name = slot_name.rpartition(".")[2]

@@ -243,11 +243,19 @@ def keeps_unique(
     if row is None:
         return False
     row.pk = None
-    for field in model._meta.concrete_fields:
-        if field.unique and not field.primary_key and field.name not in fields:
-            setattr(row, field.name, f"x{getattr(row, field.name)}"[: field.max_length])
+    for field in other_unique_texts(model, fields):
+        setattr(row, field.name, f"x{getattr(row, field.name)}"[: field.max_length])
     column = str(model._meta.get_field(fields[-1]).column)  # type: ignore[union-attr]
     return breaks(lambda: model._base_manager.bulk_create([row]), name, column)
+
+
+def other_unique_texts(model: type[models.Model], fields: Sequence[str]) -> list[Any]:
+    """What a twin must not share as well, or another constraint would speak first."""
+    rules = [one for one in model._meta.constraints if isinstance(one, models.UniqueConstraint)]
+    names = {rule.fields[-1] for rule in rules if rule.fields}
+    names |= {one.name for one in model._meta.concrete_fields if one.unique and not one.primary_key}
+    others: list[Any] = [model._meta.get_field(name) for name in names - set(fields)]
+    return [field for field in others if isinstance(field, models.CharField)]
 
 
 def keeps_mail_addresses_apart(stage: Stage) -> bool:

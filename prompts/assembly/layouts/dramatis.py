@@ -13,10 +13,10 @@ from prompts.assembly.inventory import data_problems, inventory
 from prompts.assembly.layout import Layout, Part, call_part
 from prompts.assembly.layouts.nova import directories, responsibilities, storage
 from prompts.assembly.layouts.pi import documentation
-from prompts.assembly.pieces import CHANNEL, REFRESH, SESSION, TURN, USER, Piece
+from prompts.assembly.pieces import CHANNEL, REFRESH, SESSION, TURN, USER, Piece, Pieces
 from prompts.assembly.placeholders import expanded, unfilled
 from prompts.assembly.rules import DRAMATIS_RULES, Guidelines
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces
+from prompts.assembly.sections import NOTHING_TO_SAY
 from prompts.assembly.text import on_one_line
 from prompts.assembly.tool_parts import tool_part
 from prompts.assembly.words import dramatis as words

@@ -9,9 +9,9 @@ from prompts.assembly.file_sections import cut_files, project_files, workspace_f
 from prompts.assembly.frames import heading
 from prompts.assembly.inputs import PromptInputs, Skill, UserProfile
 from prompts.assembly.layout import Layout, Part, Section, awaited
-from prompts.assembly.pieces import REFRESH, SESSION, USER, Piece
+from prompts.assembly.pieces import REFRESH, SESSION, USER, Piece, Pieces
 from prompts.assembly.runtime_lines import runtime_lines
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces, identity_sentences
+from prompts.assembly.sections import NOTHING_TO_SAY, identity_sentences
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import attribute, guarded
 from prompts.assembly.tool_parts import tool_part, tools_of

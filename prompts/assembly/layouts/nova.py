@@ -9,8 +9,8 @@ from prompts.assembly.cutting import cut_entries
 from prompts.assembly.frames import tag, tagged
 from prompts.assembly.inputs import PromptInputs, Responsibility
 from prompts.assembly.layout import Layout, Part, call_part
-from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Origin, Piece
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces
+from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Origin, Piece, Pieces
+from prompts.assembly.sections import NOTHING_TO_SAY
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.task_words import task_words
 from prompts.assembly.text import attribute, guarded, indented, on_one_line, single_line

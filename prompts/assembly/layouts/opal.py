@@ -8,9 +8,9 @@ from prompts.assembly.cutting import cut_elements
 from prompts.assembly.frames import Frame, heading, tag, tagged
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, awaited, when_said
-from prompts.assembly.pieces import OURS, REFRESH, SESSION, Piece
+from prompts.assembly.pieces import OURS, REFRESH, SESSION, Piece, Pieces
 from prompts.assembly.rules import OPAL_RULES, Guidelines
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces
+from prompts.assembly.sections import NOTHING_TO_SAY
 from prompts.assembly.skill_rules import offered, refusals
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import on_one_line
@@ -38,7 +38,7 @@ def identity(inputs: PromptInputs) -> Pieces:
 
 def default_only(frame: Frame) -> Frame:
     """The frame around our own words; whoever brings their own controls the format."""
-    return lambda body: frame(body) if body[0].origin is OURS else body
+    return lambda body: frame(body) if body[0][1] is OURS else body
 
 
 def project_context(inputs: PromptInputs) -> Pieces:

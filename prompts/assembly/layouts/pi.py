@@ -9,9 +9,9 @@ from prompts.assembly.cutting import cut_entries
 from prompts.assembly.frames import heading
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, Section, awaited, call_part, when_said
-from prompts.assembly.pieces import REFRESH, TURN, Piece
+from prompts.assembly.pieces import REFRESH, TURN, Piece, Pieces
 from prompts.assembly.rules import PI_RULES, PI_STANDING, Guidelines
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces
+from prompts.assembly.sections import NOTHING_TO_SAY
 from prompts.assembly.skill_listing import can_read, given_listing, is_invocable, listed_skills, listing
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import lines, normalised, on_one_line

@@ -10,9 +10,9 @@ from prompts.assembly.frames import Frame, standing
 from prompts.assembly.inputs import PromptInputs, Text
 from prompts.assembly.inventory import data_problems, inventory
 from prompts.assembly.layout import Layout, Part, call_part
-from prompts.assembly.pieces import TURN, USER, Piece
+from prompts.assembly.pieces import TURN, USER, Piece, Pieces
 from prompts.assembly.placeholders import expanded, unfilled
-from prompts.assembly.sections import NOTHING_TO_SAY, Pieces
+from prompts.assembly.sections import NOTHING_TO_SAY
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import bullet, fences_closed, single_line
 from prompts.assembly.words.ptc_prose import (
@@ -109,7 +109,7 @@ def closed(frame: Frame) -> Frame:
     """The frame around words that may leave a code block open: it ends where they end, cut or not."""
 
     def around(body: Pieces) -> Pieces:
-        whole = "".join([piece.text for piece in body])
+        whole = "".join([text for text, _ in body])
         closing = fences_closed(whole)[len(whole) :]
         return frame([*body, Piece(closing)] if closing else body)
 
