@@ -115,8 +115,8 @@ INPUTS = PromptInputs(
     instructions=Text(prose(2, 6), Origin("instructions", "n1", 7)),
     responsibilities=tuple(
         [
-            Responsibility(f"Duty {at}", SENTENCES[at], Origin("responsibility", f"r{at}", 1))
-            for at in range(6)
+            Responsibility(f"Duty {at}", SENTENCES[at % 8], Origin("responsibility", f"r{at}", 1))
+            for at in range(10)
         ]
     ),
     memories=memories(20),

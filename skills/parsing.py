@@ -1,54 +1,223 @@
-"""What the Agent Skills rules ask of a skill's head; pure, so files and forms are held to the same."""
+"""SKILL.md: text to a frozen skill and back, or the reasons why not."""
 
-import re
-from collections.abc import Mapping
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
-NAME_LIMIT = 64
-DESCRIPTION_LIMIT = 1_024
-NAME_SHAPE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+import yaml
+
+from personas.front_matter import MAX_PROBLEMS, Block, FrontMatterError, Value, join, load, newlines, split
+from skills.decoding import (
+    MAX_BYTES,
+    WorkspaceText,
+    decode,
+    read_workspace_file,
+    strip_leading_comments,
+    unreadable_characters,
+)
+from skills.skill_rules import (
+    CHECKS,
+    SWITCHES,
+    Problem,
+    Rule,
+    head_faults,
+    is_list_of_text,
+    settled_name,
+    skill_problems,
+)
+
+# python-frontmatter is a cross-check in the tests only: it follows aliases, turns `no` into False, keeps the
+# last of two equal keys and forgets line numbers.
+__all__ = [
+    "ParsedSkill",
+    "Problem",
+    "Reading",
+    "Rule",
+    "UnfitSkill",
+    "WorkspaceText",
+    "parse_skill",
+    "read_workspace_file",
+    "render_skill",
+    "skill_problems",
+    "strip_leading_comments",
+]
+
+HEAD_LINE = 2  # The first line is the fence.
+NOT_THERE = "A skill begins with front matter: a line of ---, its keys, and a line of --- again."
+
+
+class UnfitSkill(ValueError):
+    """A skill that no SKILL.md can hold."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problem.message for problem in self.problems))
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One reason why a skill is refused, and the field it stands in."""
+class ParsedSkill:
+    """What a SKILL.md says; spaces around values and the kind of line ends are settled here."""
 
-    field: str
-    message: str
+    name: str
+    description: str = ""
+    license: str = ""
+    compatibility: str = ""
+    allowed_tools: str = ""
+    metadata: tuple[tuple[str, str], ...] = ()  # Pairs, so that the whole is frozen; dict() takes them.
+    disable_model_invocation: bool = False
+    body: str = ""
+    extra: str = ""  # The lines of keys we do not know, so that writing a skill loses no key.
 
+    def __post_init__(self) -> None:
+        for field in ("description", "license", "compatibility", "allowed_tools"):
+            self._settle(field, newlines(getattr(self, field)).strip())
+        pairs = {newlines(key): newlines(value) for key, value in self.metadata}
+        self._settle("metadata", tuple(pairs.items()))
+        self._settle("name", settled_name(self.name))
+        self._settle("body", newlines(self.body))
 
-def skill_problems(*, name: str, description: str, metadata: Mapping[str, Any]) -> list[Problem]:
-    """Every rule the head breaks; an empty list means it is sound."""
-    found = [
-        ("name", name_problem(name)),
-        ("description", description_problem(description)),
-        ("metadata", metadata_problem(metadata)),
-    ]
-    return [Problem(field, message) for field, message in found if message]
-
-
-def name_problem(name: str) -> str:
-    if not name:
-        return "A skill needs a name."
-    if len(name) > NAME_LIMIT:
-        return f"The name has {len(name)} characters; at most {NAME_LIMIT} fit."
-    if not NAME_SHAPE.fullmatch(name):
-        return "Use lower-case letters, digits and single hyphens, with no hyphen at either end."
-    return ""
+    def _settle(self, field: str, value: object) -> None:
+        object.__setattr__(self, field, value)
 
 
-def description_problem(description: str) -> str:
-    if not description.strip():
-        return "A skill needs a description: it is all a model sees until it loads the skill."
-    if len(description) > DESCRIPTION_LIMIT:
-        return f"The description has {len(description)} characters; at most {DESCRIPTION_LIMIT} fit."
-    return ""
+@dataclass(frozen=True)
+class Reading:
+    """A skill as far as it could be read, and all that is wrong with it; a harness judges the two."""
+
+    skill: ParsedSkill | None
+    problems: tuple[Problem, ...] = ()
 
 
-def metadata_problem(metadata: Any) -> str:
-    if not isinstance(metadata, Mapping):
-        return "Metadata must be keys with values."
-    if any(not isinstance(part, str) for pair in metadata.items() for part in pair):
-        return "Keys and values of metadata must be text."
-    return ""
+def parse_skill(source: str | bytes, *, folder_name: str = "", max_bytes: int = MAX_BYTES) -> Reading:
+    """Read a SKILL.md as far as that is safe, with every problem by line; never raises for its content."""
+    text, problems = decode(source, max_bytes)
+    if problems:
+        return Reading(None, problems)
+    try:
+        head, body, body_line = split(text)
+    except FrontMatterError as error:
+        return Reading(None, _from_head(error))
+    if body_line == 1:
+        return Reading(None, (Problem("", NOT_THERE, 1, Rule.FRONT_MATTER),))
+    return _read(head, body, unreadable_characters(body, "body", body_line), folder_name)
+
+
+def render_skill(skill: ParsedSkill) -> str:
+    """Write a SKILL.md that reads back as the same skill, or raise with the reasons why none can."""
+    head = yaml.dump(_values(skill), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=MAX_BYTES)
+    text = join(head + skill.extra, skill.body)
+    reading = parse_skill(text)
+    if reading.skill != skill:
+        lost = Problem("", "The skill would not read back the same.", rule=Rule.UNREADABLE)
+        raise UnfitSkill(reading.problems or (lost,))
+    return text
+
+
+def _read(head: str, body: str, unreadable: tuple[Problem, ...], folder: str) -> Reading:
+    try:
+        blocks = load(head, HEAD_LINE)
+    except FrontMatterError as error:
+        return Reading(None, _from_head(error) + unreadable)
+    problems = (*_head_problems(head, blocks, folder), *unreadable)
+    return Reading(None if unreadable else _skill(blocks, body, folder), problems)
+
+
+def _from_head(error: FrontMatterError) -> tuple[Problem, ...]:
+    return tuple(Problem(one.field, one.message, one.line, Rule.FRONT_MATTER) for one in error.problems)
+
+
+def _head_problems(head: str, blocks: tuple[Block, ...], folder: str) -> list[Problem]:
+    lines = {block.key: block.line for block in blocks}
+    faults = head_faults(_known(blocks), folder)
+    # Each kind is cut by itself, so that many small problems never hide a grave one.
+    kinds: tuple[Iterator[Problem], ...] = (
+        (Problem(field, message, lines.get(field, 1), rule) for field, rule, message in faults),
+        _unknown_fields(blocks),
+        _flow_styles(head, blocks),
+    )
+    return sorted((one for kind in kinds for one in islice(kind, MAX_PROBLEMS)), key=lambda one: one.line)
+
+
+def _known(blocks: Iterable[Block]) -> dict[str, Value]:
+    return {block.key: block.value for block in blocks if block.key in CHECKS and block.key is not None}
+
+
+def _unknown(blocks: Iterable[Block]) -> Iterator[tuple[str, Block]]:
+    return ((block.key, block) for block in blocks if block.key is not None and block.key not in CHECKS)
+
+
+def _unknown_fields(blocks: Iterable[Block]) -> Iterator[Problem]:
+    for key, block in _unknown(blocks):
+        message = (
+            f'"{key[:64]}" is not a field of the Agent Skills rules; "metadata" is for keys of your own.'
+        )
+        yield Problem(key, message, block.line, Rule.UNKNOWN_FIELD)
+
+
+def _flow_styles(head: str, blocks: tuple[Block, ...]) -> Iterator[Problem]:
+    """Brackets and braces: the reference refuses them, most harnesses read them."""
+    starts = [(block.line, block.key) for block in reversed(blocks) if block.key is not None]
+    message = "Write one entry per line, without brackets or braces around them."
+    for event in yaml.parse(head, Loader=yaml.BaseLoader):
+        if isinstance(event, yaml.CollectionStartEvent) and event.flow_style and event.start_mark:
+            line = HEAD_LINE + event.start_mark.line
+            field = next((key for start, key in starts if start <= line), "")
+            yield Problem(field, message, line, Rule.FLOW_STYLE)
+
+
+def _skill(blocks: tuple[Block, ...], body: str, folder: str) -> ParsedSkill | None:
+    values = _known(blocks)
+    name, switch = values.get("name", ""), values.get("disable-model-invocation", "")
+    name = name if isinstance(name, str) and name.strip() else folder
+    # Without a name of any kind there is nothing to list or call it by.
+    return (
+        ParsedSkill(
+            name=name,
+            description=_text(values.get("description", "")),
+            license=_text(values.get("license", "")),
+            compatibility=_text(values.get("compatibility", "")),
+            allowed_tools=_tools(values.get("allowed-tools", "")),
+            metadata=tuple(_pairs(values.get("metadata", ""))),
+            disable_model_invocation=isinstance(switch, str) and SWITCHES.get(switch.lower(), False),
+            body=body,
+            extra="".join(block.source for _, block in _unknown(blocks)),
+        )
+        if name.strip()
+        else None
+    )
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _tools(value: Value) -> str:
+    if not isinstance(value, list) or not is_list_of_text(value):
+        return _text(value)
+    parts = [_text(part) for part in value]
+    # Bash(git add *) has a space of its own; a comma then keeps the entries apart.
+    return (", " if any(" " in part for part in parts) else " ").join(parts)
+
+
+def _pairs(value: Value) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        yield from ((key, _text(part)) for key, part in value.items())
+
+
+def _values(skill: ParsedSkill) -> Mapping[str, object]:
+    values = {field: getattr(skill, field.replace("-", "_")) for field in CHECKS}
+    return {field: dict(value) if field == "metadata" else value for field, value in values.items() if value}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text of several lines as a block, which people can read and edit."""
+
+
+def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent)

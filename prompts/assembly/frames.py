@@ -13,35 +13,36 @@ class Around:
 
     def __init__(self, opening: str = "", ending: str = "", tag: str = "") -> None:
         self.opening, self.ending, self.tag = opening, ending, tag
-        self.may_close = likely_closing(tag).search
+        self.before = [Piece(opening)] if opening else []
+        self.after = [Piece(ending)] if ending else []
 
     def __call__(self, body: Pieces) -> Pieces:
-        if self.is_closed_by(whole(body)):
+        if self.tag and self.is_closed_by("".join([text for text, _ in body])):
             body = self.kept_inside(body)
-        opening, ending = Piece(self.opening), Piece(self.ending)
-        return [piece for piece in (opening, *body, ending) if piece[0]]
+        return [*self.before, *body, *self.after]
 
     def is_closed_by(self, text: str) -> bool:
         """Whether a body may close the tag; one look at all of it spares one at every piece."""
-        return "<" in text and bool(self.tag) and self.may_close(text) is not None
+        return bool(self.tag) and "<" in text and likely_closing(self.tag).search(text) is not None
 
     def kept_inside(self, body: Pieces) -> Pieces:
         inside = closing(self.tag)
         return [(inside.sub(r"&lt;\1", text), origin) for text, origin in body]
 
 
-def whole(pieces: Pieces) -> str:
-    """What pieces say together."""
-    return pieces[0][0] if len(pieces) == 1 else "".join([text for text, _ in pieces])
-
-
-# The words alone.
-bare = Around()
+def bare(body: Pieces) -> Pieces:
+    """The words alone."""
+    return body
 
 
 def tag(name: str) -> Around:
     """`<name>` on a line of its own, the body, `</name>`; nothing in the body can close it."""
     return Around(f"<{name}>\n", f"\n</{name}>", name)
+
+
+def wrapper(name: str) -> Around:
+    """The same around elements that each keep their own words from closing it: a look at all is saved."""
+    return Around(f"<{name}>\n", f"\n</{name}>")
 
 
 def heading(words: str, gap: str = "\n\n") -> Around:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
-from prompts.assembly.frames import Around, Frame, bare
+from prompts.assembly.frames import Frame, bare
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.pieces import OURS, RELEASE, Origin, Piece, Pieces, Segment
+from prompts.assembly.pieces import RELEASE, Origin, Piece, Pieces
+from prompts.assembly.placing import Place, placing
 from prompts.assembly.report import PartReport
 
 Section = Callable[[PromptInputs], Pieces]
@@ -39,30 +40,14 @@ class Part:
     is_cuttable: bool = False
     shorten: Shorten | None = None
 
-    @cached_property
-    def around(self) -> Around:
-        """What of the frame is the same in every build."""
-        return self.frame if isinstance(self.frame, Around) else bare
+    # Both follow from the above, and every build asks for them.
+    place: Place = field(init=False, repr=False, compare=False)
+    absent: PartReport = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def before(self) -> Segment:
-        """The words before every body, where nothing stands before them."""
-        return Segment(self.name, self.around.opening, OURS, self.volatility)
-
-    @cached_property
-    def led(self) -> Segment:
-        """The same behind the separator."""
-        return self.before._replace(text=self.lead + self.around.opening, lead=len(self.lead))
-
-    @cached_property
-    def after(self) -> Segment:
-        """The words after every body."""
-        return Segment(self.name, self.around.ending, OURS, self.volatility)
-
-    @cached_property
-    def absent(self) -> PartReport:
-        """What the report says when the part has nothing to say."""
-        return PartReport(self.name, omitted=self.needs or "nothing to say")
+    def __post_init__(self) -> None:
+        place = placing(self.name, self.volatility, self.frame, self.lead, self.slot)
+        object.__setattr__(self, "place", place)
+        object.__setattr__(self, "absent", PartReport(self.name, omitted=self.needs or "nothing to say"))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from prompts.assembly.inputs import PromptInputs
@@ -10,6 +12,7 @@ from prompts.assembly.slots import Slots
 
 # Messages travel beside every prompt; a zone's names only say more about the time.
 EVERYWHERE = frozenset({"messages", "timezone", "zone"})
+USE = attrgetter("use")
 
 Facet = Callable[[PromptInputs], Any]
 
@@ -22,8 +25,8 @@ def _of(record: str, field: str) -> Facet:
     return facet
 
 
-def _plain(field: str) -> Facet:
-    return lambda inputs: getattr(inputs, field)
+def _tools(use: str) -> Facet:
+    return lambda inputs: use in map(USE, inputs.tools)
 
 
 # Every input by the name that parts use for it, with the question whether it says anything.
@@ -34,27 +37,31 @@ FACETS: dict[str, Facet] = {
     "soul": _of("soul", "text"),
     **{f"user.{field}": _of("user", field) for field in ("name", "timezone", "location", "notes")},
     **{name: _of(name, "text") for name in ("instructions", "base", "append", "mission")},
-    **{name: _plain(name) for name in ("responsibilities", "memories", "context_files", "workspace_files")},
-    "skills": _plain("skills"),
-    "tools": PromptInputs.active_tools,
-    "planning_tools": PromptInputs.planning_tools,
-    **{name: _plain(name) for name in ("working_directory", "directories", "capabilities")},
+    **{name: attrgetter(name) for name in ("responsibilities", "memories")},
+    **{name: attrgetter(name) for name in ("context_files", "workspace_files", "skills")},
+    "tools": _tools("active"),
+    "planning_tools": _tools("planning"),
+    **{name: attrgetter(name) for name in ("working_directory", "directories", "capabilities")},
     "channel.formatting": _of("channel", "formatting"),
     "data": _of("data", "values"),
-    "documentation": _plain("documentation"),
+    "documentation": attrgetter("documentation"),
 }
 
 
 def lost(layout: Layout, inputs: PromptInputs) -> tuple[str, ...]:
     """The inputs that say something and that no part of the layout uses."""
-    placed, displaced = layout.used, layout.displaced(inputs)
-    return tuple(
-        [name for name, said in FACETS.items() if (name not in placed or name in displaced) and said(inputs)]
-    )
+    displaced = layout.displaced(inputs)
+    placed = layout.used.difference(displaced) if displaced else layout.used
+    return tuple([name for name, said in unplaced(placed) if said(inputs)])
+
+
+@cache
+def unplaced(placed: frozenset[str]) -> list[tuple[str, Facet]]:
+    # There are only as many answers as layouts and ways to displace something in them.
+    return [(name, said) for name, said in FACETS.items() if name not in placed]
 
 
 def lost_slots(layout: Layout, slots: Slots) -> tuple[str, ...]:
     """The facts of a call that the layout has no place for."""
     said = [each.name for each in fields(slots) if getattr(slots, each.name)]
     return tuple([f"slots.{name}" for name in said if name not in layout.slots and name not in EVERYWHERE])
-

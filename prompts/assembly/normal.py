@@ -32,8 +32,10 @@ def normal(value: T) -> T:
 def refuse_unwritable(texts: Sequence[str], segments: Sequence[Segment]) -> None:
     """A lone surrogate would only fail when the prompt is sent: say where it is."""
     try:
-        # A few odd characters somewhere are no reason to encode everything.
-        "".join([text for text in texts if not text.isascii()]).encode()
+        for text in texts:
+            # A few odd characters somewhere are no reason to encode everything.
+            if not text.isascii():
+                text.encode()
     except UnicodeEncodeError as error:
         odd = error.object[error.start]
         section = next(segment.section for segment in segments if odd in segment.text)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from prompts.assembly.pieces import VOLATILITY
 
+new = tuple.__new__
 RANKS = {volatility: rank for rank, volatility in enumerate(VOLATILITY)}
 
 
@@ -44,7 +45,7 @@ def boundaries(runs: Iterable[tuple[str, int]]) -> tuple[Boundary, ...]:
         rank = RANKS[volatility]
         if rank > level:
             if offset and (not ends or ends[-1].offset != offset):
-                ends.append(Boundary(VOLATILITY[level], offset))
+                ends.append(new(Boundary, (VOLATILITY[level], offset)))
             level = rank
         offset += size
     return tuple(ends)

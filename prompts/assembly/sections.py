@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prompts.assembly.inputs import ContextFile, Identity, PromptInputs
-from prompts.assembly.pieces import Origin, Piece, Pieces
+from prompts.assembly.pieces import Origin, Pieces
 from prompts.assembly.text import attribute, cut_notice, guarded, indented
 
 NOTHING_TO_SAY: Pieces = ()
@@ -27,25 +27,37 @@ def identity(inputs: PromptInputs) -> Pieces:
     said = identity_sentences(inputs.identity)
     text = inputs.identity.text
     whole = f"{said}\n\n{text}" if said and text else said or text
-    return [Piece(whole, inputs.identity.origin)] if whole else NOTHING_TO_SAY
+    return [(whole, inputs.identity.origin)] if whole else NOTHING_TO_SAY
+
+
+def has_identity(inputs: PromptInputs) -> bool:
+    """Whether there is anything to say of who the agent is."""
+    held = inputs.identity
+    return held is not None and bool(held.text or identity_sentences(held))
 
 
 def instructions(inputs: PromptInputs) -> Pieces:
     if inputs.instructions is None or not inputs.instructions.text:
         return NOTHING_TO_SAY
-    return [Piece(inputs.instructions.text, inputs.instructions.origin)]
+    return [(inputs.instructions.text, inputs.instructions.origin)]
 
 
 def memories(inputs: PromptInputs) -> Pieces:
     """One bullet each, in the order given."""
-    return unled([(f"\n- {indented(memory.text)}", memory.origin) for memory in inputs.memories])
+    return unled(
+        [
+            # Most have one line, and the call would cost as much as the rest.
+            (f"\n- {text}" if "\n" not in (text := memory.text) else f"\n- {indented(text)}", memory.origin)
+            for memory in inputs.memories
+        ]
+    )
 
 
 def formatting(inputs: PromptInputs) -> Pieces:
     """What the channel asks of the form; most channels ask for nothing."""
     if inputs.channel is None or not inputs.channel.formatting:
         return NOTHING_TO_SAY
-    return [Piece(inputs.channel.formatting, inputs.channel.origin)]
+    return [(inputs.channel.formatting, inputs.channel.origin)]
 
 
 def listed(pieces: Pieces, gap: str = "\n") -> Pieces:
@@ -61,10 +73,9 @@ def unled(pieces: list[tuple[str, Origin]], gap: str = "\n") -> Pieces:
     return pieces
 
 
-def element(name: str, body: str, origin: Origin, **attributes: str) -> Piece:
+def element(name: str, body: str, origin: Origin, source: str) -> tuple[str, Origin]:
     """One tagged element with its body on lines of its own; the body cannot close it."""
-    said = "".join([f' {key}="{attribute(value)}"' for key, value in attributes.items()])
-    return Piece(f"<{name}{said}>\n{guarded(body, name)}\n</{name}>", origin)
+    return f'<{name} source="{attribute(source)}">\n{guarded(body, name)}\n</{name}>', origin
 
 
 def file_origin(file: ContextFile) -> Origin:

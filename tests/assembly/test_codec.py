@@ -16,6 +16,9 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from tests.assembly.strategies import inputs, slots
 
+# Made once: building a validator takes longer than using it.
+INPUTS_SCHEMA = jsonschema.Draft202012Validator(json_schema(PromptInputs, "Prompt inputs"))
+SLOTS_SCHEMA = jsonschema.Draft202012Validator(json_schema(Slots, "Prompt slots"))
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 BAD = {
@@ -87,14 +90,14 @@ def test_the_published_schema_is_in_step_with_the_types(kind):
 @settings(max_examples=50, deadline=None)
 @given(inputs, slots)
 def test_what_we_dump_fits_the_published_schema(held, said):
-    jsonschema.validate(dump(held), json_schema(PromptInputs, "Prompt inputs"))
-    jsonschema.validate(dump(said), json_schema(Slots, "Prompt slots"))
+    INPUTS_SCHEMA.validate(dump(held))
+    SLOTS_SCHEMA.validate(dump(said))
 
 
 @pytest.mark.parametrize("case", sorted(set(BAD) - {"a lone surrogate", "a tool without a name"}))
 def test_the_published_schema_refuses_what_we_refuse(case):
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(BAD[case][0], json_schema(PromptInputs, "Prompt inputs"))
+        INPUTS_SCHEMA.validate(BAD[case][0])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
@@ -104,3 +107,10 @@ def test_ten_megabytes_of_text_make_a_prompt_or_a_report(layout):
     assert "memories" in prompt.report.lost or len(prompt.text) >= 10_000_000
     limited = load(PromptInputs, dump(held) | {"limits": {"total": 5_000}})
     assert len(build(layout, limited).text) <= 5_000 or build(layout, limited).report.problems
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
+def test_a_thousand_responsibilities_make_a_prompt_or_a_report(layout):
+    duties = [{"title": f"Duty {number}", "text": "Do it."} for number in range(1_000)]
+    prompt = build(layout, load(PromptInputs, {"identity": {"text": "I."}, "responsibilities": duties}))
+    assert "responsibilities" in prompt.report.lost or prompt.text.count("Duty ") == 1_000

@@ -23,17 +23,15 @@ class Visit:
         for label, value in values.items():
             put(field(self.page, label), value)
 
-    def press(self, name: str) -> None:
-        self.page.get_by_role("main").get_by_role("button", name=name, exact=True).click()
+    def press(self, name: str) -> int:
+        """Press a button that sends a form, and tell the status of what comes back."""
+        button = self.page.get_by_role("main").get_by_role("button", name=name, exact=True)
+        with self.page.expect_response(lambda answer: answer.request.is_navigation_request()) as caught:
+            button.click()
+        return caught.value.status
 
     def follow(self, name: str) -> None:
         self.page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
-
-    def sends(self, name: str) -> int:
-        """Press the button of a form and tell the status of what comes back."""
-        with self.page.expect_response(lambda answer: answer.request.is_navigation_request()) as caught:
-            self.press(name)
-        return caught.value.status
 
     def sees(self, text: str) -> None:
         expect(self.page.get_by_role("main")).to_contain_text(text)

@@ -50,7 +50,7 @@ def test_refusals_are_accessible(alices, bobs, visitor):
     assert bobs.go("no-such-page/") == 404
     said += complaints(bobs.page)
     alices.go("agents/new/")
-    assert alices.sends("Create agent") == 422
+    assert alices.press("Create agent") == 422
     said += complaints(alices.page)
     alices.go("souls/new/")
     alices.fill(Label="Calm", Text="Be calm. " * 400)
@@ -60,12 +60,12 @@ def test_refusals_are_accessible(alices, bobs, visitor):
         visit.fill(Text=text)
     bobs.press("Save")
     bobs.is_told("saved")
-    assert alices.sends("Save") == 409
+    assert alices.press("Save") == 409
     said += complaints(alices.page)
     outside = Visit(visitor())
     outside.go("/accounts/login/")
     outside.fill(Email="alice@example.com", Password=PASSWORD)
-    outside.sends("Sign in")
+    outside.press("Sign in")
     said += complaints(outside.page)
     assert not said, "\n\n".join(said)
 

@@ -83,7 +83,7 @@ def test_bad_input_is_refused_on_its_field_and_kept(case, bobs, workspace):
     bobs.go(f"{case.path}/new/")
     lift_limits(bobs.page)
     bobs.fill(**case.typed)
-    assert bobs.sends(f"Create {case.button}") == 422
+    assert bobs.press(f"Create {case.button}") == 422
     bobs.is_refused(case.label, case.words)
     expect(bobs.page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
     for label, text in case.typed.items():
@@ -104,7 +104,7 @@ def test_a_nul_is_refused_like_any_other_unwritable_character(bobs, workspace):
         "document.querySelector('form[method=post].dr-stack').addEventListener("
         "'formdata', event => event.formData.set('text', 'Be\\u0000 calm'))"
     )
-    assert bobs.sends("Create soul") == 422
+    assert bobs.press("Create soul") == 422
     bobs.is_refused("Text", "Null characters are not allowed")
     assert not Soul.objects.in_workspace(workspace).exists()
 
@@ -114,14 +114,14 @@ def test_an_unknown_timezone_and_a_foreign_id_are_no_choice(bobs, workspace, els
     bobs.go("user-profiles/new/")
     bobs.fill(Label="Guest")
     choose(bobs, "Timezone", "Mars/Olympus")
-    assert bobs.sends("Create user profile") == 422
+    assert bobs.press("Create user profile") == 422
     bobs.is_refused("Timezone", "not one of the available choices")
     expect(field(bobs.page, "Label")).to_have_value("Guest")
     assert not UserProfile.objects.in_workspace(workspace).exists()
     bobs.go("memories/new/")
     bobs.fill(Text="High water is at six.")
     choose(bobs, "Known to", str(foreign.pk))
-    assert bobs.sends("Create memory") == 422
+    assert bobs.press("Create memory") == 422
     bobs.is_refused("Known to", "not one of the available choices")
 
 

@@ -18,7 +18,7 @@ def late(alices, bobs, workspace):
     bobs.press("Save")
     bobs.is_told("saved")
     alices.fill(Text="Alice says: hurry.")
-    assert alices.sends("Save") == 409
+    assert alices.press("Save") == 409
     return alices
 
 
@@ -35,7 +35,7 @@ def test_the_later_one_sees_the_others_text_and_keeps_their_own(late: Visit, wor
 
 
 def test_saving_again_without_a_decision_still_overwrites_nothing(late: Visit, workspace):
-    assert late.sends("Save") == 409
+    assert late.press("Save") == 409
     assert text_of(workspace) == "Bob says: breathe."
 
 
@@ -62,7 +62,7 @@ def test_links_and_steps_are_compared_in_words_not_in_numbers(alices, bobs, work
     bobs.press("Save")
     bobs.is_told("saved")
     alices.fill(Steps="[x] Dust")
-    assert alices.sends("Save") == 409
+    assert alices.press("Save") == 409
     sides = alices.page.locator(".dr-compare").all_inner_texts()
     assert [text.split("\n") for text in sides] == [
         ["Saved now", "Pilot", "Yours", "Keeper"],

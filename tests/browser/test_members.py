@@ -93,7 +93,7 @@ def test_an_invitation_asks_for_the_password_again_after_a_while(logged_in_page,
 def test_a_second_offer_to_the_same_address_is_refused_on_the_field(alices):
     invite(alices)
     alices.page.get_by_label("E-mail address").fill("carol@example.com")
-    assert alices.sends("Send invitation") == 422
+    assert alices.press("Send invitation") == 422
     alices.is_refused("E-mail address", "has an open invitation already")
     alices.press("Withdraw the invitation of carol@example.com")
     alices.is_told("is withdrawn")

@@ -37,7 +37,7 @@ def test_inputs_may_come_from_standard_input(capsysbinary, monkeypatch):
     said = io.TextIOWrapper(io.BytesIO(b'{"identity": {"text": "You are Nova."}}'))
     monkeypatch.setattr(sys, "stdin", said)
     call_command("render_prompt", "--layout", "nova", "--inputs", "-")
-    assert capsysbinary.readouterr().out == "<Identity>\nYou are Nova.\n</Identity>".encode()
+    assert capsysbinary.readouterr().out == b"<Identity>\nYou are Nova.\n</Identity>"
 
 
 def test_the_report_says_what_became_of_the_inputs(capsysbinary):

@@ -6,7 +6,7 @@ from typing import Any
 from prompts.assembly import sections
 from prompts.assembly.clock import date_words, zone_words
 from prompts.assembly.cutting import cut_entries
-from prompts.assembly.frames import tag, tagged
+from prompts.assembly.frames import tag, tagged, wrapper
 from prompts.assembly.inputs import PromptInputs, Responsibility
 from prompts.assembly.layout import Layout, Part, call_part
 from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Origin, Piece, Pieces
@@ -16,6 +16,7 @@ from prompts.assembly.task_words import task_words
 from prompts.assembly.text import attribute, guarded, indented, on_one_line, single_line
 from prompts.assembly.words.storage import STORAGE
 
+KEEPING = (Piece(STORAGE),)
 PERSISTENT = frozenset({"files", "persistence"})
 BACKGROUND = (
     "You are running in the background (scheduled task). "
@@ -26,18 +27,20 @@ BACKGROUND = (
 
 def instructions(inputs: PromptInputs) -> Pieces:
     """Only beside an identity: agents of the old kind have their instructions inside their role."""
-    return sections.instructions(inputs) if sections.identity(inputs) else NOTHING_TO_SAY
+    return sections.instructions(inputs) if sections.has_identity(inputs) else NOTHING_TO_SAY
 
 
 def responsibilities(inputs: PromptInputs) -> Pieces:
     """Addressable by title, so that an agent can name the one it is done with."""
-    return sections.listed([Piece(responsibility(duty), duty.origin) for duty in inputs.responsibilities])
+    return sections.unled([(responsibility(duty), duty.origin) for duty in inputs.responsibilities])
 
 
 def responsibility(duty: Responsibility) -> str:
-    opening = f'  <Responsibility title="{attribute(duty.title)}">\n'
-    body = f"    {indented(guarded(duty.text, 'Responsibility'), '    ')}\n" if duty.text else ""
-    return f"{opening}{body}  </Responsibility>"
+    title, text = attribute(duty.title), duty.text
+    if "<" in text or "\n" in text:
+        text = indented(guarded(text, "Responsibility", "Responsibilities"), "    ")
+    body = f"    {text}\n" if text else ""
+    return f'\n  <Responsibility title="{title}">\n{body}  </Responsibility>'
 
 
 def directories(inputs: PromptInputs) -> Pieces:
@@ -51,7 +54,7 @@ def directories(inputs: PromptInputs) -> Pieces:
     if inputs.directories:
         listed = "\n".join([f"- {on_one_line(path)}" for path in inputs.directories])
         said.append(f"You also have access to these additional directories:\n{listed}")
-    return [Piece("\n\n".join(said), Origin("agent", inputs.agent))] if said else NOTHING_TO_SAY
+    return [("\n\n".join(said), Origin("agent", inputs.agent))] if said else NOTHING_TO_SAY
 
 
 def reaches_files(inputs: PromptInputs) -> bool:
@@ -61,12 +64,12 @@ def reaches_files(inputs: PromptInputs) -> bool:
 
 def storage(inputs: PromptInputs) -> Pieces:
     """Noise for an agent that can keep nothing."""
-    return NOTHING_TO_SAY if PERSISTENT.isdisjoint(inputs.capabilities) else [Piece(STORAGE)]
+    return NOTHING_TO_SAY if PERSISTENT.isdisjoint(inputs.capabilities) else KEEPING
 
 
 def left_out(inputs: PromptInputs) -> tuple[str, ...]:
     """Instructions without an identity: they have a place here, but not alone."""
-    return () if sections.identity(inputs) else ("instructions",)
+    return () if sections.has_identity(inputs) else ("instructions",)
 
 
 @slot("nova.context")
@@ -111,7 +114,7 @@ NOVA = Layout(
         Part(
             "responsibilities",
             responsibilities,
-            tag("Responsibilities"),
+            wrapper("Responsibilities"),
             uses=("responsibilities",),
             needs="no responsibilities",
             shorten=cut_entries,

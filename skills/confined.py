@@ -1,0 +1,239 @@
+"""Opens what lies below one folder and nothing else: name by name, and links only when they end inside."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from types import TracebackType
+from typing import NamedTuple, Self
+
+# Never through a link, never waiting for the other end of a pipe, never taking over a terminal.
+SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+FOLDER = SAFELY | os.O_DIRECTORY
+MOST_HOPS = 40
+KINDS = {
+    stat.S_IFDIR: ("folder", "A folder stands where a file is expected."),
+    stat.S_IFIFO: ("pipe", "It is a named pipe, not a file."),
+    stat.S_IFCHR: ("device", "It is a device, not a file."),
+    stat.S_IFBLK: ("device", "It is a device, not a file."),
+    stat.S_IFSOCK: ("socket", "It is a socket, not a file."),
+}
+REPLACED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
+
+
+class Refused(Exception):
+    """Something is there that is not read; the rule is for programs, the reason for people."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(reason)
+        self.rule, self.reason = rule, reason
+
+
+class Absent(Exception):
+    """Nothing is there, which is no fault."""
+
+
+class Stamp(NamedTuple):
+    """What tells without reading that a file is still the same, and the SHA-256 of what it held."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    digest: str
+
+
+class Place(NamedTuple):
+    """A name in a folder that is held open, where no link is left to follow; path is the real one."""
+
+    folder: int
+    name: str
+    status: os.stat_result
+    path: str
+
+
+def refused(error: OSError) -> Refused:
+    """The system's error in our words."""
+    if error.errno in (errno.ENOENT, errno.ESTALE):
+        return Refused("vanished", "It vanished while it was being opened.")
+    if error.errno in REPLACED:
+        return Refused("replaced", "It was replaced by something else while it was being opened.")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Refused("unreadable", "The worker has no permission to read it.")
+    return Refused("unreadable", f"It cannot be read: {os.strerror(error.errno or 0)}.")
+
+
+class Root:
+    """The folder that confines; whoever chose `folder` below the granted path may not lead out of it by links."""
+
+    def __init__(self, granted: str | os.PathLike[str], folder: str = "") -> None:
+        names = [name for name in folder.split("/") if name]
+        if {".", ".."} & set(names) or not folder.isprintable():
+            raise Refused("path", "A source's folder is written without . and .. and with plain characters.")
+        self.path = os.path.join(os.path.realpath(granted), *names)
+        # The operator's own path may be a link; only what lies below it is in a tenant's hands.
+        self.fd = os.open(granted, os.O_RDONLY | os.O_DIRECTORY)
+        self.device = os.fstat(self.fd).st_dev
+        try:
+            for name in names:
+                below = self.enter(self.fd, name)
+                os.close(self.fd)
+                self.fd = below
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def enter(self, folder: int, name: str) -> int:
+        """Open a folder that is no link and no other file system."""
+        try:
+            fd = os.open(name, FOLDER, dir_fd=folder)
+        except OSError as error:
+            raise refused(error) from error
+        if os.fstat(fd).st_dev != self.device:
+            os.close(fd)
+            raise Refused("mount", "It lies on another file system than the source.")
+        return fd
+
+    @contextmanager
+    def folder(self, path: str) -> Iterator[int]:
+        """An open folder at this path; Absent also when something else stands there."""
+        with Trail(self) as trail:
+            place = trail.go(path)
+            if not stat.S_ISDIR(place.status.st_mode):
+                raise Absent
+            fd = self.enter(place.folder, place.name)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+
+    def check(self, status: os.stat_result, limit: int) -> None:
+        """Only regular files of this file system that are not too large."""
+        if not stat.S_ISREG(status.st_mode):
+            kind = stat.S_IFMT(status.st_mode)
+            raise Refused(*KINDS.get(kind, ("kind", "It is not a regular file.")))
+        if status.st_dev != self.device:
+            raise Refused("mount", "It lies on another file system than the source.")
+        if status.st_size > limit:
+            raise Refused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
+
+    def read(self, folder: int, name: str, limit: int) -> tuple[Stamp, bytes]:
+        """Read once; what is judged is the open file, not what its name meant a moment ago."""
+        try:
+            fd = os.open(name, SAFELY, dir_fd=folder)
+        except OSError as error:
+            raise refused(error) from error
+        try:
+            before = os.fstat(fd)
+            self.check(before, limit)
+            content = contents(fd, before.st_size)
+            after = os.fstat(fd)
+        except OSError as error:
+            raise refused(error) from error
+        finally:
+            os.close(fd)
+        size, mtime = len(content), before.st_mtime_ns
+        if (before.st_size, after.st_size, after.st_mtime_ns) != (size, size, mtime):
+            raise Refused("changing", "It changed while it was being read; the next refresh tries again.")
+        return Stamp(size, mtime, before.st_ino, sha256(content).hexdigest()), content
+
+
+def contents(fd: int, size: int) -> bytes:
+    """No more than the size it had when opened, so a growing file cannot grow into memory."""
+    content = os.read(fd, size)
+    while len(content) < size and (more := os.read(fd, size - len(content))):
+        content += more
+    return content
+
+
+class Trail:
+    """A walk down from the root that holds its folders open, so that .. in a link goes back the way it came."""
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self.folders = [root.fd]
+        self.names: list[str] = []
+        self.hops = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.back_to_root()
+
+    def back_to_root(self) -> None:
+        while self.names:
+            self.back()
+
+    def back(self) -> None:
+        if not self.names:
+            raise Refused("link-out", "The link leads out of the source.")
+        os.close(self.folders.pop())
+        self.names.pop()
+
+    def go(self, path: str) -> Place:
+        """Follow the path to its end; the end itself is not opened."""
+        # Backwards, so that the next name is at the end; true marks those that a link brought in.
+        todo = [(name, False) for name in reversed(path.split("/"))]
+        while todo:
+            name, is_linked = todo.pop()
+            if name == "..":
+                self.back()
+            elif name not in {"", "."}:
+                status = self.status(name, is_linked)
+                if stat.S_ISLNK(status.st_mode):
+                    todo += [(part, True) for part in reversed(self.target(name))]
+                elif todo:
+                    self.enter(name, status, is_linked)
+                else:
+                    return Place(self.folders[-1], name, status, "/".join([*self.names, name]))
+        here = self.folders[-1]
+        return Place(here, ".", os.fstat(here), "/".join(self.names))
+
+    def status(self, name: str, is_linked: bool) -> os.stat_result:
+        try:
+            return os.stat(name, dir_fd=self.folders[-1], follow_symlinks=False)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
+                raise nothing(is_linked) from error
+            raise refused(error) from error
+
+    def enter(self, name: str, status: os.stat_result, is_linked: bool) -> None:
+        if not stat.S_ISDIR(status.st_mode):
+            raise nothing(is_linked)
+        self.folders.append(self.root.enter(self.folders[-1], name))
+        self.names.append(name)
+
+    def target(self, name: str) -> list[str]:
+        """The names a link stands for; an absolute one starts again at the root, if it names it."""
+        self.hops += 1
+        if self.hops > MOST_HOPS:
+            raise Refused("link-loop", f"The link leads through more than {MOST_HOPS} others, or in a circle.")
+        try:
+            target = os.readlink(name, dir_fd=self.folders[-1])
+        except OSError as error:
+            raise Refused("replaced", "It was replaced while it was being opened.") from error
+        if not target.startswith("/"):
+            return target.split("/")
+        if f"{target}/".startswith(f"{self.root.path}/"):
+            self.back_to_root()
+            return target[len(self.root.path) :].split("/")
+        raise Refused("link-out", "The link leads out of the source.")
+
+
+def nothing(is_linked: bool) -> Refused | Absent:
+    return Refused("link-dangling", "The link leads to nothing.") if is_linked else Absent()
