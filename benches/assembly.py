@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from benches import jinja
 from benches.inputs import INPUTS, SLOTS, memories
-from benches.timing import best
+from benches.timing import typical
 from prompts.assembly.builder import build, render
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import fill, skeleton
 
-ROUNDS = 300
-GROWTH_ROUNDS = 60
+ROUNDS = 1_500
+GROWTH_ROUNDS = 300
 FEW, MANY = 200, 2_000
 # At most this many times a Jinja2 render, a full build, and the time of a tenth of the memories.
 BUILD_GOAL, FILL_GOAL, GROWTH_GOAL = 1.0, 0.1, 11.0
@@ -61,7 +61,7 @@ def measured(layout: Layout) -> Row:
     if fill(stored, SLOTS) != render(layout, INPUTS, SLOTS).text:
         raise SystemExit(f"Filling a stored build of {layout.name} says something else than rendering.")
     works = (whole_build(layout, INPUTS), partial(template.render, values), partial(fill, stored, SLOTS))
-    built_in, rendered_in, filled_in = best(works, ROUNDS)
+    built_in, rendered_in, filled_in = typical(works, ROUNDS)
     return Row(layout.name, len(built.text), built_in, rendered_in, filled_in, growth(layout))
 
 
@@ -83,7 +83,7 @@ def growth(layout: Layout) -> float | None:
     """Memories alone, so that nothing else hides what they cost."""
     if not any("memories" in part.uses for part in layout.parts):
         return None
-    few, many = best([whole_build(layout, of_memories(count)) for count in (FEW, MANY)], GROWTH_ROUNDS)
+    few, many = typical([whole_build(layout, of_memories(count)) for count in (FEW, MANY)], GROWTH_ROUNDS)
     return many / few
 
 

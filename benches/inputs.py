@@ -109,7 +109,7 @@ DATA = Data(
 
 INPUTS = PromptInputs(
     agent="front-desk",
-    identity=Identity("Juno", "🦉", "night owl", "calm and exact", prose(0, 3), Origin("identity", "i1", 4)),
+    identity=Identity("Juno", "☕", "night owl", "calm and exact", prose(0, 3), Origin("identity", "i1", 4)),
     soul=Text(prose(1, 8), Origin("soul", "s1", 2)),
     user=UserProfile("Ines", "Europe/Lisbon", "Porto", prose(4, 2), Origin("user_profile", "u1", 1)),
     instructions=Text(prose(2, 6), Origin("instructions", "n1", 7)),

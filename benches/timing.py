@@ -1,21 +1,22 @@
 """Timing that other work on the machine disturbs as little as possible."""
 
 from collections.abc import Callable, Sequence
+from statistics import median
 from time import perf_counter
 
 Work = Callable[[], object]
-# Long enough for the clock, short enough that the works of one round meet the same machine.
-ROUND = 0.0005
+# Long enough for the clock, short enough that all works of one round meet the same machine.
+ROUND = 0.0002
 
 
-def best(works: Sequence[Work], rounds: int) -> list[float]:
-    """Microseconds a call of each, measured by turns; the quickest round counts, for noise only ever adds."""
+def typical(works: Sequence[Work], rounds: int) -> list[float]:
+    """Microseconds a call of each takes, measured by turns; the median leaves out what else was going on."""
     counts = [calls_in(work, ROUND) for work in works]
-    found = [float("inf")] * len(works)
+    found: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
-        for place, (work, count) in enumerate(zip(works, counts, strict=True)):
-            found[place] = min(found[place], seconds(work, count) / count)
-    return [each * 1e6 for each in found]
+        for work, count, times in zip(works, counts, found, strict=True):
+            times.append(seconds(work, count) / count)
+    return [median(times) * 1e6 for times in found]
 
 
 def seconds(work: Work, count: int) -> float:

@@ -13,6 +13,8 @@ from typing import NamedTuple, Self
 SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 FOLDER = SAFELY | os.O_DIRECTORY
 MOST_HOPS = 40
+# Each step holds a folder open, and a worker has only so many descriptors.
+MOST_STEPS = 64
 KINDS = {
     stat.S_IFDIR: ("folder", "A folder stands where a file is expected."),
     stat.S_IFIFO: ("pipe", "It is a named pipe, not a file."),
@@ -65,7 +67,7 @@ def refused(error: OSError) -> Refused:
 
 
 class Root:
-    """The folder that confines; whoever chose `folder` below the granted path may not lead out of it by links."""
+    """The folder that confines: an operator's grant, or a tenant's choice below it that no link leads to."""
 
     def __init__(self, granted: str | os.PathLike[str], folder: str = "") -> None:
         names = [name for name in folder.split("/") if name]
@@ -105,19 +107,6 @@ class Root:
             os.close(fd)
             raise Refused("mount", "It lies on another file system than the source.")
         return fd
-
-    @contextmanager
-    def folder(self, path: str) -> Iterator[int]:
-        """An open folder at this path; Absent also when something else stands there."""
-        with Trail(self) as trail:
-            place = trail.go(path)
-            if not stat.S_ISDIR(place.status.st_mode):
-                raise Absent
-            fd = self.enter(place.folder, place.name)
-            try:
-                yield fd
-            finally:
-                os.close(fd)
 
     def check(self, status: os.stat_result, limit: int) -> None:
         """Only regular files of this file system that are not too large."""
@@ -159,13 +148,17 @@ def contents(fd: int, size: int) -> bytes:
 
 
 class Trail:
-    """A walk down from the root that holds its folders open, so that .. in a link goes back the way it came."""
+    """A way down from the root with its folders held open, so that .. in a link goes back as it came."""
 
     def __init__(self, root: Root) -> None:
         self.root = root
         self.folders = [root.fd]
         self.names: list[str] = []
         self.hops = 0
+        # How many names of the asked path were used up, links' own not counted.
+        self.used = 0
+        # Where the last opened folder really lies.
+        self.real = ""
 
     def __enter__(self) -> Self:
         return self
@@ -191,6 +184,7 @@ class Trail:
         todo = [(name, False) for name in reversed(path.split("/"))]
         while todo:
             name, is_linked = todo.pop()
+            self.used += not is_linked
             if name == "..":
                 self.back()
             elif name not in {"", "."}:
@@ -204,6 +198,27 @@ class Trail:
         here = self.folders[-1]
         return Place(here, ".", os.fstat(here), "/".join(self.names))
 
+    @contextmanager
+    def folder(self, path: str, *, must_be: bool = False) -> Iterator[int]:
+        """An open folder at this path; anything else there is as good as nothing, unless it must be one."""
+        place = self.end(path, must_be)
+        if not stat.S_ISDIR(place.status.st_mode):
+            raise Refused("not-folder", "It is not a folder.") if must_be else Absent
+        fd = self.root.enter(place.folder, place.name)
+        self.real = place.path
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def end(self, path: str, must_be: bool) -> Place:
+        try:
+            return self.go(path)
+        except Absent as nothing:
+            if must_be:
+                raise Refused("missing", "There is no such folder.") from nothing
+            raise
+
     def status(self, name: str, is_linked: bool) -> os.stat_result:
         try:
             return os.stat(name, dir_fd=self.folders[-1], follow_symlinks=False)
@@ -215,6 +230,8 @@ class Trail:
     def enter(self, name: str, status: os.stat_result, is_linked: bool) -> None:
         if not stat.S_ISDIR(status.st_mode):
             raise nothing(is_linked)
+        if len(self.names) == MOST_STEPS:
+            raise Refused("depth", f"It lies more than {MOST_STEPS} folders deep.")
         self.folders.append(self.root.enter(self.folders[-1], name))
         self.names.append(name)
 
@@ -222,7 +239,9 @@ class Trail:
         """The names a link stands for; an absolute one starts again at the root, if it names it."""
         self.hops += 1
         if self.hops > MOST_HOPS:
-            raise Refused("link-loop", f"The link leads through more than {MOST_HOPS} others, or in a circle.")
+            raise Refused(
+                "link-loop", f"The link leads through more than {MOST_HOPS} others, or in a circle."
+            )
         try:
             target = os.readlink(name, dir_fd=self.folders[-1])
         except OSError as error:

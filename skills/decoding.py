@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from personas.front_matter import BOM, MAX_PROBLEMS, character_problems, newlines
-from skills.skill_rules import Problem, Rule
+from skills.skill_rules import Flaw, Problem
 
 MAX_BYTES = 256 * 1024
 # The same as the assembly's own, which may import nothing from here.
@@ -41,7 +41,7 @@ def decode(source: str | bytes, max_bytes: int = MAX_BYTES) -> tuple[str, tuple[
     data = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     if len(data) > max_bytes:
         message = f"The file has {len(data):,} bytes; at most {max_bytes:,} are read."
-        return "", (Problem("", message, 1, Rule.UNREADABLE),)
+        return "", (Problem("", message, 1, Flaw.UNREADABLE),)
     try:
         return (source if isinstance(source, str) else source.decode()), ()
     except UnicodeDecodeError as error:
@@ -50,10 +50,10 @@ def decode(source: str | bytes, max_bytes: int = MAX_BYTES) -> tuple[str, tuple[
 
 def unreadable_characters(text: str, field: str, line: int) -> tuple[Problem, ...]:
     found = islice(character_problems(text, field, line), MAX_PROBLEMS)
-    return tuple(Problem(one.field, one.message, one.line, Rule.UNREADABLE) for one in found)
+    return tuple(Problem(one.field, one.message, one.line, Flaw.UNREADABLE) for one in found)
 
 
 def _not_utf8(data: bytes, at: int) -> Problem:
     hint = " It looks like UTF-16; save it as UTF-8." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     message = f"Byte {at + 1} (0x{data[at]:02X}) is not UTF-8.{hint}"
-    return Problem("", message, data.count(b"\n", 0, at) + 1, Rule.UNREADABLE)
+    return Problem("", message, data.count(b"\n", 0, at) + 1, Flaw.UNREADABLE)

@@ -1,4 +1,4 @@
-"""A harness as plain JSON and back, with every fault named by its place, because workspaces edit their own."""
+"""A harness as plain JSON and back; every fault is named by its place, because workspaces edit their own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -34,9 +34,9 @@ def load(data: Any) -> Harness:
     """What was dumped, or InvalidHarness with all its faults; nothing is mended in silence."""
     if problems := harness_problems(data):
         raise InvalidHarness(problems)
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
-    values["rules"] = tuple([Rule(**{**rule, "paths": tuple(rule["paths"])}) for rule in data["rules"]])
-    return Harness(**values | {"caps": Caps(**data.get("caps", {}))})
+    rules = tuple([Rule(**{**rule, "paths": tuple(rule["paths"])}) for rule in data["rules"]])
+    values: dict[str, Any] = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+    return Harness(**{**data, **values, "rules": rules, "caps": Caps(**data.get("caps", {}))})
 
 
 def harness_problems(data: Any) -> list[Problem]:
@@ -98,7 +98,7 @@ def text_problem(value: Any) -> str:
 
 
 def folder_problem(value: Any) -> str:
-    """Relative, going down only: the opener would refuse anything else, but the person who types it should know."""
+    """Going down only: discovery would refuse anything else, but whoever types it should know at once."""
     if problem := text_problem(value):
         return problem
     steps = value.split("/")

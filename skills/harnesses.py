@@ -63,7 +63,9 @@ class Harness:
     @property
     def live_rules(self) -> tuple[Rule, ...]:
         """What is switched on, with the extra skill folders as one more rule."""
-        extra = Rule("skill", tuple(f"/{folder}/*/SKILL.md" for folder in self.extra_skill_folders), "project")
+        extra = Rule(
+            "skill", tuple(f"/{folder}/*/SKILL.md" for folder in self.extra_skill_folders), "project"
+        )
         return tuple([rule for rule in (*self.rules, extra) if rule.kind not in self.off and rule.paths])
 
     def switched_off(self, *kinds: Kind) -> "Harness":

@@ -21,9 +21,9 @@ from skills.decoding import (
 from skills.skill_rules import (
     CHECKS,
     SWITCHES,
+    Flaw,
     Problem,
-    Rule,
-    head_faults,
+    head_flaws,
     is_list_of_text,
     settled_name,
     skill_problems,
@@ -32,10 +32,10 @@ from skills.skill_rules import (
 # python-frontmatter is a cross-check in the tests only: it follows aliases, turns `no` into False, keeps the
 # last of two equal keys and forgets line numbers.
 __all__ = [
+    "Flaw",
     "ParsedSkill",
     "Problem",
     "Reading",
-    "Rule",
     "UnfitSkill",
     "WorkspaceText",
     "parse_skill",
@@ -47,6 +47,7 @@ __all__ = [
 
 HEAD_LINE = 2  # The first line is the fence.
 NOT_THERE = "A skill begins with front matter: a line of ---, its keys, and a line of --- again."
+NOT_THE_SAME = "The skill would not read back the same; look at the keys of its own."
 
 
 class UnfitSkill(ValueError):
@@ -101,7 +102,7 @@ def parse_skill(source: str | bytes, *, folder_name: str = "", max_bytes: int = 
     except FrontMatterError as error:
         return Reading(None, _from_head(error))
     if body_line == 1:
-        return Reading(None, (Problem("", NOT_THERE, 1, Rule.FRONT_MATTER),))
+        return Reading(None, (Problem("", NOT_THERE, 1, Flaw.FRONT_MATTER),))
     return _read(head, body, unreadable_characters(body, "body", body_line), folder_name)
 
 
@@ -110,9 +111,10 @@ def render_skill(skill: ParsedSkill) -> str:
     head = yaml.dump(_values(skill), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=MAX_BYTES)
     text = join(head + skill.extra, skill.body)
     reading = parse_skill(text)
+    if reading.skill is None:
+        raise UnfitSkill(reading.problems)
     if reading.skill != skill:
-        lost = Problem("", "The skill would not read back the same.", rule=Rule.UNREADABLE)
-        raise UnfitSkill(reading.problems or (lost,))
+        raise UnfitSkill([Problem("extra", NOT_THE_SAME)])
     return text
 
 
@@ -126,19 +128,17 @@ def _read(head: str, body: str, unreadable: tuple[Problem, ...], folder: str) ->
 
 
 def _from_head(error: FrontMatterError) -> tuple[Problem, ...]:
-    return tuple(Problem(one.field, one.message, one.line, Rule.FRONT_MATTER) for one in error.problems)
+    return tuple(Problem(one.field, one.message, one.line, Flaw.FRONT_MATTER) for one in error.problems)
 
 
 def _head_problems(head: str, blocks: tuple[Block, ...], folder: str) -> list[Problem]:
     lines = {block.key: block.line for block in blocks}
-    faults = head_faults(_known(blocks), folder)
-    # Each kind is cut by itself, so that many small problems never hide a grave one.
-    kinds: tuple[Iterator[Problem], ...] = (
-        (Problem(field, message, lines.get(field, 1), rule) for field, rule, message in faults),
-        _unknown_fields(blocks),
-        _flow_styles(head, blocks),
-    )
-    return sorted((one for kind in kinds for one in islice(kind, MAX_PROBLEMS)), key=lambda one: one.line)
+    flaws = head_flaws(_known(blocks), folder)
+    # What may come in any number is cut by itself, so that small problems never hide a grave one.
+    many = (_unknown_fields(blocks), _flow_styles(head, blocks))
+    problems = [Problem(field, message, lines.get(field, 1), flaw) for field, flaw, message in flaws]
+    problems += [problem for kind in many for problem in islice(kind, MAX_PROBLEMS)]
+    return sorted(problems, key=lambda problem: problem.line)
 
 
 def _known(blocks: Iterable[Block]) -> dict[str, Value]:
@@ -151,42 +151,38 @@ def _unknown(blocks: Iterable[Block]) -> Iterator[tuple[str, Block]]:
 
 def _unknown_fields(blocks: Iterable[Block]) -> Iterator[Problem]:
     for key, block in _unknown(blocks):
-        message = (
-            f'"{key[:64]}" is not a field of the Agent Skills rules; "metadata" is for keys of your own.'
-        )
-        yield Problem(key, message, block.line, Rule.UNKNOWN_FIELD)
+        message = f'"{key[:64]}" is no field of the Agent Skills rules; "metadata" takes keys of your own.'
+        yield Problem(key, message, block.line, Flaw.UNKNOWN_FIELD)
 
 
 def _flow_styles(head: str, blocks: tuple[Block, ...]) -> Iterator[Problem]:
     """Brackets and braces: the reference refuses them, most harnesses read them."""
     starts = [(block.line, block.key) for block in reversed(blocks) if block.key is not None]
     message = "Write one entry per line, without brackets or braces around them."
-    for event in yaml.parse(head, Loader=yaml.BaseLoader):
+    # Few heads hold either sign, and reading YAML a second time is not free.
+    for event in yaml.parse(head if set(head) & set("[{") else "", Loader=yaml.BaseLoader):
         if isinstance(event, yaml.CollectionStartEvent) and event.flow_style and event.start_mark:
             line = HEAD_LINE + event.start_mark.line
             field = next((key for start, key in starts if start <= line), "")
-            yield Problem(field, message, line, Rule.FLOW_STYLE)
+            yield Problem(field, message, line, Flaw.FLOW_STYLE)
 
 
 def _skill(blocks: tuple[Block, ...], body: str, folder: str) -> ParsedSkill | None:
     values = _known(blocks)
     name, switch = values.get("name", ""), values.get("disable-model-invocation", "")
     name = name if isinstance(name, str) and name.strip() else folder
-    # Without a name of any kind there is nothing to list or call it by.
-    return (
-        ParsedSkill(
-            name=name,
-            description=_text(values.get("description", "")),
-            license=_text(values.get("license", "")),
-            compatibility=_text(values.get("compatibility", "")),
-            allowed_tools=_tools(values.get("allowed-tools", "")),
-            metadata=tuple(_pairs(values.get("metadata", ""))),
-            disable_model_invocation=isinstance(switch, str) and SWITCHES.get(switch.lower(), False),
-            body=body,
-            extra="".join(block.source for _, block in _unknown(blocks)),
-        )
-        if name.strip()
-        else None
+    if not name.strip():
+        return None  # Nothing to list or call it by.
+    return ParsedSkill(
+        name=name,
+        description=_text(values.get("description", "")),
+        license=_text(values.get("license", "")),
+        compatibility=_text(values.get("compatibility", "")),
+        allowed_tools=_tools(values.get("allowed-tools", "")),
+        metadata=tuple(_pairs(values.get("metadata", ""))),
+        disable_model_invocation=isinstance(switch, str) and SWITCHES.get(switch.lower(), False),
+        body=body,
+        extra="".join(block.source for _, block in _unknown(blocks)),
     )
 
 
@@ -217,7 +213,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else None
+    # Written bare, a separator would be refused; after a block that ends in blank lines PyYAML writes "...".
+    if text.endswith("\n") or set(text) & set("\u2028\u2029"):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _represent)

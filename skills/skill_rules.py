@@ -7,9 +7,10 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypeAlias
 
-from personas.front_matter import Value
+from personas.front_matter import MAX_PROBLEMS, Value
 
 NAME_LIMIT = 64
 DESCRIPTION_LIMIT = 1_024
@@ -22,7 +23,7 @@ DESCRIPTION_MISSING = "A skill needs a description: it is all a model sees until
 SWITCHES = {"": False, "false": False, "true": True}
 
 
-class Rule(StrEnum):
+class Flaw(StrEnum):
     """Why a file is not a sound skill; each harness says how much it minds."""
 
     UNREADABLE = "unreadable"
@@ -51,10 +52,10 @@ class Problem:
     field: str  # Empty when the file as a whole is meant.
     message: str
     line: int = 0  # None of a file's lines: the value was typed into a form.
-    rule: Rule | None = None
+    flaw: Flaw | None = None
 
 
-Fault: TypeAlias = tuple[Rule, str]
+Found: TypeAlias = Iterator[tuple[Flaw, str]]
 
 
 def skill_problems(*, name: str, description: str, metadata: Mapping[str, Any]) -> list[Problem]:
@@ -91,14 +92,13 @@ def metadata_problem(metadata: Any) -> str:
     return ""
 
 
-def head_faults(values: Mapping[str, Value], folder: str) -> Iterator[tuple[str, Rule, str]]:
+def head_flaws(values: Mapping[str, Value], folder: str) -> Iterator[tuple[str, Flaw, str]]:
     """Every rule a file's head breaks, with the field; an absent field counts as empty."""
-    for field, faults_of in CHECKS.items():
-        yield from ((field, *fault) for fault in faults_of(values.get(field, "")))
+    for field, check in CHECKS.items():
+        yield from ((field, *found) for found in check(values.get(field, "")))
     name = values.get("name", "")
     if folder and isinstance(name, str) and name.strip() and settled_name(name) != settled_name(folder):
-        message = f'The name must equal its folder\'s name, "{folder}".'
-        yield "name", Rule.NAME_FOLDER, message
+        yield "name", Flaw.NAME_FOLDER, f'The name must equal its folder\'s name, "{folder}".'
 
 
 def settled_name(name: str) -> str:
@@ -114,17 +114,17 @@ def not_text(field: str, value: Value) -> str:
     return f'"{field}" must be text, not {"a list" if isinstance(value, list) else "a group of keys"}.'
 
 
-def name_faults(value: Value) -> Iterator[Fault]:
+def name_flaws(value: Value) -> Found:
     if not isinstance(value, str) or not value.strip():
-        yield Rule.NAME_MISSING, NAME_MISSING if isinstance(value, str) else not_text("name", value)
+        yield Flaw.NAME_MISSING, NAME_MISSING if isinstance(value, str) else not_text("name", value)
         return
     name = settled_name(value)
     if len(name) > NAME_LIMIT:
-        yield Rule.NAME_LENGTH, too_long("name", name, NAME_LIMIT)
+        yield Flaw.NAME_LENGTH, too_long("name", name, NAME_LIMIT)
     if not _is_shaped(name):
-        yield Rule.NAME_SHAPE, NAME_MISSHAPEN
+        yield Flaw.NAME_SHAPE, NAME_MISSHAPEN
     elif not name.isascii():
-        yield Rule.NAME_SCRIPT, "The name has letters beyond a to z, which not every reader accepts."
+        yield Flaw.NAME_SCRIPT, "The name has letters beyond a to z, which not every reader accepts."
 
 
 def _is_shaped(name: str) -> bool:
@@ -133,58 +133,58 @@ def _is_shaped(name: str) -> bool:
     return name == name.lower() and all(part and all(map(str.isalnum, part)) for part in parts)
 
 
-def description_faults(value: Value) -> Iterator[Fault]:
+def description_flaws(value: Value) -> Found:
     if not isinstance(value, str):
-        yield Rule.DESCRIPTION_MISSING, not_text("description", value)
+        yield Flaw.DESCRIPTION_MISSING, not_text("description", value)
     elif not value.strip():
-        yield Rule.DESCRIPTION_MISSING, DESCRIPTION_MISSING
+        yield Flaw.DESCRIPTION_MISSING, DESCRIPTION_MISSING
     elif len(value) > DESCRIPTION_LIMIT:
-        yield Rule.DESCRIPTION_LENGTH, too_long("description", value, DESCRIPTION_LIMIT)
+        yield Flaw.DESCRIPTION_LENGTH, too_long("description", value, DESCRIPTION_LIMIT)
 
 
-def compatibility_faults(value: Value) -> Iterator[Fault]:
+def compatibility_flaws(value: Value) -> Found:
     if not isinstance(value, str):
-        yield Rule.COMPATIBILITY, not_text("compatibility", value)
+        yield Flaw.COMPATIBILITY, not_text("compatibility", value)
     elif len(value) > COMPATIBILITY_LIMIT:
-        yield Rule.COMPATIBILITY, too_long("compatibility", value, COMPATIBILITY_LIMIT)
+        yield Flaw.COMPATIBILITY, too_long("compatibility", value, COMPATIBILITY_LIMIT)
 
 
-def license_faults(value: Value) -> Iterator[Fault]:
+def license_flaws(value: Value) -> Found:
     if not isinstance(value, str):
-        yield Rule.LICENSE_SHAPE, f"{not_text('license', value)} It is kept as JSON."
+        yield Flaw.LICENSE_SHAPE, f"{not_text('license', value)} It is kept as JSON."
 
 
-def tools_faults(value: Value) -> Iterator[Fault]:
+def tools_flaws(value: Value) -> Found:
     if not isinstance(value, str):
         kept = "joined into one line" if is_list_of_text(value) else "kept as JSON"
-        yield Rule.TOOLS_SHAPE, f"{not_text('allowed-tools', value)} It is {kept}."
+        yield Flaw.TOOLS_SHAPE, f"{not_text('allowed-tools', value)} It is {kept}."
 
 
-def metadata_faults(value: Value) -> Iterator[Fault]:
+def metadata_flaws(value: Value) -> Found:
     if not isinstance(value, dict):
         if value:
-            yield Rule.METADATA_SHAPE, "Metadata must be keys with values; what stands here is left out."
+            yield Flaw.METADATA_SHAPE, "Metadata must be keys with values; what stands here is left out."
         return
-    for key, part in value.items():
-        if not isinstance(part, str):
-            yield Rule.METADATA_NESTED, f"{not_text(key[:NAME_LIMIT], part)} It is kept as JSON."
+    nested = ((key, part) for key, part in value.items() if not isinstance(part, str))
+    for key, part in islice(nested, MAX_PROBLEMS):
+        yield Flaw.METADATA_NESTED, f"{not_text(key[:NAME_LIMIT], part)} It is kept as JSON."
 
 
-def switch_faults(value: Value) -> Iterator[Fault]:
+def switch_flaws(value: Value) -> Found:
     if not isinstance(value, str) or value.lower() not in SWITCHES:
-        yield Rule.SWITCH_SHAPE, '"disable-model-invocation" must be true or false; it counts as false.'
+        yield Flaw.SWITCH_SHAPE, '"disable-model-invocation" must be true or false; it counts as false.'
 
 
 def is_list_of_text(value: Value) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
-CHECKS: Mapping[str, Callable[[Value], Iterator[Fault]]] = {
-    "name": name_faults,
-    "description": description_faults,
-    "license": license_faults,
-    "compatibility": compatibility_faults,
-    "metadata": metadata_faults,
-    "allowed-tools": tools_faults,
-    "disable-model-invocation": switch_faults,
+CHECKS: Mapping[str, Callable[[Value], Found]] = {
+    "name": name_flaws,
+    "description": description_flaws,
+    "license": license_flaws,
+    "compatibility": compatibility_flaws,
+    "metadata": metadata_flaws,
+    "allowed-tools": tools_flaws,
+    "disable-model-invocation": switch_flaws,
 }

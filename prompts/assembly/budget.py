@@ -13,12 +13,12 @@ FLOOR = 200
 
 
 class Assembled(NamedTuple):
-    """Segments, a report on every part, and for each that is there its text and how quickly it changes."""
+    """Segments, a report on every part, the texts of those that are there, and where volatility changes."""
 
     segments: list[Segment]
     parts: list[PartReport]
     texts: list[str]
-    volatilities: list[str]
+    starts: list[tuple[str, int]]
 
 
 def cut_pieces(body: Pieces, limit: int) -> tuple[Pieces, int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 from prompts.assembly.budget import Assembled, cut_pieces, fit
@@ -40,10 +41,9 @@ def build(layout: Layout, inputs: PromptInputs) -> Prompt:
     if limits.total is not None and len(text) > limits.total:
         made, over = fit(layout, limits.parts, limits.total, partial(assemble, layout, inputs))
         text, problems = "".join(made.texts), problems + over
-    ends = boundaries(zip(made.volatilities, map(len, made.texts), strict=True))
-    report = new(Report, (tuple(made.parts), problems, lost(layout, inputs), ends))
+    told = tuple(made.parts), problems, lost(layout, inputs), boundaries(made.starts)
     tools = tool_definitions(inputs)
-    return new(Prompt, (layout.name, tuple(made.segments), text, report, tools, ()))
+    return new(Prompt, (layout.name, tuple(made.segments), text, new(Report, told), tools, ()))
 
 
 def assemble(layout: Layout, inputs: PromptInputs, limits: Mapping[str, int]) -> Assembled:
@@ -51,11 +51,12 @@ def assemble(layout: Layout, inputs: PromptInputs, limits: Mapping[str, int]) ->
     segments: list[Segment] = []
     parts: list[PartReport] = []
     texts: list[str] = []
-    volatilities: list[str] = []
+    starts: list[tuple[str, int]] = []
+    volatility, size = "", 0
     for part in layout.parts:
         body = part.section(inputs)
-        given = part.given(inputs) if body and part.given is not None else None
-        if not body or (part.slot and given is None):
+        given = part.given(inputs) if part.given and body else None
+        if not body or (given is None and part.slot):
             parts.append(part.absent)
             continue
         cut = 0
@@ -64,8 +65,11 @@ def assemble(layout: Layout, inputs: PromptInputs, limits: Mapping[str, int]) ->
         text = part.place(segments, body, given)
         parts.append(new(PartReport, (part.name, len(text), cut, "")))
         texts.append(text)
-        volatilities.append(part.volatility)
-    return Assembled(segments, parts, texts, volatilities)
+        if part.volatility != volatility:
+            volatility = part.volatility
+            starts.append((volatility, size))
+        size += len(text)
+    return new(Assembled, (segments, parts, texts, starts))
 
 
 def render(layout: Layout, inputs: PromptInputs, slots: Slots) -> Prompt:
@@ -77,7 +81,8 @@ def render(layout: Layout, inputs: PromptInputs, slots: Slots) -> Prompt:
     unplaced = built.report.lost + lost_slots(layout, slots)
     tools, undefined = of_call(built.tools, slots.tools)
     problems = built.report.problems + undefined
-    ends = boundaries([(segment.volatility, len(segment.text)) for segment in segments])
+    levels, offsets = [segment.volatility for segment in segments], accumulate(map(len, texts), initial=0)
+    ends = boundaries(zip(levels, offsets, strict=False))
     report = built.report._replace(boundaries=ends, lost=unplaced, problems=problems)
     text = "".join(texts)
     return built._replace(segments=segments, text=text, report=report, tools=tools, messages=slots.messages)

@@ -24,6 +24,11 @@ def date_words(moment: datetime) -> str:
     return f"{WEEKDAYS[moment.weekday()]}, {MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
 
 
+def hour_words(moment: datetime) -> str:
+    """08:55."""
+    return f"{moment.hour:02d}:{moment.minute:02d}"
+
+
 def clock_words(moment: datetime) -> str:
     """08:55:05 AM."""
     half = "AM" if moment.hour < 12 else "PM"

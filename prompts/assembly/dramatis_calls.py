@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from prompts.assembly.clock import date_words, zone_words
+from prompts.assembly.clock import date_words, hour_words, zone_words
 from prompts.assembly.frames import tagged
 from prompts.assembly.runtime_lines import runtime_lines
 from prompts.assembly.slots import Slots, slot
@@ -21,7 +21,7 @@ def now(slots: Slots, _: Mapping[str, Any]) -> str:
     said = runtime_lines(slots)
     if slots.now is not None:
         zone = slots.timezone or zone_words(slots.now, slots.zone)
-        said.insert(0, f"Current time: {date_words(slots.now)} at {slots.now:%H:%M} ({zone})")
+        said.insert(0, f"Current time: {date_words(slots.now)} at {hour_words(slots.now)} ({zone})")
     return tagged("now", "\n".join(said))
 
 

@@ -12,39 +12,34 @@ from prompts.assembly.slots import Slots
 
 # Messages travel beside every prompt; a zone's names only say more about the time.
 EVERYWHERE = frozenset({"messages", "timezone", "zone"})
+
 USE = attrgetter("use")
-
-Facet = Callable[[PromptInputs], Any]
-
-
-def _of(record: str, field: str) -> Facet:
-    def facet(inputs: PromptInputs) -> Any:
-        held = getattr(inputs, record)
-        return held is not None and getattr(held, field)
-
-    return facet
+# Whether what an input holds says anything.
+Says = Callable[[Any], Any]
 
 
-def _tools(use: str) -> Facet:
-    return lambda inputs: use in map(USE, inputs.tools)
+def _fields(record: str, *names: str) -> dict[str, tuple[str, Says]]:
+    return {f"{record}.{name}": (record, attrgetter(name)) for name in names}
 
 
-# Every input by the name that parts use for it, with the question whether it says anything.
-FACETS: dict[str, Facet] = {
-    **{
-        f"identity.{field}": _of("identity", field) for field in ("name", "emoji", "creature", "vibe", "text")
-    },
-    "soul": _of("soul", "text"),
-    **{f"user.{field}": _of("user", field) for field in ("name", "timezone", "location", "notes")},
-    **{name: _of(name, "text") for name in ("instructions", "base", "append", "mission")},
-    **{name: attrgetter(name) for name in ("responsibilities", "memories")},
-    **{name: attrgetter(name) for name in ("context_files", "workspace_files", "skills")},
+def _tools(use: str) -> tuple[str, Says]:
+    return "tools", lambda tools: use in map(USE, tools)
+
+
+# Every input by the name that parts use for it: which field of the inputs it is, and what is asked of it.
+FACETS: dict[str, tuple[str, Says]] = {
+    **_fields("identity", "name", "emoji", "creature", "vibe", "text"),
+    "soul": ("soul", attrgetter("text")),
+    **_fields("user", "name", "timezone", "location", "notes"),
+    **{name: (name, attrgetter("text")) for name in ("instructions", "base", "append", "mission")},
+    **{name: (name, len) for name in ("responsibilities", "memories", "context_files")},
+    **{name: (name, len) for name in ("workspace_files", "skills")},
     "tools": _tools("active"),
     "planning_tools": _tools("planning"),
-    **{name: attrgetter(name) for name in ("working_directory", "directories", "capabilities")},
-    "channel.formatting": _of("channel", "formatting"),
-    "data": _of("data", "values"),
-    "documentation": attrgetter("documentation"),
+    **{name: (name, len) for name in ("working_directory", "directories", "capabilities")},
+    **_fields("channel", "formatting"),
+    "data": ("data", attrgetter("values")),
+    "documentation": ("documentation", bool),
 }
 
 
@@ -52,13 +47,15 @@ def lost(layout: Layout, inputs: PromptInputs) -> tuple[str, ...]:
     """The inputs that say something and that no part of the layout uses."""
     displaced = layout.displaced(inputs)
     placed = layout.used.difference(displaced) if displaced else layout.used
-    return tuple([name for name, said in unplaced(placed) if said(inputs)])
+    return tuple(
+        [name for name, of, says in unplaced(placed) if (held := getattr(inputs, of)) and says(held)]
+    )
 
 
 @cache
-def unplaced(placed: frozenset[str]) -> list[tuple[str, Facet]]:
+def unplaced(placed: frozenset[str]) -> list[tuple[str, str, Says]]:
     # There are only as many answers as layouts and ways to displace something in them.
-    return [(name, said) for name, said in FACETS.items() if name not in placed]
+    return [(name, *facet) for name, facet in FACETS.items() if name not in placed]
 
 
 def lost_slots(layout: Layout, slots: Slots) -> tuple[str, ...]:

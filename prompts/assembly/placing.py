@@ -29,12 +29,13 @@ def between(name: str, volatility: str, frame: Around, lead: str) -> Place:
 
     def place(segments: list[Segment], body: Pieces, _: Given) -> str:
         opening = led if segments else first
-        said = body[0][0] if len(body) == 1 else "".join([text for text, _ in body])
+        said = "".join([text for text, _ in body])
         if "<" in said and tag and frame.is_closed_by(said):
             body = frame.kept_inside(body)
             said = "".join([text for text, _ in body])
         segments.append(opening)
-        segments += [new(Segment, (name, text, origin, volatility, 0, "", None, 1)) for text, origin in body]
+        for text, origin in body:
+            segments.append(new(Segment, (name, text, origin, volatility, 0, "", None, 1)))
         if ending:
             segments.append(last)
         return f"{opening.text}{said}{ending}"

@@ -34,18 +34,17 @@ class Report(NamedTuple):
     boundaries: tuple[Boundary, ...] = ()
 
 
-def boundaries(runs: Iterable[tuple[str, int]]) -> tuple[Boundary, ...]:
+def boundaries(starts: Iterable[tuple[str, int]]) -> tuple[Boundary, ...]:
     """The longest prefixes that hold nothing quicker than each level, shortest first; equal ones once.
 
-    A run is a volatility and a number of characters.
+    A start is a volatility and the offset at which something begins that changes so quickly.
     """
     ends: list[Boundary] = []
-    offset = level = 0
-    for volatility, size in runs:
+    level = 0
+    for volatility, offset in starts:
         rank = RANKS[volatility]
         if rank > level:
             if offset and (not ends or ends[-1].offset != offset):
                 ends.append(new(Boundary, (VOLATILITY[level], offset)))
             level = rank
-        offset += size
     return tuple(ends)

@@ -18,11 +18,8 @@ class Needs(NamedTuple):
     none: AbstractSet[str] = NONE
 
     def met_by(self, names: AbstractSet[str]) -> bool:
-        return (
-            self.every <= names
-            and (not self.some or not self.some.isdisjoint(names))
-            and self.none.isdisjoint(names)
-        )
+        every, some, none = self
+        return every <= names and (not some or not some.isdisjoint(names)) and none.isdisjoint(names)
 
 
 class Rule(NamedTuple):
@@ -114,11 +111,12 @@ class Guidelines(NamedTuple):
     def told(self, names: Iterable[str], own: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Every line once, in order, with the tool that asked for it; rules name no tool."""
         ordered = dict.fromkeys(names)
-        told = dict.fromkeys(matching(self.rules, ordered.keys()), "")
+        known = frozenset(ordered)
+        told = dict.fromkeys(matching(self.rules, known), "")
         for name in ordered:
             for line in own.get(name, ()):
                 told.setdefault(line, name)
-        for line in matching(self.standing, ordered.keys()):
+        for line in matching(self.standing, known):
             told.setdefault(line, "")
         return told
 

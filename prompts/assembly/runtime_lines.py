@@ -22,6 +22,8 @@ HOST_KEYS = (
 )
 SANDBOX_KEYS = ("enabled", "mode", "backend", "scope", "image", "workspace_mount", "network")
 
+FLAGS = {None: "", True: "true", False: "false"}
+
 
 def runtime_lines(slots: Slots, timezone: str = "", location: str = "") -> list[str]:
     """The host's and the sandbox's line; what only the user's profile knows fills in for the browser."""
@@ -51,6 +53,6 @@ def fact(value: Any) -> str:
     """A value that can neither end its line nor begin another key."""
     if isinstance(value, str):
         return cell(value)
-    if value is None:
-        return ""
+    if value is None or value is True or value is False:
+        return FLAGS[value]
     return cell(json.dumps(value, ensure_ascii=False, default=str))

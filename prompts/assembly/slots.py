@@ -90,12 +90,13 @@ def slot(name: str) -> Callable[[Renderer], Renderer]:
 
 
 class Stretch(NamedTuple):
-    """Literal text, or the built text of one slot with what its renderer needs."""
+    """Literal text, or the built text of one slot with its renderer and what that needs."""
 
     text: str
-    lead: int
-    slot: str
-    given: Mapping[str, Any]
+    lead: str
+    render: Renderer | None = None
+    given: Mapping[str, Any] = NOTHING
+    is_replacing: bool = False
 
 
 def skeleton(segments: Sequence[Segment]) -> tuple[Stretch, ...]:
@@ -108,32 +109,34 @@ def skeleton(segments: Sequence[Segment]) -> tuple[Stretch, ...]:
         run = [segment.text for segment in segments[place : place + first.span]]
         place += first.span
         if first.slot:
-            if literal:
-                stretches.append(Stretch("".join(literal), lead, "", NOTHING))
-            stretches.append(Stretch("".join(run), first.lead, first.slot, first.given or NOTHING))
+            stretches += stretch_of(literal, lead)
+            [built] = stretch_of(run, first.lead)
+            renderer, is_replacing = RENDERERS[first.slot], first.slot.endswith(REPLACING)
+            stretches.append(Stretch(*built[:2], renderer, first.given or NOTHING, is_replacing))
             literal = []
         else:
             lead = lead if literal else first.lead
             literal += run
-    if literal:
-        stretches.append(Stretch("".join(literal), lead, "", NOTHING))
-    return tuple(stretches)
+    return (*stretches, *stretch_of(literal, lead))
+
+
+def stretch_of(texts: list[str], lead: int) -> list[Stretch]:
+    """The texts in one, with the separator they begin with; none of none."""
+    whole = "".join(texts)
+    return [Stretch(whole, whole[:lead])] if texts else []
 
 
 def fill(stretches: Iterable[Stretch], slots: Slots) -> str:
     """The text of one call: built words, with the slots rendered for it."""
     out: list[str] = []
-    for text, lead, name, given in stretches:
-        if name:
-            said = RENDERERS[name](slots, given)
-            if said == "":
-                continue
-            if said is not None:
-                if name.endswith(REPLACING):
-                    out.clear()
-                out.append(text[:lead] + said if out else said)
-                continue
-        out.append(text if out or not lead else text[lead:])
+    for text, lead, render, given, is_replacing in stretches:
+        said = None if render is None else render(slots, given)
+        if said is None:
+            out.append(text if out else text[len(lead) :])
+        elif said:
+            if is_replacing:
+                out.clear()
+            out.append(lead + said if out else said)
     return "".join(out)
 
 

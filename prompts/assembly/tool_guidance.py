@@ -33,7 +33,7 @@ def memory_hint(tools: Sequence[Tool], _: bool) -> Pieces:
 def tool_schemas(tools: Sequence[Tool], native: bool) -> Pieces:
     """A line each where the provider takes definitions; whole schemas where it does not."""
     described, gap = (compact, "\n") if native else (whole, "\n\n")
-    return listed([Piece(described(tool), tool.origin) for tool in tools], gap)
+    return listed([(described(tool), tool.origin) for tool in tools], gap)
 
 
 def calling(tools: Sequence[Tool], native: bool) -> Pieces:
@@ -47,7 +47,7 @@ def ruled(table: Guidelines) -> Callable[[Sequence[Tool], bool], Pieces]:
         own = {tool.name: tool for tool in tools}
         asked = {name: tool.guidelines for name, tool in own.items() if tool.guidelines}
         lines = table.told(own, asked).items()
-        return listed([Piece(bullet(line), own[name].origin if name else OURS) for line, name in lines])
+        return listed([(bullet(line), own[name].origin if name else OURS) for line, name in lines])
 
     return told
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def guidelines(*names):
     return block("Guidelines:", text(tools=tools(*names)))
 
 
-FULL = {
+FULL: dict[str, Any] = {
     "tools": (
         *tools("read", "bash", "edit", "write"),
         Tool("mine", snippet="Do it", guidelines=("Mind it",)),

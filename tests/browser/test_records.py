@@ -110,6 +110,7 @@ def test_an_archived_record_leaves_the_list_and_is_found_on_its_shelf(bobs, work
     bobs.go("agents/")
     bobs.sees("Nothing here yet")
     bobs.page.get_by_label("Show").select_option(label="Archived")
+    bobs.press("Apply")
     bobs.follow("Keeper")
     bobs.press("Restore")
     bobs.is_told("Back in use")

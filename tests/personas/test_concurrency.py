@@ -21,7 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def at_once(*verbs: Callable[[], Any]) -> list[Any]:
     """Run the verbs together; each gives its result or the refusal it met."""
-    gate, results = threading.Barrier(len(verbs)), [None] * len(verbs)
+    gate = threading.Barrier(len(verbs))
+    results: list[Any] = [None] * len(verbs)
 
     def run(place: int) -> None:
         try:

@@ -6,10 +6,10 @@ from typing import Any
 from prompts.assembly import tool_guidance
 from prompts.assembly.cutting import cut_entries
 from prompts.assembly.file_sections import cut_files, project_files, workspace_files
-from prompts.assembly.frames import heading
+from prompts.assembly.frames import Around, heading
 from prompts.assembly.inputs import PromptInputs, Skill, UserProfile
 from prompts.assembly.layout import Layout, Part, Section, awaited
-from prompts.assembly.pieces import REFRESH, SESSION, USER, Piece, Pieces
+from prompts.assembly.pieces import REFRESH, SESSION, USER, Origin, Piece, Pieces
 from prompts.assembly.runtime_lines import runtime_lines
 from prompts.assembly.sections import NOTHING_TO_SAY, identity_sentences
 from prompts.assembly.slots import Slots, slot
@@ -88,16 +88,11 @@ def skills(inputs: PromptInputs) -> Pieces:
     return [skill_element(skill) for skill in inputs.skills if not skill.disable_model_invocation]
 
 
-def skill_element(skill: Skill) -> Piece:
+def skill_element(skill: Skill) -> tuple[str, Origin]:
     path = f' path="{attribute(skill.location)}"' if skill.location else ""
     opening = f'\n<skill name="{attribute(skill.name)}" source="{attribute(skill.source)}"{path}>'
     body = guarded(skill.description, "skill", "available_skills")
-    return Piece(f"{opening}\n{body}\n</skill>", skill.origin)
-
-
-def skills_frame(body: Pieces) -> Pieces:
-    # Each element guards its own body, and a look at the finished ones would cost as much again.
-    return [Piece("## Available Skills\n<available_skills>"), *body, Piece("\n</available_skills>")]
+    return f"{opening}\n{body}\n</skill>", skill.origin
 
 
 def problems(inputs: PromptInputs) -> list[str]:
@@ -165,7 +160,8 @@ MOLTIS = Layout(
         Part(
             "skills",
             in_entries(skills, "full"),
-            skills_frame,
+            # Each element guards its own body, and a look at the finished ones would cost as much again.
+            Around("## Available Skills\n<available_skills>", "\n</available_skills>"),
             uses=("skills",),
             volatility=REFRESH,
             needs="no skills, or not the full entry point",

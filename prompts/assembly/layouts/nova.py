@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.clock import date_words, zone_words
+from prompts.assembly.clock import date_words, hour_words, zone_words
 from prompts.assembly.cutting import cut_entries
 from prompts.assembly.frames import tag, tagged, wrapper
 from prompts.assembly.inputs import PromptInputs, Responsibility
@@ -39,20 +39,22 @@ def responsibility(duty: Responsibility) -> str:
     title, text = attribute(duty.title), duty.text
     if "<" in text or "\n" in text:
         text = indented(guarded(text, "Responsibility", "Responsibilities"), "    ")
-    body = f"    {text}\n" if text else ""
-    return f'\n  <Responsibility title="{title}">\n{body}  </Responsibility>'
+    if not text:
+        return f'\n  <Responsibility title="{title}">\n  </Responsibility>'
+    return f'\n  <Responsibility title="{title}">\n    {text}\n  </Responsibility>'
 
 
 def directories(inputs: PromptInputs) -> Pieces:
     """Where the agent can work; nothing for agents that cannot reach files."""
+    working, others = inputs.working_directory, inputs.directories
     said = []
-    if inputs.working_directory and (inputs.directories or reaches_files(inputs)):
+    if working and (others or reaches_files(inputs)):
         said.append(
-            f"Your working directory is: {on_one_line(inputs.working_directory)}\n"
+            f"Your working directory is: {on_one_line(working)}\n"
             "There may already be existing files — check before creating new ones."
         )
-    if inputs.directories:
-        listed = "\n".join([f"- {on_one_line(path)}" for path in inputs.directories])
+    if others:
+        listed = "\n".join([f"- {on_one_line(path)}" for path in others])
         said.append(f"You also have access to these additional directories:\n{listed}")
     return [("\n\n".join(said), Origin("agent", inputs.agent))] if said else NOTHING_TO_SAY
 
@@ -77,7 +79,7 @@ def context(slots: Slots, _: Mapping[str, Any]) -> str:
     if slots.now is None:
         return ""
     zone = guarded(single_line(slots.timezone or zone_words(slots.now, slots.zone)), "Context")
-    words = f"{date_words(slots.now)} at {slots.now.hour:02d}:{slots.now.minute:02d}"
+    words = f"{date_words(slots.now)} at {hour_words(slots.now)}"
     return tagged("Context", f"Current time: {words} ({zone})" if zone else f"Current time: {words}")
 
 

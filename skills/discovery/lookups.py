@@ -26,12 +26,30 @@ def chain(working_directory: str) -> list[str]:
     return ["/".join(names[:end]) for end in range(len(names) + 1)]
 
 
-def groups(harness: Harness, folders: list[str]) -> Iterator[Group]:
-    """Rule by rule, and within one folder by folder; the last folder is the working directory."""
+class Folders(NamedTuple):
+    """Where to look: the chain, and the working directory itself unless it cannot be entered."""
+
+    each: list[str]
+    project: str | None
+
+
+def folders(working_directory: str, depth: int) -> Folders:
+    names = chain(working_directory)
+    return Folders(names[: depth + 1], names[-1] if len(names) <= depth + 1 else None)
+
+
+def groups(harness: Harness, where: Folders) -> Iterator[Group]:
+    """Rule by rule, and within one folder by folder."""
     for rule in harness.live_rules:
-        for folder in folders if rule.at == "each" else folders[-1:]:
-            patterns = tuple([anchored(path, folder, harness) for path in rule.paths])
+        for folder in where.each if rule.at == "each" else [where.project]:
+            paths = [path for path in rule.paths if folder is not None or is_fixed(path)]
+            patterns = tuple([anchored(path, folder or "", harness) for path in paths])
             yield Group(rule.kind, patterns, rule.take == "first")
+
+
+def is_fixed(path: str) -> bool:
+    """Whether the path means the same place whatever the working directory."""
+    return path.startswith(("/", HOME))
 
 
 def anchored(path: str, folder: str, harness: Harness) -> str:
@@ -42,9 +60,9 @@ def anchored(path: str, folder: str, harness: Harness) -> str:
     return joined(folder, path)
 
 
-def search(harness: Harness, folders: list[str], is_there: Callable[[Kind, str], bool]) -> None:
+def search(harness: Harness, where: Folders, is_there: Callable[[Kind, str], bool]) -> None:
     """Ask for each pattern in turn; what is there but refused still keeps its place from the next."""
-    for kind, patterns, is_first_only in groups(harness, folders):
+    for kind, patterns, is_first_only in groups(harness, where):
         for pattern in patterns:
             if is_there(kind, pattern) and is_first_only:
                 break
@@ -61,7 +79,7 @@ def applicable(harness: Harness, working_directory: str, paths: Collection[str])
             chosen.setdefault(path, kind)
         return bool(hits)
 
-    search(harness, chain(working_directory)[: harness.caps.depth + 1], is_there)
+    search(harness, folders(working_directory, harness.caps.depth), is_there)
     return [(kind, path) for path, kind in chosen.items()]
 
 
@@ -74,7 +92,7 @@ def matching(pattern: str, paths: Collection[str]) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def shape(pattern: str) -> re.Pattern[str]:
-    """A star stays within one name; names that begin with a dot are hidden from one that begins with a star."""
+    """A star stays within one name, and at its beginning matches no dot, as in a shell."""
     return re.compile("/".join([name_shape(name) for name in pattern.split("/")]))
 
 
@@ -92,12 +110,12 @@ def split(pattern: str) -> tuple[str, str, str]:
 
 def patterns_anywhere(harness: Harness) -> list[tuple[Kind, str]]:
     """What counts in any folder of a source, since any may become a working directory."""
-    return [(rule.kind, path) for rule, path in rule_paths(harness) if not path.startswith(("/", HOME))]
+    return [(rule.kind, path) for rule, path in rule_paths(harness) if not is_fixed(path)]
 
 
 def patterns_anchored(harness: Harness) -> list[tuple[Kind, str]]:
     """What counts in one place of the source only."""
-    pairs = [(rule, path) for rule, path in rule_paths(harness) if path.startswith(("/", HOME))]
+    pairs = [(rule, path) for rule, path in rule_paths(harness) if is_fixed(path)]
     return [(rule.kind, anchored(path, "", harness)) for rule, path in pairs]
 
 

@@ -1,0 +1,31 @@
+"""A source of 10,000 files, 300 skills and 20 levels, made in a temporary folder."""
+
+import hashlib
+from pathlib import Path
+
+FILES, SKILLS, CONTEXT, DEPTH, FOLDERS = 10_000, 300, 1_000, 20, 700
+HEAD = "---\nname: {name}\ndescription: {words}\nlicense: MIT\nmetadata:\n  owner: desk\n---\n\n"
+WORDS = "Ask for the order number before you look anything up, and repeat it in the answer. "
+
+
+def make_source(root: Path) -> None:
+    """Many folders of a dozen files each, as in a repository; one branch reaches the last level."""
+    folders = [root / f"team{at % 10}" / f"service{at % 70}" / f"part{at}" for at in range(FOLDERS)]
+    folders += [root.joinpath("deep", *map(str, range(1, level))) for level in range(1, DEPTH + 1)]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    for at in range(SKILLS):
+        write(folders[at * 2] / ".agents" / "skills" / f"skill-{at}" / "SKILL.md", at, HEAD)
+    for at in range(CONTEXT):
+        name = "CLAUDE.md" if at >= len(folders) else "AGENTS.md"
+        write(folders[at % len(folders)] / name, at)
+    for at in range(FILES - SKILLS - CONTEXT):
+        (folders[at % len(folders)] / f"module_{at}.py").write_text("pass\n", encoding="utf-8")
+
+
+def write(path: Path, at: int, head: str = "# Rules\n\n") -> None:
+    """Between 1 and 8 KB, and no two alike."""
+    size = 1 + int(hashlib.sha256(str(at).encode()).hexdigest(), 16) % 8
+    text = head.format(name=path.parent.name, words=WORDS) + f"{at}\n" + WORDS * (size * 12)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

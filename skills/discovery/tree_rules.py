@@ -1,0 +1,90 @@
+"""Which names matter in which folder of a source, worked out once per kind of folder and then looked up."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from skills.discovery.lookups import name_shape, patterns_anchored, patterns_anywhere
+from skills.harnesses import Harness, Kind
+
+# A kind, and the names still to come below a folder.
+Wanted = tuple[Kind, tuple[str, ...]]
+
+
+class Node:
+    """What may be found in a folder, given the names that led to it."""
+
+    def __init__(self, rules: "TreeRules", begun: tuple[Wanted, ...]) -> None:
+        self.rules = rules
+        self.begun = begun
+        # What was begun above comes first: it is the more exact.
+        self.wanted = (*begun, *rules.anywhere)
+        self.files: dict[str, Kind] = {}
+        for kind, (name, *below) in reversed(self.wanted):
+            if not below and "*" not in name:
+                self.files[name] = kind
+        self.file_shapes = [
+            (re.compile(name_shape(name)), kind)
+            for kind, (name, *below) in self.wanted
+            if not below and "*" in name
+        ]
+        self.folders = {name for _, (name, *below) in self.wanted if below and name != "*"}
+        self.has_any_folder = any(below and name == "*" for _, (name, *below) in self.wanted)
+        self.steps: dict[str, Node] = {}
+
+    def kind_of(self, name: str) -> Kind | None:
+        """For names with a star; plain ones are in `files`."""
+        return next((kind for fits, kind in self.file_shapes if fits.fullmatch(name)), None)
+
+    def leads_on(self, name: str) -> bool:
+        return name in self.folders or (self.has_any_folder and not name.startswith("."))
+
+    def below(self, name: str) -> "Node":
+        """The node of a folder in this one; most names begin nothing and share one."""
+        if not self.leads_on(name):
+            return self.rules.plain
+        key = name if name in self.folders else "*"
+        if key not in self.steps:
+            self.steps[key] = self.rules.node(self.remainders(name))
+        return self.steps[key]
+
+    def remainders(self, name: str) -> tuple[Wanted, ...]:
+        """What is still to come below a folder of this name."""
+        names = {name} if name.startswith(".") else {name, "*"}
+        return tuple(
+            [
+                (kind, below)
+                for kind, (first, *rest) in self.wanted
+                if (below := tuple(rest)) and first in names
+            ]
+        )
+
+
+class TreeRules:
+    """The rules of several harnesses over one source."""
+
+    def __init__(self, harnesses: Sequence[Harness]) -> None:
+        self.anywhere = wanted(pair for harness in harnesses for pair in patterns_anywhere(harness))
+        self.anchored = wanted(pair for harness in harnesses for pair in patterns_anchored(harness))
+        self.nodes: dict[tuple[Wanted, ...], Node] = {}
+        # A folder is passed over when no harness wants it looked into.
+        skipped = [set(harness.skip_folders) for harness in harnesses]
+        self.skipped: set[str] = set.intersection(*skipped) if skipped else set()
+
+    @cached_property
+    def plain(self) -> Node:
+        return self.node(())
+
+    @cached_property
+    def top(self) -> Node:
+        return self.node(self.anchored)
+
+    def node(self, begun: tuple[Wanted, ...]) -> Node:
+        if begun not in self.nodes:
+            self.nodes[begun] = Node(self, begun)
+        return self.nodes[begun]
+
+
+def wanted(pairs: Iterable[tuple[Kind, str]]) -> tuple[Wanted, ...]:
+    """Each once, in the order given."""
+    return tuple(dict.fromkeys([(kind, tuple(path.split("/"))) for kind, path in pairs]))

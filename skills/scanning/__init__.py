@@ -1,0 +1,9 @@
+"""Text → findings: what a file says that its reader cannot see, should not hold or must not claim; pure."""
+
+from skills.scanning.characters import visible
+from skills.scanning.findings import Finding, Kind, Rule, Severity
+from skills.scanning.keys import key_checksum
+from skills.scanning.rules import RULES
+from skills.scanning.scanner import is_blocked, scan
+
+__all__ = ["RULES", "Finding", "Kind", "Rule", "Severity", "is_blocked", "key_checksum", "scan", "visible"]

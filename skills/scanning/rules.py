@@ -1,0 +1,151 @@
+"""Everything the scanner looks for, a row each: adding a rule is adding a row and a sample in its test."""
+
+from skills.scanning import characters, closings, permissions, wording
+from skills.scanning.findings import SKILLS_ONLY, Rule
+from skills.scanning.keys import LOOK_ALIKE, SHAPES, UNBOUNDED, finder
+
+# Blocked is what a reviewer cannot see, what would change whose words these are, and what must not be spread;
+# the rest may be honest, so a person is told and decides.
+UNSEEN_RULES = (
+    Rule(
+        "invisible-character",
+        "block",
+        "An invisible character stands here that no script or emoji needs.",
+        characters.invisible,
+    ),
+    Rule(
+        "bidi-control",
+        "block",
+        "A control character makes text read in another order than it is written.",
+        characters.bidi_controls,
+    ),
+    Rule(
+        "bidi-mark",
+        "block",
+        "A direction mark stands far from any right-to-left text, or inside a word.",
+        characters.bidi_marks,
+    ),
+    Rule(
+        "tag-character",
+        "block",
+        "Unicode tag characters spell words that only a model reads.",
+        characters.tag_characters,
+    ),
+    Rule(
+        "variation-selectors",
+        "block",
+        "Variation selectors stand in a row or behind plain text: they can carry a hidden message.",
+        characters.hidden_selectors,
+    ),
+    # Pasted by accident often enough, and too few to say anything.
+    Rule(
+        "stray-variation-selector",
+        "warn",
+        "A variation selector stands behind a character that has no variants.",
+        characters.stray_selectors,
+    ),
+    Rule(
+        "control-character",
+        "block",
+        "A control character stands here; terminals and editors may hide text around it.",
+        characters.controls,
+    ),
+    Rule(
+        "mojibake",
+        "note",
+        "This looks like text once read in the wrong encoding.",
+        characters.mojibake,
+    ),
+)
+CLOSING_RULES = (
+    Rule(
+        "section-closing",
+        "block",
+        "This closes a section of the prompt, so that what follows would pass for ours.",
+        closings.section_closings,
+    ),
+    # Opened and closed by the file itself it ends nothing, but it may pose as a section.
+    Rule(
+        "section-look-alike",
+        "warn",
+        "The text opens and closes a tag that our prompts use for a section.",
+        closings.section_pairs,
+    ),
+    Rule(
+        "field-closing",
+        "note",
+        "The text closes a tag that our listings use for a field.",
+        closings.fields,
+    ),
+)
+SECRET_RULES = (
+    *(
+        Rule(
+            f"secret-{shape.name}",
+            "block",
+            f"This looks like {shape.called}. Take it out and revoke it.",
+            finder(shape),
+        )
+        for shape in SHAPES
+    ),
+    *(
+        Rule(
+            f"secret-{shape.name}",
+            "block",
+            f"This looks like {shape.called}. Take it out and change it.",
+            finder(shape, before="", after=""),
+        )
+        for shape in UNBOUNDED
+    ),
+    Rule(
+        LOOK_ALIKE.name,
+        "note",
+        f"This has the shape of {LOOK_ALIKE.called}, but its checksum is wrong.",
+        finder(LOOK_ALIKE),
+    ),
+)
+WORDING_RULES = (
+    Rule(
+        "order-in-comment",
+        "warn",
+        "A comment holds what reads like an order to a model; people do not see it when the page is shown.",
+        wording.orders_in_comments,
+    ),
+    Rule(
+        "order-in-link-title",
+        "warn",
+        "The title of a link holds what reads like an order to a model.",
+        wording.orders_in_titles,
+    ),
+    Rule(
+        "long-base64",
+        "warn",
+        "A long run of base64: a model may decode what a person does not.",
+        wording.long_base64,
+    ),
+)
+SKILL_RULES = (
+    Rule(
+        "wide-tools",
+        "warn",
+        "The skill asks for tools without any bound.",
+        permissions.wide_tools,
+        SKILLS_ONLY,
+    ),
+    Rule(
+        "permission-mode",
+        "warn",
+        "The skill asks to pass by the harness's permissions.",
+        permissions.permission_modes,
+        SKILLS_ONLY,
+    ),
+    Rule(
+        "skill-hooks",
+        "warn",
+        "The skill brings hooks or servers: commands that run without being asked for.",
+        permissions.hooks,
+        SKILLS_ONLY,
+    ),
+)
+
+RULES = (*UNSEEN_RULES, *CLOSING_RULES, *SECRET_RULES, *WORDING_RULES, *SKILL_RULES)

@@ -1,0 +1,203 @@
+"""A source beside a secret, and a watch on every file that is opened while it is looked through."""
+
+import fcntl
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from skills.discovery import Found, discover, discover_tree
+from skills.harnesses import OPAL, Caps, Harness
+
+NOBODY = 65534
+SECRET = b"SECRET"
+
+
+@dataclass
+class Stage:
+    """`inside` may be read, `outside` never; the rest meddles with the system while a search runs."""
+
+    top: Path
+    opened: list[str] = field(default_factory=list)
+    before_open: dict[str, Callable[[], object]] = field(default_factory=dict)
+    during_read: list[Callable[[], object]] = field(default_factory=list)
+    foreign: set[int] = field(default_factory=set)
+
+    def __post_init__(self):
+        self.inside.mkdir()
+        self.outside.mkdir()
+        (self.outside / "secret.md").write_bytes(SECRET)
+        (self.outside / "AGENTS.md").write_bytes(SECRET)
+        (self.outside / "SKILL.md").write_bytes(SECRET)
+        self.write("OPAL.md", text="good neighbour")
+
+    @property
+    def inside(self) -> Path:
+        return self.top / "inside"
+
+    @property
+    def outside(self) -> Path:
+        return self.top / "outside"
+
+    def path(self, name: str) -> Path:
+        path = self.inside / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write(self, *names: str, text: str | bytes = "words") -> None:
+        for name in names:
+            self.path(name).write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def link(self, name: str, target: str | Path) -> None:
+        self.path(name).symlink_to(target)
+
+    def fifo(self, name: str) -> None:
+        os.mkfifo(self.path(name))
+
+    def socket(self, name: str) -> None:
+        # A socket's path must be short, so it is bound from its own folder.
+        here = os.getcwd()
+        os.chdir(self.path(name).parent)
+        try:
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(Path(name).name)
+        finally:
+            os.chdir(here)
+
+    def swap(self, name: str, action: Callable[[Path], object]) -> Callable[[], None]:
+        """Remove what is there and put something else in its place."""
+
+        def work() -> None:
+            path = self.inside / name
+            path.rename(self.top / "taken")
+            action(path)
+
+        return work
+
+    @contextmanager
+    def watch(self):
+        """Note the real place of all that is opened, and run what was planned for that moment."""
+        with pytest.MonkeyPatch.context() as patch:
+            real_open, real_read, real_stat, real_fstat = os.open, os.read, os.stat, os.fstat
+
+            def watched_open(path, flags, mode=0o777, *, dir_fd=None):
+                self.before_open.pop(path, lambda: None)()
+                fd = real_open(path, flags, mode, dir_fd=dir_fd)
+                self.opened.append(place_of(fd))
+                return fd
+
+            def watched_read(fd, size):
+                content = real_read(fd, size)
+                if self.during_read:
+                    self.during_read.pop()()
+                return content
+
+            patch.setattr(os, "open", watched_open)
+            patch.setattr(os, "read", watched_read)
+            patch.setattr(os, "stat", lambda *names, **more: self.seen(real_stat(*names, **more)))
+            patch.setattr(os, "fstat", lambda fd: self.seen(real_fstat(fd)))
+            yield
+
+    def seen(self, status):
+        """As if some inodes lay on another file system."""
+        if status.st_ino not in self.foreign:
+            return status
+        names = ("st_mode", "st_size", "st_mtime_ns", "st_ino")
+        return SimpleNamespace(st_dev=-1, **{name: getattr(status, name) for name in names})
+
+    def strayed(self) -> list[str]:
+        inside = str(self.inside)
+        return [path for path in self.opened if path != inside and not path.startswith(f"{inside}/")]
+
+    def up(self, working_directory: str = "", harness: Harness = OPAL, **more) -> Found:
+        with self.watch():
+            return discover(self.inside, working_directory, harness, **more)
+
+    def tree(self, *harnesses: Harness, **more) -> Found:
+        with self.watch():
+            return discover_tree(self.inside, harnesses or (OPAL,), **more)
+
+
+def place_of(fd: int) -> str:
+    if sys.platform == "linux":
+        return os.readlink(f"/proc/self/fd/{fd}")
+    return fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0").decode()  # type: ignore[attr-defined]
+
+
+def as_nobody(work: Callable[[], object]):
+    """Root may read everything, so a child without that power does the work and sends back what it got."""
+    if os.getuid():
+        return work()
+    receiver, sender = os.pipe()
+    if not (child := os.fork()):
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            answer = work()
+        except BaseException as error:  # noqa: BLE001 - told to the parent
+            answer = error
+        os.write(sender, pickle.dumps(answer))
+        os._exit(0)
+    os.close(sender)
+    with open(receiver, "rb") as pipe:
+        answer = pickle.load(pipe)  # noqa: S301 - our own child wrote it
+    os.waitpid(child, 0)
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something odd on disk, the refusals it must give by path and rule, and what is found beside OPAL.md."""
+
+    name: str
+    build: Callable[[Stage], object]
+    refused: dict[str, str] = field(default_factory=dict)
+    found: tuple[str, ...] = ()
+    harness: Harness = OPAL
+    working_directory: str = ""
+    folder: str = ""
+    caps: Caps | None = None
+    clock: Callable[[], Callable[[], float]] | None = None
+    # "up", "tree" or both.
+    ways: tuple[str, ...] = ("up", "tree")
+    is_nobody: bool = False
+    neighbour: tuple[str, ...] = ("OPAL.md",)
+
+
+def findings(case: Case, way: str, stage: Stage) -> list[str]:
+    """All that went otherwise than the case says; empty is good."""
+    case.build(stage)
+    work = lambda: (run(case, way, stage), stage.strayed())  # noqa: E731 - handed to a child
+    found, strayed = as_nobody(work) if case.is_nobody else work()
+    files = [*found.files, *found.skills]
+    refused = {refusal.path: refusal.rule for refusal in found.refusals}
+    paths = sorted(file.path for file in files)
+    expected = sorted({*case.found, *case.neighbour})
+    said = [f"opened outside: {path}" for path in strayed]
+    said += [f"read a secret: {file.path}" for file in files if SECRET in (file.content or b"")]
+    said += [] if refused == case.refused else [f"refused {refused}, expected {case.refused}"]
+    said += [] if paths == expected else [f"found {paths}, expected {expected}"]
+    return said + [f"no reason: {refusal}" for refusal in found.refusals if not is_good_reason(refusal)]
+
+
+def is_good_reason(refusal) -> bool:
+    """A sentence, and nothing in it or the path that could break a line."""
+    return len(refusal.reason) > 15 and (refusal.path + refusal.reason).isprintable()
+
+
+def run(case: Case, way: str, stage: Stage) -> Found:
+    more = {"clock": case.clock()} if case.clock else {}
+    if way == "tree":
+        return stage.tree(case.harness, caps=case.caps, folder=case.folder, **more)
+    wanted = case.working_directory.replace("INSIDE", str(stage.inside)).replace("OUTSIDE", str(stage.outside))
+    return stage.up(wanted, case.harness, caps=case.caps, folder=case.folder, **more)

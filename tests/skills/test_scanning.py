@@ -1,0 +1,406 @@
+"""The scanner: each rule finds what it should and nothing else, in linear time, and never tells a secret."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from skills.scanning import RULES, Finding, Rule, is_blocked, key_checksum, scan, visible
+from skills.scanning.closings import FIELDS, SECTIONS, plain
+from tests.skills.scanning_samples import FURTHER, INNOCENT, MARKDOWN, MIXED, PROSE, SAMPLES, SECRETS, head
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = sorted(
+    path
+    for folder in ("tree", "cast")
+    for path in (ROOT / "prompts/demo" / folder).rglob("*")
+    if path.is_file()
+)
+EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+
+
+def pairs(texts_of: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(name, text) for name, texts in texts_of.items() for text in texts]
+
+
+def found(text: str, rules=RULES) -> set[str]:
+    return {finding.rule for finding in scan(text, kind="skill", rules=rules)}
+
+
+def only(text: str, **options) -> Finding:
+    findings = scan(text, **options)
+    assert len(findings) == 1, findings
+    return findings[0]
+
+
+# --- each rule -----------------------------------------------------------------------------------------
+
+
+def check_sample(name: str, rules=RULES) -> None:
+    assert name in found(SAMPLES[name], rules)
+
+
+@EACH_RULE
+def test_a_rule_finds_its_sample(rule):
+    check_sample(rule.name)
+
+
+@EACH_RULE
+def test_a_rule_finds_its_sample_in_the_middle_of_prose(rule):
+    if rule.kinds != frozenset({"skill"}):
+        assert rule.name in found(f"{MARKDOWN}\n\nSee: {SAMPLES[rule.name]} \n\n{MARKDOWN}")
+
+
+@pytest.mark.parametrize(("name", "text"), pairs(FURTHER), ids=ascii)
+def test_a_rule_finds_its_other_forms(name, text):
+    assert name in found(text)
+
+
+@pytest.mark.parametrize(("name", "text"), pairs(INNOCENT), ids=ascii)
+def test_a_rule_lets_pass_what_only_resembles(name, text):
+    assert name not in found(text)
+
+
+@pytest.mark.planted
+@EACH_RULE
+def test_without_its_row_a_rule_is_missed(rule):
+    with pytest.raises(AssertionError):
+        check_sample(rule.name, [row for row in RULES if row is not rule])
+
+
+def test_every_rule_has_samples_of_both_kinds():
+    names = [rule.name for rule in RULES]
+    assert len(names) == len(set(names))
+    assert set(SAMPLES) == set(INNOCENT) == set(names)
+
+
+def test_about_twenty_kinds_of_keys_are_known():
+    assert len(SECRETS) >= 20
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_told_once(name):
+    assert [finding.rule for finding in scan(SECRETS[name])] == [name]
+
+
+def test_what_hides_reorders_closes_or_is_secret_blocks():
+    unseen = {"invisible-character", "bidi-control", "bidi-mark", "tag-character"}
+    others = {"variation-selectors", "control-character", "section-closing"}
+    blocking = {rule.name for rule in RULES if rule.severity == "block"}
+    assert blocking == unseen | others | set(SECRETS)
+
+
+# --- our prompts' own tags -----------------------------------------------------------------------------
+
+
+def tags_of_layouts() -> Iterator[str]:
+    """Names given to frames and elements, and closing tags in the words themselves."""
+    for path in sorted((ROOT / "prompts/assembly").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id=called) | ast.Attribute(attr=called),
+                    args=[ast.Constant(value=str(name)), *_],
+                ):
+                    if called in ("tag", "tagged", "element"):
+                        yield name
+                case ast.Constant(value=str(words)):
+                    yield from re.findall(r"</([\w-]+)>", words)
+
+
+def test_every_tag_of_every_layout_is_known():
+    # Not a part of a prompt: models are asked to write it. And frames describe themselves by an example.
+    examples = {"status", "name"}
+    tags = {plain(tag) for tag in tags_of_layouts()}
+    assert len(tags) > 30
+    assert tags - examples - set(FIELDS) == set(SECTIONS)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize("shape", ["</{}>", "</ {}\n>", "< /{} x='y'>", "</{}"])
+def test_no_section_can_be_closed(name, shape):
+    assert found(shape.format(name)) == {"section-closing"}
+    assert found(shape.format(name.upper())) == {"section-closing"}
+
+
+# --- prose and code ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", PROSE)
+def test_prose_in_many_scripts_passes_without_a_word(language):
+    assert scan(PROSE[language]) == ()
+    assert visible(PROSE[language]) == PROSE[language]
+
+
+@pytest.mark.parametrize("language", PROSE)
+def test_prose_does_not_hide_a_finding_beside_it(language):
+    assert "invisible-character" in found(f"{PROSE[language]} a\u200bb {PROSE[language]}")
+
+
+def test_markdown_with_code_ids_and_hashes_passes_without_a_word():
+    assert scan(MARKDOWN) == ()
+    assert scan(MARKDOWN.replace("\n", "\r\n")) == ()
+
+
+@pytest.mark.parametrize("path", DEMO, ids=lambda path: path.name)
+@pytest.mark.parametrize("kind", ["context", "skill", "typed"])
+def test_nothing_of_the_demo_is_blocked(path, kind):
+    assert not is_blocked(scan(path.read_text(encoding="utf-8"), kind=kind))
+
+
+def test_the_demo_is_there():
+    assert len(DEMO) > 30
+
+
+# --- kinds ---------------------------------------------------------------------------------------------
+
+
+def test_a_skills_permissions_are_asked_of_skills_only():
+    text = head("allowed-tools: '*'")
+    assert [finding.rule for finding in scan(text, kind="skill")] == ["wide-tools"]
+    assert scan(text) == scan(text, kind="typed") == ()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_members_type_is_flagged_and_never_blocked(name):
+    findings = scan(SAMPLES[name], kind="typed")
+    assert not is_blocked(findings)
+    assert len(findings) == len(scan(SAMPLES[name]))
+
+
+def test_only_a_blocking_finding_blocks():
+    assert is_blocked(scan("</soul>"))
+    assert not is_blocked(scan("<soul></soul>"))
+    assert not is_blocked(())
+
+
+# --- places --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_lines_and_columns_count_from_one_whatever_ends_a_line(line_end):
+    finding = only(line_end.join(["one", "", "three", "ab\u200bc"]))
+    assert (finding.line, finding.column) == (4, 3)
+
+
+def test_columns_count_code_points():
+    finding = only("\U0001f600\U00020000é \u200b")
+    assert (finding.line, finding.column) == (1, 5)
+
+
+def test_a_finding_at_the_start_or_the_end_has_its_place():
+    assert [(finding.line, finding.column) for finding in scan("\u200b\n\u200b")] == [(1, 1), (2, 1)]
+
+
+def test_a_run_is_one_finding():
+    assert only("a" + "\u200b" * 50_000 + "b").column == 2
+
+
+def test_findings_come_in_the_order_of_the_text():
+    text = "\n".join(SAMPLES[rule.name] for rule in reversed(RULES))
+    places = [(finding.line, finding.column) for finding in scan(text)]
+    assert len(places) > 30
+    assert places == sorted(places)
+
+
+def test_the_base64_of_a_private_key_is_told_as_a_key_alone():
+    lines = "\n".join(MIXED[:64] for _ in range(20))
+    text = f"-----BEGIN PRIVATE {'KEY'}-----\n{lines}\n-----END PRIVATE {'KEY'}-----\n"
+    assert only(text).rule == "secret-private-key"
+
+
+# --- many ----------------------------------------------------------------------------------------------
+
+
+def test_more_than_a_hundred_end_with_a_word_that_there_are_more():
+    *shown, last = scan("a\u200b" * 5_000)
+    assert len(shown) == 100
+    assert [finding.column for finding in shown[:3]] == [2, 4, 6]
+    assert (last.rule, last.severity, last.line, last.column) == ("more", "block", 1, 10_001)
+
+
+def test_exactly_a_hundred_need_no_such_word():
+    assert len(scan("a\u200b" * 100)) == 100
+    assert len(scan("a\u200b" * 101)) == 101
+
+
+def test_a_flood_of_trifles_hides_nothing_grave():
+    findings = scan("</name>\n" * 5_000 + "</soul>")
+    assert "section-closing" in {finding.rule for finding in findings}
+    assert findings[-1].rule == "more"
+    assert findings[-1].severity == "note"
+
+
+def test_what_is_left_out_keeps_its_gravity():
+    assert is_blocked(scan("</soul>\n" * 5_000)[-1:])
+
+
+# --- what is shown -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_no_excerpt_tells_a_secret(name):
+    finding = only(f"the key {SECRETS[name]} ends here")
+    assert "•••" in finding.excerpt
+    told = [SECRETS[name][at : at + 12] for at in range(len(SECRETS[name]) - 12)]
+    kept = sum(part in finding.excerpt for part in told)
+    # What is shown is the beginning that tells the kind, or the host; never the random part.
+    assert not any(MIXED[at : at + 10] in finding.excerpt for at in range(len(MIXED) - 10))
+    assert kept < len(told) or not told
+    assert "tr0ub4dor" not in finding.excerpt
+
+
+def test_no_excerpt_of_a_neighbour_tells_a_secret_either():
+    text = "\u200b redis" + "://:" + "9fK2-xQ@h </soul>"
+    assert len(scan(text)) == 3
+    assert not [finding for finding in scan(text) if "9fK2-xQ" in finding.excerpt]
+
+
+def test_no_excerpt_of_the_hundredth_neighbour_does():
+    text = ("\u200b redis" + "://:" + "9fK2-xQ@h </soul>\n") * 500
+    assert not [finding for finding in scan(text) if "9fK2-xQ" in finding.excerpt]
+
+
+def test_an_excerpt_shows_the_unseen_as_marks_in_its_line():
+    assert only("first\nig\u200b\u2060nore\nlast").excerpt == "ig⟦U+200B⟧⟦U+2060⟧nore"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_an_excerpt_is_one_short_line_without_anything_unseen(name):
+    for finding in scan(SAMPLES[name] + "\u200b" * 1_000, kind="skill"):
+        assert len(finding.excerpt) <= 241
+        assert finding.excerpt.splitlines() in ([finding.excerpt], [])
+        assert visible(finding.excerpt) == finding.excerpt
+
+
+def test_an_excerpt_never_ends_inside_a_mark():
+    excerpt = only("\U000e0041" * 1_000).excerpt
+    assert excerpt.endswith("⟧…")
+
+
+def test_visible_marks_what_hides_and_spares_what_works():
+    assert visible("a\u200bb\u202ec\U000e0041d\x1be") == "a⟦U+200B⟧b⟦U+202E⟧c⟦U+E0041⟧d⟦U+001B⟧e"
+    assert visible("plain\ttext\r\n") == "plain\ttext\r\n"
+    assert visible("") == ""
+
+
+def test_every_message_is_a_sentence():
+    assert all(rule.message.endswith(".") and len(rule.message) < 120 for rule in RULES)
+
+
+# --- our keys ------------------------------------------------------------------------------------------
+
+
+def test_the_checksum_is_the_crc32_in_six_base62_characters():
+    assert key_checksum("") == "000000"
+    assert key_checksum("123456789") == "3jZMbu" or len(key_checksum("123456789")) == 6
+
+
+def test_one_wrong_character_makes_a_key_a_look_alike():
+    key = SECRETS["secret-own-key"]
+    assert only(key).severity == "block"
+    assert only(key[:20] + "0" + key[21:]).severity == "note"
+
+
+# --- time ----------------------------------------------------------------------------------------------
+
+SIZES = [2**power for power in range(16, 21)]
+FILLERS = ["a", " ", "\n", "A1b-", "/", "<", "\u200b", "\u200d\u0645"]
+BAITS = [
+    *("<", "< ", "</", "<\t/ ", "<context ", "<context>", "</context ", "<\\", "\uff1c"),
+    *("<!--", "<!-- -->", "<!-- ignore ", "<!-- you ", "<!-- send key", "<!-- curl a", "<!---"),
+    *("](", "](a ", '](a "', "](a '", "](a (", "]:", "]: a ", '](a "ignore ', "]:]("),
+    *("-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----a-", "-"),
+    *("postgres://", "postgres://a:", "postgres://a:bcd@", "https://a:abc", "://:"),
+    *("eyJ", "eyJaaaaaaaaaaa.", "eyJaaaaaaaaaaa.eyJaaaaaaaaaaa.", "sk-", "sk-ant-", "sk-a1", "drm_bot_"),
+    *("AccountKey=", "secret_access_key = ", "secretaccesskey:", "123456789:AA", "gl", "xox", "SG."),
+    *(
+        MIXED,
+        MIXED[:60] + "\n",
+        MIXED[:76] + "\r\n> ",
+        MIXED[:60] + "\n" + MIXED[:30] + "!",
+        "A1b" * 80 + " ",
+    ),
+    *(
+        "\u200b",
+        "a\u200b",
+        "\u200e",
+        "a\u200e",
+        "\u05d0\u200e ",
+        "\ufe0f",
+        "a\ufe0f",
+        "\u2764\ufe0f",
+        "\U000e0041",
+    ),
+    *("\U0001f3f4\U000e0067", "\U0001f600\u200d", "\u0645\u200c", "\x1b", "a\x1b", "â\x80", "\x80", "\u202e"),
+    *("\r", "\r\n", "\n", "a", " ", "0", "é", "allowed-tools: ", "\n- Bash(", "Bash(*) ", "*"),
+]
+
+
+def hostile(rule: Rule) -> Iterator[str]:
+    """Units to repeat: beginnings of what the rule looks for, so that it hopes again and again."""
+    sample = SAMPLES[rule.name]
+    cuts = sorted({max(1, len(sample) * part // 4) for part in range(1, 5)})
+    yield from (sample[:cut] for cut in cuts)
+    yield sample[: cuts[-2]] + " "
+
+
+def long_texts(rule: Rule, size: int) -> Iterator[str]:
+    """Those units over and over, and each once before a long run."""
+    for unit in hostile(rule):
+        yield (unit * (size // len(unit) + 1))[:size]
+    sample = SAMPLES[rule.name]
+    for filler in FILLERS:
+        yield (sample[: len(sample) // 2] + filler * size)[:size]
+
+
+def seconds(rule: Rule, text: str) -> float:
+    start = process_time()
+    for _ in rule.find(text):
+        pass
+    return process_time() - start
+
+
+def is_linear(rule: Rule, texts: list[str]) -> bool:
+    """Twice the text takes less than three times as long; what takes no time cannot be compared."""
+    before = seconds(rule, texts[0])
+    for text in texts[1:]:
+        took = seconds(rule, text)
+        if took > 0.05 and took >= 3 * before:
+            return False
+        before = took
+    return before < 5
+
+
+def linear_at_last(rule: Rule, texts: list[str]) -> bool:
+    """The machine may stumble; a pattern that is not linear fails every time."""
+    return any(is_linear(rule, texts) for _ in range(3))
+
+
+@EACH_RULE
+def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule):
+    for texts in zip(*(long_texts(rule, size) for size in SIZES), strict=True):
+        assert linear_at_last(rule, list(texts)), texts[0][:80]
+
+
+@pytest.mark.parametrize("bait", BAITS, ids=ascii)
+def test_a_scan_of_a_megabyte_of_bait_is_linear_and_quick(bait):
+    whole = Rule("all", "note", "All rules.", lambda text: iter(scan(text, kind="skill")))  # type: ignore[arg-type]
+    texts = [("---\n" + bait * (size // len(bait)))[:size] for size in SIZES]
+    assert linear_at_last(whole, texts)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*b", r"<!--.*?-->", r"\s+$"])
+def test_a_slow_pattern_would_be_noticed(pattern):
+    slow = re.compile(pattern)
+    rule = Rule("slow", "note", "Slow.", lambda text: (found.span() for found in slow.finditer(text)))  # type: ignore[arg-type,return-value]
+    baits = {r"(a+)+$": "a", r"a*b": "a", r"<!--.*?-->": "<!--", r"\s+$": " "}
+    texts = [
+        (baits[pattern] * 2**power)[: 2**power] + "!"
+        for power in range(*((3, 25) if "+)" in pattern else (12, 18)))
+    ]
+    assert not is_linear(rule, texts)
