@@ -1,1 +1,1 @@
-"""Measurements, run with python3 dev.py bench NAME: each is a module here that prints and judges its figures."""
+"""Measurements, run with python3 dev.py bench NAME: each module prints its figures and judges them."""

@@ -1,8 +1,9 @@
-"""An agent of ordinary size, and a call to it: 12 sections, 20 memories, 30 skills, 5 context files, about 16 KB.
+"""An agent of ordinary size, 16 KB: 12 sections, 20 memories, 30 skills, 5 context files; and two calls.
 
-No text holds a character that HTML escaping would change, so that a template with autoescape can say the same.
+No text holds a character that HTML escaping would change: a template with autoescape can say the same.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -57,10 +58,11 @@ def skills(count: int) -> tuple[Skill, ...]:
 
 def context_files(count: int) -> tuple[ContextFile, ...]:
     paths = [f"/srv/shop{''.join(FOLDERS[:depth])}/AGENTS.md" for depth in range(count)]
+    texts = [f"# Rules\n\n{prose(at, 9)}\n\n{prose(at + 3, 9)}" for at in range(count)]
     return tuple(
         [
-            ContextFile(path, f"# Rules\n\n{prose(at, 9)}\n\n{prose(at + 3, 9)}", "plain", Origin("file", path))
-            for at, path in enumerate(paths)
+            ContextFile(path, text, "plain", Origin("context_file", path, 1))
+            for path, text in zip(paths, texts, strict=True)
         ]
     )
 
@@ -116,7 +118,7 @@ INPUTS = PromptInputs(
     responsibilities=tuple(
         [
             Responsibility(f"Duty {at}", SENTENCES[at % 8], Origin("responsibility", f"r{at}", 1))
-            for at in range(10)
+            for at in range(12)
         ]
     ),
     memories=memories(20),
@@ -134,14 +136,20 @@ INPUTS = PromptInputs(
     ),
 )
 
-# What a bot usually sends with a call.
-SLOTS = Slots(
+# What a bot usually sends: when and where it runs, and for which session.
+CALL = Slots(
     now=datetime(2026, 3, 7, 8, 55, 5, tzinfo=UTC),
     timezone="Europe/Lisbon",
     host=MappingProxyType({"host": "desk-2", "os": "linux", "shell": "bash", "model": "large"}),
     sandbox=MappingProxyType({"enabled": True, "mode": "all", "network": False}),
     session=Session("c-17", "/srv/plans/c-17.md"),
+)
+
+# All of that and every slot that can be filled on top of it.
+FULLEST_CALL = replace(
+    CALL,
     task=Task(12, "Clear the returns", SENTENCES[6], "open", (Step("Count", True), Step("Refund"))),
     is_background=True,
     previous_error=PreviousError("timeout", "The tool took too long."),
+    append="Answer in one sentence.",
 )

@@ -19,9 +19,7 @@ STANDING = re.compile(r"\[\[(\w+)\.(\w+)((?:\.\d+)*)\]\]")
 class Loader(FileSystemLoader):
     """Puts the product's standing words into the source, as if they had been typed there."""
 
-    def get_source(
-        self, environment: Environment, template: str
-    ) -> tuple[str, str, Callable[[], bool]]:
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         source, path, is_current = super().get_source(environment, template)
         return STANDING.sub(standing, source), path, is_current
 

@@ -192,7 +192,7 @@ class Trail:
                 if stat.S_ISLNK(status.st_mode):
                     todo += [(part, True) for part in reversed(self.target(name))]
                 elif todo:
-                    self.enter(name, status, is_linked)
+                    self.enter(name, status, todo[-1][1])
                 else:
                     return Place(self.folders[-1], name, status, "/".join([*self.names, name]))
         here = self.folders[-1]
@@ -228,6 +228,7 @@ class Trail:
             raise refused(error) from error
 
     def enter(self, name: str, status: os.stat_result, is_linked: bool) -> None:
+        """Go into a folder; is_linked tells whether a link wanted what should lie in it."""
         if not stat.S_ISDIR(status.st_mode):
             raise nothing(is_linked)
         if len(self.names) == MOST_STEPS:

@@ -26,7 +26,7 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
         raise DomainError(
             f"Only a proposed memory can be approved; this one is {memory.get_state_display().lower()}."
         )
-    return _move(memory, MemoryState.ACTIVE, by=by, message="Approved")
+    return _move(memory, MemoryState.ACTIVE, by=by, verb="approved")
 
 
 @transaction.atomic
@@ -40,9 +40,8 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     if successor.state != MemoryState.ACTIVE:
         raise DomainError("Only an active memory can take another's place.")
     values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
-    return edit_record(
-        memory, values, expected=memory.revision, by=by, message=f"Replaced by {successor}"[:200]
-    )
+    said = f"Replaced by {successor}"[:200]
+    return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb="superseded")
 
 
 @transaction.atomic
@@ -53,7 +52,7 @@ def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
         return memory
     memory.archived_at = timezone.now()
     memory.save(update_fields=["archived_at"])
-    return _move(memory, MemoryState.REVOKED, by=by, message="Revoked")
+    return _move(memory, MemoryState.REVOKED, by=by, verb="revoked")
 
 
 @transaction.atomic
@@ -64,9 +63,10 @@ def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
         raise DomainError("Only a revoked or superseded memory can be reinstated.")
     memory.archived_at = None
     memory.save(update_fields=["archived_at"])
-    return _move(memory, MemoryState.ACTIVE, by=by, message="Reinstated")
+    return _move(memory, MemoryState.ACTIVE, by=by, verb="reinstated")
 
 
-def _move(memory: Memory, state: MemoryState, *, by: Actor, message: str) -> Memory:
+def _move(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:
     values: Values = {"state": state, "superseded_by": None}
-    return edit_record(memory, values, expected=memory.revision, by=by, message=message)
+    said = verb.capitalize()
+    return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb=verb)

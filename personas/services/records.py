@@ -28,12 +28,14 @@ def create_record(model: type[R], workspace: Workspace, values: Values, *, by: A
 
 
 @transaction.atomic
-def edit_record(record: R, values: Values, *, expected: int, by: Actor, message: str = "") -> R:
+def edit_record(
+    record: R, values: Values, *, expected: int, by: Actor, message: str = "", verb: str = "edited"
+) -> R:
     """Change a record's content, if it is still at the revision the caller saw."""
     record = locked(record)
     if record.revision != expected:
         raise Conflict(record, expected)
-    return _write(record, values, before=record.snapshot(), verb="edited", by=by, message=message)
+    return _write(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
 
 
 @transaction.atomic
@@ -65,7 +67,8 @@ def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
     """Make an old revision's content current again; that is a new revision."""
     revision = revision_of(record, number)
     values = record.values_from(revision.data)
-    return edit_record(record, values, expected=expected, by=by, message=f"Restored revision {number}")
+    said = f"Restored revision {number}"
+    return edit_record(record, values, expected=expected, by=by, message=said, verb="reverted")
 
 
 def revision_of(record: Record, number: int) -> Revision:

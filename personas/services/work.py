@@ -32,12 +32,11 @@ def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], 
     if not 0 <= target < len(duties):
         return
     duties[place], duties[target] = duties[target], duties[place]
+    said = f"Moved {direction}"
     # Numbered anew: a restored duty may share its old place with another.
     for position, row in enumerate(duties):
         if row.position != position:
-            edit_record(
-                row, {"position": position}, expected=row.revision, by=by, message=f"Moved {direction}"
-            )
+            edit_record(row, {"position": position}, expected=row.revision, by=by, message=said, verb="moved")
 
 
 @transaction.atomic
@@ -64,4 +63,5 @@ def tick_step(task: Task, place: int, *, is_done: bool, by: Actor) -> Task:
         values["status"] = TaskStatus.IN_PROGRESS
     word = "Done" if is_done else "Reopened"
     message = f"{word}: {steps[place]['title']}"[:200]
-    return edit_record(task, values, expected=task.revision, by=by, message=message)
+    verb = "ticked" if is_done else "reopened"
+    return edit_record(task, values, expected=task.revision, by=by, message=message, verb=verb)

@@ -29,13 +29,12 @@ def between(name: str, volatility: str, frame: Around, lead: str) -> Place:
 
     def place(segments: list[Segment], body: Pieces, _: Given) -> str:
         opening = led if segments else first
-        said = "".join([text for text, _ in body])
+        said = body[0][0] if len(body) == 1 else "".join([text for text, _ in body])
         if "<" in said and tag and frame.is_closed_by(said):
             body = frame.kept_inside(body)
             said = "".join([text for text, _ in body])
         segments.append(opening)
-        for text, origin in body:
-            segments.append(new(Segment, (name, text, origin, volatility, 0, "", None, 1)))
+        segments += [new(Segment, (name, text, origin, volatility, 0, "", None, 1)) for text, origin in body]
         if ending:
             segments.append(last)
         return f"{opening.text}{said}{ending}"
@@ -52,9 +51,7 @@ def behind(name: str, volatility: str, frame: Frame, lead: str, slot: str) -> Pl
         text, origin = pieces[0]
         led, span = (size, len(pieces)) if segments else (0, len(pieces))
         text = lead + text if led else text
-        segments.append(
-            new(Segment, (name, text, origin, volatility, led, slot, given, span if slot else 1))
-        )
+        segments.append(new(Segment, (name, text, origin, volatility, led, slot, given, span if slot else 1)))
         if span == 1:
             return text
         rest = pieces[1:]

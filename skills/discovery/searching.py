@@ -66,7 +66,9 @@ class Search:
         self.entries += len(listed)
         if len(listed) > room:
             most = f"There are more than {self.caps.entries:,} names to look at"
-            raise Stopped("entries", f"{most}; {shown(path) or 'the root'} and all that follow were left out.")
+            raise Stopped(
+                "entries", f"{most}; {shown(path) or 'the root'} and all that follow were left out."
+            )
         return listed
 
     def refuse(self, path: str, why: Refused) -> None:

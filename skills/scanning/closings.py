@@ -35,17 +35,16 @@ def named(names: tuple[str, ...]) -> str:
 
 def closing(names: tuple[str, ...]) -> str:
     # Unfinished at the end counts too: our own closing tag would finish it.
-    return (
-        rf"[{LESS}][{GAP}]*+\\?[{GAP}]*+[{SLASH}][{GAP}]*+(?P<closed>{named(names)})(?=[{GAP}/{GREATER}]|\Z)"
-    )
+    return rf"[{GAP}]*+\\?[{GAP}]*+[{SLASH}][{GAP}]*+(?P<closed>{named(names)})(?=[{GAP}/{GREATER}]|\Z)"
 
 
 def opening(names: tuple[str, ...]) -> str:
-    return rf"<(?P<opened>{named(names)})(?:\s[^<>]{{0,200}}+)?>"
+    return rf"(?<=<)(?P<opened>{named(names)})(?:\s[^<>]{{0,200}}+)?>"
 
 
-SECTION_TAGS = re.compile(f"{opening(SECTIONS)}|{closing(SECTIONS)}", re.IGNORECASE)
-FIELD_CLOSING = re.compile(closing(FIELDS), re.IGNORECASE)
+# The bracket comes first, so that the engine can skip to the next one.
+SECTION_TAGS = re.compile(f"[{LESS}](?:{opening(SECTIONS)}|{closing(SECTIONS)})", re.IGNORECASE)
+FIELD_CLOSING = re.compile(f"[{LESS}]{closing(FIELDS)}", re.IGNORECASE)
 
 
 def closings(*, opened: bool) -> Finder:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from skills.scanning.findings import Finder, Hit
+from skills.scanning.wording import long_words
 
 Check = Callable[[re.Match[str]], bool]
 
@@ -93,6 +94,8 @@ KEY_BLOCK = (
 )
 OWN = r"drm_(?:bot|admin)_(?P<secret>[0-9A-Za-z]{36})"
 
+GITLAB = ("agent", "cbt", "dt", "ffct", "ft", "imt", "oas", "pat", "ptt", "rt", "soat")
+
 SHAPES = (
     Shape("aws-access-key", "an AWS access key", ("AKIA", "ASIA"), r"A[KS]IA[A-Z2-7]{16}"),
     Shape(
@@ -105,8 +108,8 @@ SHAPES = (
     Shape(
         "gitlab-token",
         "a GitLab token",
-        ("gl",),
-        r"gl(?:agent|cbt|dt|ffct|ft|imt|oas|pat|ptt|rt|soat)-(?P<secret>[\w.-]{20,300}+)",
+        tuple(f"gl{kind}-" for kind in GITLAB),
+        rf"gl(?:{'|'.join(GITLAB)})-(?P<secret>[\w.-]{{20,300}}+)",
     ),
     Shape(
         "slack-token",
@@ -166,8 +169,7 @@ SHAPES = (
     ),
     Shape("own-key", "a key of this Dramatis", ("drm_",), OWN, is_ours),
 )
-# These say themselves where they begin and end.
-UNBOUNDED = (
+OPEN_SHAPES = (
     Shape(
         "aws-secret-key",
         "an AWS secret key",
@@ -180,12 +182,22 @@ UNBOUNDED = (
 LOOK_ALIKE = Shape("own-key-look-alike", "a key of Dramatis", ("drm_",), OWN, is_no_key_of_ours)
 
 
-def finder(shape: Shape, before: str = BEFORE, after: str = AFTER) -> Finder:
-    """Looks for keys of one shape."""
-    pattern = re.compile(f"{before}{shape.pattern}{after}", re.ASCII)
+def in_one_word(shape: Shape) -> Finder:
+    """Looks for keys that are a word of their own; words too short for any key are not worth a look."""
+    return finder(shape, rf"{BEFORE}{shape.pattern}{AFTER}", long_words)
+
+
+def anywhere(shape: Shape) -> Finder:
+    """Looks for what says itself where it begins and ends."""
+    return finder(shape, shape.pattern, str)
+
+
+def finder(shape: Shape, expression: str, where: Callable[[str], str]) -> Finder:
+    pattern = re.compile(expression, re.ASCII)
 
     def find(text: str) -> Iterator[Hit]:
-        if not any(needle in text for needle in shape.needles):
+        looked_at = where(text)
+        if not any(needle in looked_at for needle in shape.needles):
             return
         for found in pattern.finditer(text):
             if shape.check(found):

@@ -2,7 +2,7 @@
 
 from skills.scanning import characters, closings, permissions, wording
 from skills.scanning.findings import SKILLS_ONLY, Rule
-from skills.scanning.keys import LOOK_ALIKE, SHAPES, UNBOUNDED, finder
+from skills.scanning.keys import LOOK_ALIKE, OPEN_SHAPES, SHAPES, anywhere, in_one_word
 
 # Blocked is what a reviewer cannot see, what would change whose words these are, and what must not be spread;
 # the rest may be honest, so a person is told and decides.
@@ -84,7 +84,7 @@ SECRET_RULES = (
             f"secret-{shape.name}",
             "block",
             f"This looks like {shape.called}. Take it out and revoke it.",
-            finder(shape),
+            in_one_word(shape),
         )
         for shape in SHAPES
     ),
@@ -93,15 +93,15 @@ SECRET_RULES = (
             f"secret-{shape.name}",
             "block",
             f"This looks like {shape.called}. Take it out and change it.",
-            finder(shape, before="", after=""),
+            anywhere(shape),
         )
-        for shape in UNBOUNDED
+        for shape in OPEN_SHAPES
     ),
     Rule(
         LOOK_ALIKE.name,
         "note",
         f"This has the shape of {LOOK_ALIKE.called}, but its checksum is wrong.",
-        finder(LOOK_ALIKE),
+        in_one_word(LOOK_ALIKE),
     ),
 )
 WORDING_RULES = (

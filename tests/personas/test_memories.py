@@ -81,3 +81,14 @@ def test_the_list_shows_one_state_at_a_time(workspace, as_bob, by_alice):
     assert "Kept." in page
     assert "Gone." not in page
     assert "Gone." in as_bob.get(f"/w/{workspace.slug}/memories/?state=revoked").content.decode()
+
+
+def test_the_audit_log_names_the_verb_that_was_carried_out(workspace, by_alice):
+    memory = make_memory(workspace, by=Actor.bot("scout"))
+    approve_memory(memory, by=by_alice)
+    revoke_memory(memory, by=by_alice)
+    reinstate_memory(memory, by=by_alice)
+    supersede_memory(memory, make_memory(workspace, "Newer."), by=by_alice)
+    events = AuditEvent.objects.in_workspace(workspace).filter(kind="memory", object_id=memory.pk)
+    verbs = list(events.order_by("pk").values_list("verb", flat=True))
+    assert verbs == ["created", "approved", "revoked", "reinstated", "superseded"]

@@ -1,10 +1,10 @@
-"""Odd sizes, names, numbers, permissions and working directories, and what changes while it is looked at."""
+"""Odd sizes, names, numbers and permissions, each with the reason for which it is refused."""
 
 import os
 from itertools import count
 
-from skills.harnesses import CLAUDE_CODE, OPENCLAW, Caps
-from tests.skills.discovery_links import SKILL, chain
+from skills.harnesses import CLAUDE_CODE, Caps
+from tests.skills.discovery_links import SKILL
 from tests.skills.discovery_stage import Case, Stage
 
 MOST = 256 * 1024
@@ -42,66 +42,164 @@ SIZES = [
     Case("empty file", writes("AGENTS.md", text=""), found=FOUND),
     Case("byte order mark", writes("AGENTS.md", text="\ufeffwords"), found=FOUND),
     Case("no text at all", writes("AGENTS.md", text=b"\0\xff\xfe"), found=FOUND),
-    Case("all together too large", writes(".agents/AGENTS.md", "AGENTS.md", text=b"x" * 60),
-         {".agents/AGENTS.md": "total"}, FOUND, caps=Caps(total_bytes=100), ways=UP),
-    Case("a workspace's lower cap", writes("AGENTS.md", text="x" * 99), {"AGENTS.md": "size"},
-         caps=Caps(file_bytes=50)),
+    Case(
+        "all together too large",
+        writes(".agents/AGENTS.md", "AGENTS.md", text=b"x" * 60),
+        {".agents/AGENTS.md": "total"},
+        FOUND,
+        caps=Caps(total_bytes=100),
+        ways=UP,
+    ),
+    Case(
+        "a workspace's lower cap",
+        writes("AGENTS.md", text="x" * 99),
+        {"AGENTS.md": "size"},
+        caps=Caps(file_bytes=50),
+    ),
 ]
 
 NAMES = [
     Case("line break in a folder's name", writes("a\nb/AGENTS.md"), {"a\\nb": "name"}, ways=TREE),
-    Case("line break in the working directory", writes("a\nb/AGENTS.md"), {".": "name"},
-         working_directory="a\nb", ways=UP, neighbour=()),
+    Case(
+        "line break in the working directory",
+        writes("a\nb/AGENTS.md"),
+        {".": "name"},
+        working_directory="a\nb",
+        ways=UP,
+        neighbour=(),
+    ),
     Case("bytes that are no text", writes(byte_name(b"bad\xff/AGENTS.md")), {"bad\\xff": "name"}, ways=TREE),
-    Case("escape sequence in a skill's folder", writes(".agents/skills/\x1b[31m/SKILL.md", SKILL),
-         {".agents/skills/\\x1b[31m": "name"}, (SKILL,), ways=TREE),
-    Case("escape sequence in a skill's folder, upwards", writes(".agents/skills/\x1b[31m/SKILL.md", SKILL),
-         {".agents/skills/\\x1b[31m/SKILL.md": "name"}, (SKILL,), ways=UP),
-    Case("text that runs backwards in a rule's name", writes(".claude/rules/\u202edm.md"),
-         {".claude/rules/\\u202edm.md": "name"}, harness=CLAUDE_CODE, neighbour=()),
-    Case("tag characters in a folder's name", writes("x\U000e0041/AGENTS.md"), {"x\\U000e0041": "name"}, ways=TREE),
+    Case(
+        "escape sequence in a skill's folder",
+        writes(".agents/skills/\x1b[31m/SKILL.md", SKILL),
+        {".agents/skills/\\x1b[31m": "name"},
+        (SKILL,),
+        ways=TREE,
+    ),
+    Case(
+        "escape sequence in a skill's folder, upwards",
+        writes(".agents/skills/\x1b[31m/SKILL.md", SKILL),
+        {".agents/skills/\\x1b[31m/SKILL.md": "name"},
+        (SKILL,),
+        ways=UP,
+    ),
+    Case(
+        "text that runs backwards in a rule's name",
+        writes(".claude/rules/\u202edm.md"),
+        {".claude/rules/\\u202edm.md": "name"},
+        harness=CLAUDE_CODE,
+        neighbour=(),
+    ),
+    Case(
+        "tag characters in a folder's name",
+        writes("x\U000e0041/AGENTS.md"),
+        {"x\\U000e0041": "name"},
+        ways=TREE,
+    ),
     Case("other letter cases", writes("agents.md", "Agents.md", "AGENTS.MD", ".Agents/AGENTS.md"), ways=UP),
     Case("other letter cases of a skill", writes(".agents/skills/good/skill.md")),
     Case("look-alike letters", writes("\u0410GENTS.md")),
     Case("space after the name", writes("AGENTS.md ", " AGENTS.md")),
     Case("editors' copies", writes("AGENTS.md~", ".AGENTS.md.swp", "#AGENTS.md#", "AGENTS.md.bak")),
     Case("hidden skill", writes(".agents/skills/.hidden/SKILL.md", SKILL), found=(SKILL,)),
-    Case("hidden rule", writes(".claude/rules/.a.md", ".claude/rules/b.md"),
-         found=(".claude/rules/b.md",), harness=CLAUDE_CODE, neighbour=()),
-    Case("names a shell would take apart", writes(".agents/skills/[x] *?$(id)/SKILL.md"),
-         found=(".agents/skills/[x] *?$(id)/SKILL.md",)),
+    Case(
+        "hidden rule",
+        writes(".claude/rules/.a.md", ".claude/rules/b.md"),
+        found=(".claude/rules/b.md",),
+        harness=CLAUDE_CODE,
+        neighbour=(),
+    ),
+    Case(
+        "names a shell would take apart",
+        writes(".agents/skills/[x] *?$(id)/SKILL.md"),
+        found=(".agents/skills/[x] *?$(id)/SKILL.md",),
+    ),
     Case("backslashes", writes("a\\..\\b/AGENTS.md"), found=("a\\..\\b/AGENTS.md",), ways=TREE),
-    Case("spaces and accents", writes("Größe mit Raum/AGENTS.md"), found=("Größe mit Raum/AGENTS.md",),
-         working_directory="Größe mit Raum"),
-    Case("the longest name there is", writes(f".agents/skills/{'x' * 255}/SKILL.md"),
-         found=(f".agents/skills/{'x' * 255}/SKILL.md",)),
-    Case("names that look like leaving", writes("...", "..a/AGENTS.md"), found=("..a/AGENTS.md",),
-         working_directory="..a"),
+    Case(
+        "spaces and accents",
+        writes("Größe mit Raum/AGENTS.md"),
+        found=("Größe mit Raum/AGENTS.md",),
+        working_directory="Größe mit Raum",
+    ),
+    Case(
+        "the longest name there is",
+        writes(f".agents/skills/{'x' * 255}/SKILL.md"),
+        found=(f".agents/skills/{'x' * 255}/SKILL.md",),
+    ),
+    Case(
+        "names that look like leaving",
+        writes("...", "..a/AGENTS.md"),
+        found=("..a/AGENTS.md",),
+        working_directory="..a",
+    ),
 ]
 
 NUMBERS = [
-    Case("same skill twice", writes(SKILL, ".github/skills/good/SKILL.md"),
-         found=(SKILL, ".github/skills/good/SKILL.md")),
+    Case(
+        "same skill twice",
+        writes(SKILL, ".github/skills/good/SKILL.md"),
+        found=(SKILL, ".github/skills/good/SKILL.md"),
+    ),
     Case("skill folder with nothing in it", writes(".agents/skills/empty/notes.md", SKILL), found=(SKILL,)),
     Case("skill too far down", writes(".agents/skills/a/b/SKILL.md")),
     Case("skill file beside the skills", writes(".agents/skills/SKILL.md")),
-    Case("3,000 skills", writes(*(f".agents/skills/s{at:04}/SKILL.md" for at in range(3000))), {".": "files"},
-         tuple(f".agents/skills/s{at:04}/SKILL.md" for at in range(1999))),
+    Case(
+        "3,000 skills",
+        writes(*(f".agents/skills/s{at:04}/SKILL.md" for at in range(3000))),
+        {".": "files"},
+        tuple(f".agents/skills/s{at:04}/SKILL.md" for at in range(1999)),
+    ),
     Case("30 levels", writes(*deep(30)), {"/".join(["d"] * 21): "depth"}, tuple(deep(20)), ways=TREE),
-    Case("30 levels, upwards", writes(*deep(30)), {"/".join(["d"] * 30): "depth"}, tuple(deep(20)),
-         working_directory="/".join(["d"] * 30), ways=UP),
-    Case("skill of the deepest folder", writes("/".join(["d"] * 20 + [SKILL])),
-         found=("/".join(["d"] * 20 + [SKILL]),), working_directory="/".join(["d"] * 20)),
-    Case("a link into the depths", lambda s: (s.write("d/" * 70 + "x"), s.link("AGENTS.md", "d/" * 70 + "x")),
-         {"AGENTS.md": "depth"}, ways=UP),
-    Case("too many names", writes(*(f"a/{at}" for at in range(60)), "b/AGENTS.md"), {".": "entries"},
-         caps=Caps(entries=50), ways=TREE),
-    Case("too many names among skills", writes(*(f".agents/skills/{at}" for at in range(60))), {".": "entries"},
-         caps=Caps(entries=50), ways=UP),
-    Case("out of time", writes(*(f"{at}/AGENTS.md" for at in range(30))), {".": "time"},
-         ("0/AGENTS.md", "1/AGENTS.md", "10/AGENTS.md"), clock=slow_clock, ways=TREE),
-    Case("out of time, upwards", writes(*(f".agents/skills/{at}/SKILL.md" for at in range(10, 30))), {".": "time"},
-         (".agents/skills/10/SKILL.md",), clock=slow_clock, ways=UP),
+    Case(
+        "30 levels, upwards",
+        writes(*deep(30)),
+        {"/".join(["d"] * 30): "depth"},
+        tuple(deep(20)),
+        working_directory="/".join(["d"] * 30),
+        ways=UP,
+    ),
+    Case(
+        "skill of the deepest folder",
+        writes("/".join(["d"] * 20 + [SKILL])),
+        found=("/".join(["d"] * 20 + [SKILL]),),
+        working_directory="/".join(["d"] * 20),
+    ),
+    Case(
+        "a link into the depths",
+        lambda s: s.write("d/" * 70 + "x").link("AGENTS.md", "d/" * 70 + "x"),
+        {"AGENTS.md": "depth"},
+        ways=UP,
+    ),
+    Case(
+        "too many names",
+        writes(*(f"a/{at}" for at in range(60)), "b/AGENTS.md"),
+        {".": "entries"},
+        caps=Caps(entries=50),
+        ways=TREE,
+    ),
+    Case(
+        "too many names among skills",
+        writes(*(f".agents/skills/{at}" for at in range(60))),
+        {".": "entries"},
+        caps=Caps(entries=50),
+        ways=UP,
+    ),
+    Case(
+        "out of time",
+        writes(*(f"{at}/AGENTS.md" for at in range(30))),
+        {".": "time"},
+        ("0/AGENTS.md", "1/AGENTS.md", "10/AGENTS.md"),
+        clock=slow_clock,
+        ways=TREE,
+    ),
+    Case(
+        "out of time, upwards",
+        writes(*(f".agents/skills/{at}/SKILL.md" for at in range(10, 30))),
+        {".": "time"},
+        (".agents/skills/10/SKILL.md",),
+        clock=slow_clock,
+        ways=UP,
+    ),
     Case("folders nobody wants", writes("node_modules/x/AGENTS.md", ".git/AGENTS.md"), ways=TREE),
 ]
 
@@ -115,132 +213,55 @@ def mode(name: str, bits: int):
 
 
 PERMISSIONS = [
-    Case("unreadable file", mode("AGENTS.md", 0), {"AGENTS.md": "unreadable"}, ("sub/AGENTS.md", SKILL),
-         working_directory="sub", ways=TREE, is_nobody=True),
-    Case("unreadable file, upwards", mode("AGENTS.md", 0), {"AGENTS.md": "unreadable"}, (SKILL,),
-         ways=UP, is_nobody=True),
-    Case("unreadable folder", mode("sub", 0), {"sub": "unreadable"}, ("AGENTS.md", SKILL), ways=TREE, is_nobody=True),
-    Case("unreadable working directory", mode("sub", 0), {"sub": "unreadable"}, ("AGENTS.md",),
-         working_directory="sub", ways=UP, is_nobody=True),
-    Case("folder that lists but opens nothing", mode("sub", 0o444), {"sub/AGENTS.md": "unreadable"},
-         ("AGENTS.md", SKILL), ways=TREE, is_nobody=True),
-    Case("unreadable skills", mode(".agents/skills", 0), {".agents/skills": "unreadable"},
-         ("AGENTS.md",), ways=UP, is_nobody=True),
+    Case(
+        "unreadable file",
+        mode("AGENTS.md", 0),
+        {"AGENTS.md": "unreadable"},
+        ("sub/AGENTS.md", SKILL),
+        working_directory="sub",
+        ways=TREE,
+        is_nobody=True,
+    ),
+    Case(
+        "unreadable file, upwards",
+        mode("AGENTS.md", 0),
+        {"AGENTS.md": "unreadable"},
+        (SKILL,),
+        ways=UP,
+        is_nobody=True,
+    ),
+    Case(
+        "unreadable folder",
+        mode("sub", 0),
+        {"sub": "unreadable"},
+        ("AGENTS.md", SKILL),
+        ways=TREE,
+        is_nobody=True,
+    ),
+    Case(
+        "unreadable working directory",
+        mode("sub", 0),
+        {"sub": "unreadable"},
+        ("AGENTS.md", SKILL),
+        working_directory="sub",
+        ways=UP,
+        is_nobody=True,
+    ),
+    Case(
+        "folder that lists but opens nothing",
+        mode("sub", 0o444),
+        {"sub/AGENTS.md": "unreadable"},
+        ("AGENTS.md", SKILL),
+        ways=TREE,
+        is_nobody=True,
+    ),
+    Case(
+        "unreadable skills",
+        mode(".agents/skills", 0),
+        {".agents/skills": "unreadable"},
+        ("AGENTS.md",),
+        ways=UP,
+        is_nobody=True,
+    ),
     Case("unreadable source", mode(".", 0), {".": "source"}, is_nobody=True, neighbour=()),
-]  # fmt: skip
-
-
-def workplace(stage: Stage) -> None:
-    stage.write("AGENTS.md", "a/AGENTS.md", "a/b/AGENTS.md", "real/AGENTS.md", "a/file")
-    stage.link("inner", "real")
-    stage.link("outer", "../outside")
-    (stage.top / "inside-evil").mkdir()
-
-
-def at(name: str, working_directory: str, refused: dict[str, str], *found: str, neighbour=("OPAL.md",)) -> Case:
-    return Case(name, workplace, refused, found, working_directory=working_directory, ways=UP, neighbour=neighbour)
-
-
-PARENTS = ("AGENTS.md", "a/AGENTS.md")
-WORKING_DIRECTORIES = [
-    at("working directory below", "a/b", {}, *PARENTS, "a/b/AGENTS.md"),
-    at("working directory with odd slashes", "./a//b/", {}, *PARENTS, "a/b/AGENTS.md"),
-    at("working directory by its full path", "INSIDE/a", {}, *PARENTS),
-    at("the root by its full path", "INSIDE", {}, "AGENTS.md"),
-    at("working directory with ..", "a/../../outside", {".": "path"}, neighbour=()),
-    at("working directory with harmless ..", "a/../a", {".": "path"}, neighbour=()),
-    at("working directory elsewhere", "OUTSIDE", {".": "outside"}, neighbour=()),
-    at("working directory in a twin of the root", "INSIDE-evil", {".": "outside"}, neighbour=()),
-    at("working directory in a user's home", "~/x", {"~/x": "missing"}, "AGENTS.md"),
-    at("working directory with a null", "a\0b", {".": "name"}, neighbour=()),
-    at("working directory that is a file", "a/file", {"a/file": "not-folder"}, *PARENTS),
-    at("working directory below a file", "a/file/x", {"a/file/x": "missing"}, *PARENTS),
-    at("working directory that is missing", "a/b/gone", {"a/b/gone": "missing"}, *PARENTS, "a/b/AGENTS.md"),
-    at("working directory linked inside", "inner", {}, "AGENTS.md", "real/AGENTS.md"),
-    at("working directory linked out", "outer", {"outer": "link-out"}, "AGENTS.md"),
-    Case("no persona of the parents", lambda s: s.write("SOUL.md", "sub/USER.md", "sub/x"), {"sub/gone": "missing"},
-         harness=OPENCLAW, working_directory="sub/gone", ways=UP, neighbour=()),
 ]
-
-
-def chosen(name: str, folder: str, refused: dict[str, str], *found: str) -> Case:
-    return Case(name, workplace, refused, found, folder=folder, neighbour=())
-
-
-FOLDERS = [
-    chosen("a folder of the tenant's", "a/b", {}, "AGENTS.md"),
-    chosen("a tenant's folder that is a link out", "outer", {".": "replaced"}),
-    chosen("a tenant's folder that is a link inside", "inner", {".": "replaced"}),
-    chosen("a tenant's folder with ..", "../outside", {".": "path"}),
-    chosen("a tenant's folder that is a file", "a/file", {".": "replaced"}),
-    chosen("a tenant's folder that is missing", "gone", {".": "vanished"}),
-]
-
-
-def before_open(name: str, action):
-    """AGENTS.md is as it should be until the moment it is opened."""
-
-    def build(stage: Stage) -> None:
-        stage.write("AGENTS.md", "sub/AGENTS.md")
-        stage.before_open[name] = stage.swap(name, action(stage))
-
-    return build
-
-
-def during_read(action):
-    def build(stage: Stage) -> None:
-        os.remove(stage.inside / "OPAL.md")
-        stage.write("AGENTS.md", text="some words")
-        stage.during_read.append(lambda: action(stage.inside / "AGENTS.md"))
-
-    return build
-
-
-def grow(path) -> None:
-    with path.open("a") as file:
-        file.write("more")
-
-
-def rewrite(path) -> None:
-    path.write_text("SOME WORDS")
-    os.utime(path, ns=(1, 1))
-
-
-def foreign(name: str):
-    def build(stage: Stage) -> None:
-        stage.write("AGENTS.md", "sub/AGENTS.md", SKILL)
-        stage.foreign.add((stage.inside / name).stat().st_ino)
-
-    return build
-
-
-CHANGING = {"AGENTS.md": "changing"}
-RACES = [
-    Case("becomes a link before it is opened",
-         before_open("AGENTS.md", lambda s: lambda path: path.symlink_to(s.outside / "secret.md")),
-         {"AGENTS.md": "replaced"}, ways=UP),
-    Case("becomes a pipe before it is opened", before_open("AGENTS.md", lambda s: os.mkfifo),
-         {"AGENTS.md": "pipe"}, ways=UP),
-    Case("becomes a folder before it is opened", before_open("AGENTS.md", lambda s: lambda path: path.mkdir()),
-         {"AGENTS.md": "folder"}, ways=UP),
-    Case("vanishes before it is opened", before_open("AGENTS.md", lambda s: lambda path: None),
-         {"AGENTS.md": "vanished"}, ways=UP),
-    Case("folder becomes a link before it is opened",
-         before_open("sub", lambda s: lambda path: path.symlink_to(s.outside)), {"sub": "replaced"}, FOUND),
-    Case("working directory becomes a link before it is opened",
-         before_open("sub", lambda s: lambda path: path.symlink_to(s.outside)), {"sub": "replaced"}, FOUND,
-         working_directory="sub", ways=UP),
-    Case("folder vanishes before it is opened", before_open("sub", lambda s: lambda path: None),
-         {"sub": "vanished"}, FOUND, ways=TREE),
-    Case("grows while it is read", during_read(grow), CHANGING, neighbour=()),
-    Case("shrinks while it is read", during_read(lambda path: os.truncate(path, 3)), CHANGING, neighbour=()),
-    Case("is rewritten while it is read", during_read(rewrite), CHANGING, neighbour=()),
-    Case("is replaced while it is read", during_read(lambda path: path.rename(path.parent / "b")),
-         found=FOUND, neighbour=()),
-    Case("file of another file system", foreign("AGENTS.md"), {"AGENTS.md": "mount"}, ("sub/AGENTS.md", SKILL),
-         ways=TREE),
-    Case("folder of another file system", foreign("sub"), {"sub": "mount"}, ("AGENTS.md", SKILL), ways=TREE),
-    Case("working directory of another file system", foreign("sub"), {"sub": "mount"}, FOUND,
-         working_directory="sub", ways=UP),
-    Case("skills of another file system", foreign(".agents"), {".agents": "mount"}, FOUND, ways=UP),
-]  # fmt: skip

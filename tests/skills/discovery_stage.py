@@ -4,12 +4,12 @@ import fcntl
 import os
 import pickle
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Self
 
 import pytest
 
@@ -51,15 +51,18 @@ class Stage:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def write(self, *names: str, text: str | bytes = "words") -> None:
+    def write(self, *names: str, text: str | bytes = "words") -> Self:
         for name in names:
             self.path(name).write_bytes(text.encode() if isinstance(text, str) else text)
+        return self
 
-    def link(self, name: str, target: str | Path) -> None:
+    def link(self, name: str, target: str | Path) -> Self:
         self.path(name).symlink_to(target)
+        return self
 
-    def fifo(self, name: str) -> None:
+    def fifo(self, name: str) -> Self:
         os.mkfifo(self.path(name))
+        return self
 
     def socket(self, name: str) -> None:
         # A socket's path must be short, so it is bound from its own folder.
@@ -126,9 +129,10 @@ class Stage:
 
 
 def place_of(fd: int) -> str:
-    if sys.platform == "linux":
+    """Where a descriptor really leads; macOS has no /proc but can be asked."""
+    if os.path.isdir("/proc/self/fd"):
         return os.readlink(f"/proc/self/fd/{fd}")
-    return fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0").decode()  # type: ignore[attr-defined]
+    return fcntl.fcntl(fd, 50, bytes(1024)).rstrip(b"\0").decode()  # F_GETPATH
 
 
 def as_nobody(work: Callable[[], object]):
@@ -199,5 +203,7 @@ def run(case: Case, way: str, stage: Stage) -> Found:
     more = {"clock": case.clock()} if case.clock else {}
     if way == "tree":
         return stage.tree(case.harness, caps=case.caps, folder=case.folder, **more)
-    wanted = case.working_directory.replace("INSIDE", str(stage.inside)).replace("OUTSIDE", str(stage.outside))
+    wanted = case.working_directory.replace("INSIDE", str(stage.inside)).replace(
+        "OUTSIDE", str(stage.outside)
+    )
     return stage.up(wanted, case.harness, caps=case.caps, folder=case.folder, **more)

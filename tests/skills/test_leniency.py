@@ -49,6 +49,14 @@ def test_each_harness_is_as_lenient_as_its_row_says(column):
         assert (head, outcome(f"---\n{head}---\n", HARNESSES[column])) == (head, row[column])
 
 
+def test_a_dropped_skill_always_has_a_reason_and_a_warning_is_none():
+    nameless = parse_skill("---\ndescription: d\n---\n")
+    assert [reason.flaw for reason in judge(nameless, "moltis").reasons] == ["name-missing"]
+    damaged = judge(parse_skill(f"---\n{HEAD}metadata: x\n---\n\x00"), "plain")
+    assert [reason.flaw for reason in damaged.reasons] == ["unreadable"]
+    assert [warning.flaw for warning in damaged.warnings] == ["metadata-shape"]
+
+
 def test_only_opal_drops_a_name_beyond_ascii():
     reading = parse_skill("---\nname: café\ndescription: d\n---\n", folder_name="café")
     assert [name for name in HARNESSES if not judge(reading, name).kept] == ["opal"]

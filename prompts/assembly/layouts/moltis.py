@@ -7,13 +7,13 @@ from prompts.assembly import tool_guidance
 from prompts.assembly.cutting import cut_entries
 from prompts.assembly.file_sections import cut_files, project_files, workspace_files
 from prompts.assembly.frames import Around, heading
-from prompts.assembly.inputs import PromptInputs, Skill, UserProfile
+from prompts.assembly.inputs import PromptInputs, UserProfile
 from prompts.assembly.layout import Layout, Part, Section, awaited
-from prompts.assembly.pieces import REFRESH, SESSION, USER, Origin, Piece, Pieces
+from prompts.assembly.pieces import REFRESH, SESSION, USER, Piece, Pieces
 from prompts.assembly.runtime_lines import runtime_lines
 from prompts.assembly.sections import NOTHING_TO_SAY, identity_sentences
 from prompts.assembly.slots import Slots, slot
-from prompts.assembly.text import attribute, guarded
+from prompts.assembly.text import attributes, guarded
 from prompts.assembly.tool_parts import tool_part, tools_of
 from prompts.assembly.words.moltis import EXECUTION_ROUTING
 from prompts.assembly.words.soul import DEFAULT_SOUL
@@ -85,14 +85,21 @@ def runtime(slots: Slots, given: Mapping[str, Any]) -> str:
 
 def skills(inputs: PromptInputs) -> Pieces:
     """Those that a model may use on its own, as they were registered."""
-    return [skill_element(skill) for skill in inputs.skills if not skill.disable_model_invocation]
+    held = [skill for skill in inputs.skills if not skill.disable_model_invocation]
+    names = attributes([skill.name for skill in held])
+    sources = attributes([skill.source for skill in held])
+    paths = attributes([skill.location for skill in held])
+    fields = zip(names, sources, paths, held, strict=True)
+    return [
+        (skill_element(name, source, path, skill.description), skill.origin)
+        for name, source, path, skill in fields
+    ]
 
 
-def skill_element(skill: Skill) -> tuple[str, Origin]:
-    path = f' path="{attribute(skill.location)}"' if skill.location else ""
-    opening = f'\n<skill name="{attribute(skill.name)}" source="{attribute(skill.source)}"{path}>'
-    body = guarded(skill.description, "skill", "available_skills")
-    return f"{opening}\n{body}\n</skill>", skill.origin
+def skill_element(name: str, source: str, path: str, description: str) -> str:
+    place = f' path="{path}"' if path else ""
+    body = guarded(description, "skill", "available_skills")
+    return f'\n<skill name="{name}" source="{source}"{place}>\n{body}\n</skill>'
 
 
 def problems(inputs: PromptInputs) -> list[str]:

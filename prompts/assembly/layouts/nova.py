@@ -7,13 +7,13 @@ from prompts.assembly import sections
 from prompts.assembly.clock import date_words, hour_words, zone_words
 from prompts.assembly.cutting import cut_entries
 from prompts.assembly.frames import tag, tagged, wrapper
-from prompts.assembly.inputs import PromptInputs, Responsibility
+from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, call_part
 from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Origin, Piece, Pieces
 from prompts.assembly.sections import NOTHING_TO_SAY
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.task_words import task_words
-from prompts.assembly.text import attribute, guarded, indented, on_one_line, single_line
+from prompts.assembly.text import attributes, guarded, indented, on_one_line, single_line
 from prompts.assembly.words.storage import STORAGE
 
 KEEPING = (Piece(STORAGE),)
@@ -32,15 +32,17 @@ def instructions(inputs: PromptInputs) -> Pieces:
 
 def responsibilities(inputs: PromptInputs) -> Pieces:
     """Addressable by title, so that an agent can name the one it is done with."""
-    return sections.unled([(responsibility(duty), duty.origin) for duty in inputs.responsibilities])
+    duties = inputs.responsibilities
+    titles = attributes([duty.title for duty in duties])
+    both = zip(titles, duties, strict=True)
+    return sections.unled([(responsibility(title, duty.text), duty.origin) for title, duty in both])
 
 
-def responsibility(duty: Responsibility) -> str:
-    title, text = attribute(duty.title), duty.text
-    if "<" in text or "\n" in text:
-        text = indented(guarded(text, "Responsibility", "Responsibilities"), "    ")
+def responsibility(title: str, text: str) -> str:
     if not text:
         return f'\n  <Responsibility title="{title}">\n  </Responsibility>'
+    if "<" in text or "\n" in text:
+        text = indented(guarded(text, "Responsibility", "Responsibilities"), "    ")
     return f'\n  <Responsibility title="{title}">\n    {text}\n  </Responsibility>'
 
 
