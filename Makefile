@@ -9,4 +9,4 @@ bench:
 
 # Rewrites the golden files; read the diff before you commit it.
 golden:
-	@GOLDEN=write python3 dev.py test -m "not browser" tests/assembly $(ARGS)
+	@.venv/bin/python -m tests.assembly.goldens --write

@@ -23,7 +23,7 @@ LOCKS = ROOT / "requirements"
 # Each lock contains the ones before it.
 JOBS = ("run", "test", "dev")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BENCHES: tuple[str, ...] = ("discovery",)
+BENCHES = ("assembly", "discovery")
 
 NO_VENV = """This Python has neither venv nor pip.
 Debian and Ubuntu: sudo apt-get install python3-venv"""
@@ -201,7 +201,14 @@ def test(choice: argparse.Namespace, rest: list[str]) -> int:
     if "not browser" not in " ".join(rest) and not find_or_install_chromium():
         return stop(NO_CHROMIUM)
     # An -m of the caller comes later and so wins over this one.
-    become("-m", "pytest", *([] if choice.hard else ["-m", "not hard"]), *rest)
+    become("-m", "pytest", *([] if choice.hard else ["-m", "not hard"]), *side_by_side(rest), *rest)
+
+
+def side_by_side(rest: list[str]) -> list[str]:
+    """The whole suite uses all cores; a chosen few tests run faster, and can be debugged, in one process."""
+    if any(not word.startswith("-m") and word != "not browser" for word in rest):
+        return []
+    return ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
 
 
 def check(choice: argparse.Namespace, rest: list[str]) -> int:
@@ -210,8 +217,10 @@ def check(choice: argparse.Namespace, rest: list[str]) -> int:
 
 
 def bench(choice: argparse.Namespace, rest: list[str]) -> int:
-    known = ", ".join(BENCHES) or "none yet"
-    return stop(f"There is no bench named {choice.name!r}. Known: {known}.", 2)
+    if choice.name not in BENCHES:
+        return stop(f"There is no bench named {choice.name!r}. Known: {', '.join(BENCHES)}.", 2)
+    install("dev")
+    become("-m", f"benches.{choice.name}")
 
 
 def lock(choice: argparse.Namespace, rest: list[str]) -> int:

@@ -14,7 +14,7 @@ from prompts.assembly.layout import Layout
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots, fill, skeleton
 
-ROUNDS = 1_500
+ROUNDS = 400
 GROWTH_ROUNDS = 150
 FEW, MANY = 200, 2_000
 # At most this many times a Jinja2 render, a build, and the time that a tenth of the memories takes.

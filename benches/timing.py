@@ -1,27 +1,25 @@
 """Timing that other work on the machine disturbs as little as possible."""
 
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import quantiles
 from time import perf_counter
 
 Work = Callable[[], object]
-# Long enough for the clock, short enough that all works of one round meet the same machine.
-ROUND = 0.0002
+# Long enough to be warm, short enough that all works of one round meet the same machine.
+ROUND = 0.001
 
 
 def typical(works: Sequence[Work], rounds: int) -> list[float]:
-    """Microseconds a call of each takes, measured by turns; the median leaves out what else was going on."""
+    """Microseconds a call of each takes, measured by turns.
+
+    The lower quartile of the rounds counts: what else goes on can only add to the others.
+    """
     counts = [calls_in(work, ROUND) for work in works]
-    # Something on top keeps the allocator from returning memory to the system, and fetching it, at every call.
-    made = [[work() for work in works] for _ in range(8)]
-    top = bytearray(100_000)
-    made.clear()
     found: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
         for work, count, times in zip(works, counts, found, strict=True):
             times.append(seconds(work, count) / count)
-    top.clear()
-    return [median(times) * 1e6 for times in found]
+    return [quantiles(times)[0] * 1e6 for times in found]
 
 
 def seconds(work: Work, count: int) -> float:

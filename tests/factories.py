@@ -101,7 +101,7 @@ def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any)
 
 
 def signed_in(user: User) -> Client:
-    """A browser in which this person is logged in; without a password of their own, none is asked for again."""
+    """A browser in which this person is logged in; having no password, they are not asked for it again."""
     client = Client()
     client.force_login(user)
     session = client.session

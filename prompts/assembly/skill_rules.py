@@ -16,8 +16,9 @@ def offered(skills: Iterable[Skill]) -> list[Skill]:
     """The sound ones in their order; of those with the same name, the first."""
     kept: dict[str, Skill] = {}
     for skill in skills:
-        if skill.name not in kept and not fault(skill.name, skill.description, skill.location):
-            kept[skill.name] = skill
+        name = skill.name
+        if name not in kept and not fault(name, skill.description, skill.location):
+            kept[name] = skill
     return list(kept.values())
 
 

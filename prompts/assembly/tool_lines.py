@@ -6,7 +6,7 @@ from typing import Any
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.pieces import OURS, Pieces
 from prompts.assembly.rules import Guidelines
-from prompts.assembly.sections import listed
+from prompts.assembly.sections import listed, unled
 from prompts.assembly.text import on_one_line, single_line
 
 Own = Mapping[str, Sequence[str]]
@@ -16,16 +16,16 @@ def own_guidelines(inputs: PromptInputs) -> Own:
     """What each active tool asks for itself, one line each."""
     return {
         tool.name: [on_one_line(line) for line in tool.guidelines if line and not line.isspace()]
-        for tool in inputs.active_tools()
-        if tool.guidelines
+        for tool in inputs.tools
+        if tool.guidelines and tool.use == "active"
     }
 
 
 def guideline_pieces(guidelines: Guidelines, inputs: PromptInputs) -> Pieces:
     """A bullet for each guideline, with the tool that asked for it."""
-    origins = {tool.name: tool.origin for tool in inputs.active_tools()}
+    origins = {tool.name: tool.origin for tool in inputs.tools if tool.use == "active"}
     told = guidelines.told(origins, own_guidelines(inputs))
-    return listed([(f"- {line}", origins.get(name, OURS)) for line, name in told.items()])
+    return unled([(f"\n- {line}", origins.get(name, OURS)) for line, name in told.items()])
 
 
 def guideline_words(guidelines: Guidelines, names: Iterable[str], own: Own) -> str:

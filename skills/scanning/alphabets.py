@@ -13,7 +13,7 @@ def one_of(ranges: str) -> re.Pattern[str]:
 
 
 def runs_of(ranges: str) -> re.Pattern[str]:
-    """Possessive, so that a long run is read once; the first stands alone, which lets the engine skip to it."""
+    """Possessive, so that a run is read once; the first stands alone, so that the engine can skip to it."""
     return re.compile(f"[{inside(ranges)}][{inside(ranges)}]*+")
 
 

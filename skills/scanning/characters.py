@@ -41,14 +41,13 @@ FLAGS = frozenset(
 NEAR = 40
 
 
-def runs(ranges: str, is_in_place: InPlace) -> Finder:
+def runs(ranges: str, is_in_place: InPlace, *, is_in_ascii: bool = False) -> Finder:
     """A finder for runs of some characters, but for those that are where they belong."""
     pattern = runs_of(ranges)
-    is_found_in_ascii = int(re.split("[ -]", ranges)[0], 16) < 128
 
     def find(text: str) -> Iterator[Hit]:
         # Most files are plain, and a string knows by itself whether it is.
-        if text.isascii() and not is_found_in_ascii:
+        if text.isascii() and not is_in_ascii:
             return
         for found in pattern.finditer(text):
             if not is_in_place(text, found.start(), found.end()):
@@ -133,7 +132,7 @@ bidi_marks = runs(alphabets.BIDI_MARKS, is_among_right_to_left)
 tag_characters = runs(alphabets.TAGS, is_flag)
 hidden_selectors = runs(alphabets.VARIATION_SELECTORS, is_selecting_or_stray)
 stray_selectors = runs(alphabets.VARIATION_SELECTORS, is_selecting_or_smuggling)
-controls = runs(alphabets.CONTROLS, is_mojibake)
+controls = runs(alphabets.CONTROLS, is_mojibake, is_in_ascii=True)
 mojibake = runs(alphabets.CONTROLS, is_no_mojibake)
 
 UNSEEN = (

@@ -47,12 +47,17 @@ SECTION_TAGS = re.compile(f"[{LESS}](?:{opening(SECTIONS)}|{closing(SECTIONS)})"
 FIELD_CLOSING = re.compile(f"[{LESS}]{closing(FIELDS)}", re.IGNORECASE)
 
 
+def may_hold_tags(text: str) -> bool:
+    """Most texts hold none, and a string is quicker than a pattern to say so."""
+    return "<" in text or not text.isascii()
+
+
 def closings(*, opened: bool) -> Finder:
     """Closing tags of our sections that the text itself has opened before, or has not."""
 
     def find(text: str) -> Iterator[Hit]:
         depth: Counter[str] = Counter()
-        for found in SECTION_TAGS.finditer(text):
+        for found in SECTION_TAGS.finditer(text) if may_hold_tags(text) else ():
             name = plain(found["opened"] or found["closed"])
             if found["opened"]:
                 depth[name] += 1
@@ -69,7 +74,8 @@ def plain(name: str) -> str:
 
 
 def fields(text: str) -> Iterator[Hit]:
-    return (Hit(*found.span()) for found in FIELD_CLOSING.finditer(text))
+    for found in FIELD_CLOSING.finditer(text) if may_hold_tags(text) else ():
+        yield Hit(*found.span())
 
 
 section_closings = closings(opened=False)

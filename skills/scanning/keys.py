@@ -159,7 +159,7 @@ SHAPES = (
         "jwt",
         "a signed token (JWT)",
         (".eyJ",),
-        r"eyJ[\w-]{10,4000}+\.(?P<secret>eyJ[\w-]{10,8000}+\.[\w-]{20,1000}+)",
+        r"eyJ[\w-]{10,4000}+\.eyJ[\w-]{10,8000}+\.[\w-]{20,1000}+",
     ),
     Shape(
         "azure-connection-string",
@@ -174,7 +174,7 @@ OPEN_SHAPES = (
         "aws-secret-key",
         "an AWS secret key",
         ("ecret", "ECRET"),
-        r"(?i:secret_?access_?key)[\"']?\s{0,9}+[=:]\s{0,9}+[\"']?(?P<secret>[A-Za-z0-9+/]{40})(?![+/=])",
+        r"(?i:secret_?access_?key)[\"']?\s{0,9}+[=:]\s{0,9}+[\"']?(?P<secret>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
     ),
     Shape("private-key", "a private key", ("PRIVATE KEY",), KEY_BLOCK, is_key_block),
     Shape("url-password", "an address with a password", ("://",), URL, is_password),

@@ -46,6 +46,13 @@ def test_wrong_arguments_are_explained(words, said):
     assert said in done.stderr
 
 
+def test_the_whole_suite_uses_all_cores_and_a_chosen_few_tests_one():
+    assert dev.side_by_side([])[0] == "-n"
+    assert dev.side_by_side(["-m", "not browser"])[0] == "-n"
+    assert dev.side_by_side(["-k", "memories"]) == []
+    assert dev.side_by_side(["tests/project"]) == []
+
+
 def test_pytest_gets_its_own_arguments():
     choice, rest = dev.parse(["test", "-k", "memories", "-m", "not browser", "tests/project", "--hard"])
     assert choice.hard

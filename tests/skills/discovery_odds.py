@@ -148,6 +148,20 @@ NUMBERS = [
         writes(*(f".agents/skills/s{at:04}/SKILL.md" for at in range(3000))),
         {".": "files"},
         tuple(f".agents/skills/s{at:04}/SKILL.md" for at in range(1999)),
+        ways=TREE,
+    ),
+    Case(
+        "more skills than allowed",
+        writes(*(f".agents/skills/{at}/SKILL.md" for at in range(10, 30))),
+        {".": "files"},
+        tuple(f".agents/skills/{at}/SKILL.md" for at in range(10, 19)),
+        caps=Caps(files=10),
+    ),
+    Case(
+        "more bad skills than allowed",
+        lambda s: [s.fifo(f".agents/skills/{at}/SKILL.md") for at in range(10, 30)],
+        {".": "files"} | {f".agents/skills/{at}/SKILL.md": "pipe" for at in range(10, 14)},
+        caps=Caps(files=5),
     ),
     Case("30 levels", writes(*deep(30)), {"/".join(["d"] * 21): "depth"}, tuple(deep(20)), ways=TREE),
     Case(

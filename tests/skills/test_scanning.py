@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from time import process_time
 
@@ -10,6 +11,7 @@ import pytest
 
 from skills.scanning import RULES, Finding, Rule, is_blocked, key_checksum, scan, visible
 from skills.scanning.closings import FIELDS, SECTIONS, plain
+from skills.scanning.scanner import LIMIT
 from tests.skills.scanning_samples import FURTHER, INNOCENT, MARKDOWN, MIXED, PROSE, SAMPLES, SECRETS, head
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,27 +98,34 @@ def test_what_hides_reorders_closes_or_is_secret_blocks():
 # --- our prompts' own tags -----------------------------------------------------------------------------
 
 
-def tags_of_layouts() -> Iterator[str]:
-    """Names given to frames and elements, and closing tags in the words themselves."""
+FRAMING = ("tag", "tagged", "element", "wrapper", "guarded")
+CLOSING = re.compile(r"</([\w-]+)>")
+
+
+def tags_in_code() -> Iterator[str]:
+    """Names given to frames, elements and guards, and closing tags in the words themselves."""
     for path in sorted((ROOT / "prompts/assembly").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
-                case ast.Call(
-                    func=ast.Name(id=called) | ast.Attribute(attr=called),
-                    args=[ast.Constant(value=str(name)), *_],
-                ):
-                    if called in ("tag", "tagged", "element"):
-                        yield name
+                case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called in FRAMING:
+                    yield from (name.value for name in node.args if isinstance(name, ast.Constant))
                 case ast.Constant(value=str(words)):
-                    yield from re.findall(r"</([\w-]+)>", words)
+                    yield from CLOSING.findall(words)
 
 
-def test_every_tag_of_every_layout_is_known():
-    # Not a part of a prompt: models are asked to write it. And frames describe themselves by an example.
-    examples = {"status", "name"}
+def tags_in_prompts() -> Iterator[str]:
+    """Closing tags on lines of their own in finished prompts."""
+    for path in sorted((ROOT / "tests/assembly/golden").rglob("*.txt")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        yield from (found[1] for line in lines if (found := CLOSING.fullmatch(line.strip())))
+
+
+@pytest.mark.parametrize("tags_of_layouts", [tags_in_code, tags_in_prompts])
+def test_every_tag_of_every_layout_is_known(tags_of_layouts):
     tags = {plain(tag) for tag in tags_of_layouts()}
-    assert len(tags) > 30
-    assert tags - examples - set(FIELDS) == set(SECTIONS)
+    assert len(tags) > 25
+    # A model is asked to write a status: it is no part of a prompt.
+    assert tags - {"status"} <= {*SECTIONS, *FIELDS}
 
 
 @pytest.mark.parametrize("name", SECTIONS)
@@ -295,8 +304,9 @@ def test_every_message_is_a_sentence():
 
 
 def test_the_checksum_is_the_crc32_in_six_base62_characters():
+    # The check value of CRC32, 0xCBF43926 = 3,421,780,262, in base62.
+    assert key_checksum("123456789") == "3jZMbu"
     assert key_checksum("") == "000000"
-    assert key_checksum("123456789") == "3jZMbu" or len(key_checksum("123456789")) == 6
 
 
 def test_one_wrong_character_makes_a_key_a_look_alike():
@@ -307,8 +317,9 @@ def test_one_wrong_character_makes_a_key_a_look_alike():
 
 # --- time ----------------------------------------------------------------------------------------------
 
-SIZES = [2**power for power in range(16, 21)]
-FILLERS = ["a", " ", "\n", "A1b-", "/", "<", "\u200b", "\u200d\u0645"]
+# Small first: a pattern that is not linear shows before it takes minutes.
+SIZES = (2**14, 2**16, 2**19, 2**20)
+FILLERS = ["a", " ", "\n", "A1b-", "/", "<", "\u200d\u0645"]
 BAITS = [
     *("<", "< ", "</", "<\t/ ", "<context ", "<context>", "</context ", "<\\", "\uff1c"),
     *("<!--", "<!-- -->", "<!-- ignore ", "<!-- you ", "<!-- send key", "<!-- curl a", "<!---"),
@@ -340,67 +351,74 @@ BAITS = [
 ]
 
 
-def hostile(rule: Rule) -> Iterator[str]:
-    """Units to repeat: beginnings of what the rule looks for, so that it hopes again and again."""
+def units(rule: Rule) -> list[str]:
+    """Beginnings of what the rule looks for, so that it hopes again and again, and what it must let pass."""
     sample = SAMPLES[rule.name]
-    cuts = sorted({max(1, len(sample) * part // 4) for part in range(1, 5)})
-    yield from (sample[:cut] for cut in cuts)
-    yield sample[: cuts[-2]] + " "
+    cuts = sorted({max(1, len(sample) * part // 4) for part in range(1, 4)})
+    return [*(sample[:cut] for cut in cuts), sample[: cuts[-1]] + " ", *INNOCENT[rule.name][:3]]
 
 
-def long_texts(rule: Rule, size: int) -> Iterator[str]:
-    """Those units over and over, and each once before a long run."""
-    for unit in hostile(rule):
-        yield (unit * (size // len(unit) + 1))[:size]
-    sample = SAMPLES[rule.name]
+def hostile(rule: Rule) -> Iterator[Callable[[int], str]]:
+    """Makers of long texts: those units over and over, and half a sample before a long run."""
+    half = SAMPLES[rule.name][: len(SAMPLES[rule.name]) // 2]
+    for unit in units(rule):
+        yield lambda size, unit=unit: repeated(unit, size)
     for filler in FILLERS:
-        yield (sample[: len(sample) // 2] + filler * size)[:size]
+        yield lambda size, filler=filler: half + repeated(filler, size)
 
 
-def seconds(rule: Rule, text: str) -> float:
+def repeated(unit: str, size: int) -> str:
+    return (unit * (size // len(unit) + 1))[:size]
+
+
+def seconds(work: Callable[[str], object], text: str) -> float:
     start = process_time()
-    for _ in rule.find(text):
-        pass
+    work(text)
     return process_time() - start
 
 
-def is_linear(rule: Rule, texts: list[str]) -> bool:
-    """Twice the text takes less than three times as long; what takes no time cannot be compared."""
-    before = seconds(rule, texts[0])
-    for text in texts[1:]:
-        took = seconds(rule, text)
-        if took > 0.05 and took >= 3 * before:
+def is_linear(work: Callable[[str], object], text_of: Callable[[int], str], sizes=SIZES) -> bool:
+    """Twice the text takes less than three times as long, a megabyte a few seconds at most."""
+    before, size_before = 0.0, 0
+    for size in sizes:
+        took = seconds(work, text_of(size))
+        # Below, the clock tells little; quadratic work on half a megabyte takes far longer.
+        is_measurable = took > 0.05 and before > 0.005
+        if took > 4 or (is_measurable and took >= before * 1.5 * size / size_before):
             return False
-        before = took
-    return before < 5
+        before, size_before = took, size
+    return True
 
 
-def linear_at_last(rule: Rule, texts: list[str]) -> bool:
+def is_linear_at_last(work: Callable[[str], object], text_of: Callable[[int], str]) -> bool:
     """The machine may stumble; a pattern that is not linear fails every time."""
-    return any(is_linear(rule, texts) for _ in range(3))
+    return any(is_linear(work, text_of) for _ in range(3))
+
+
+def as_scanned(rule: Rule) -> Callable[[str], object]:
+    return lambda text: list(islice(rule.find(text), LIMIT + 1))
 
 
 @EACH_RULE
 def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule):
-    for texts in zip(*(long_texts(rule, size) for size in SIZES), strict=True):
-        assert linear_at_last(rule, list(texts)), texts[0][:80]
+    for text_of in hostile(rule):
+        assert is_linear_at_last(as_scanned(rule), text_of), ascii(text_of(80))
 
 
+@pytest.mark.hard
 @pytest.mark.parametrize("bait", BAITS, ids=ascii)
-def test_a_scan_of_a_megabyte_of_bait_is_linear_and_quick(bait):
-    whole = Rule("all", "note", "All rules.", lambda text: iter(scan(text, kind="skill")))  # type: ignore[arg-type]
-    texts = [("---\n" + bait * (size // len(bait)))[:size] for size in SIZES]
-    assert linear_at_last(whole, texts)
+def test_a_scan_of_a_megabyte_of_bait_takes_linear_time(bait):
+    def whole(text: str) -> object:
+        return scan(text, kind="skill"), visible(text)
+
+    assert is_linear_at_last(whole, lambda size: "---\n" + repeated(bait, size))
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*b", r"<!--.*?-->", r"\s+$"])
-def test_a_slow_pattern_would_be_noticed(pattern):
+@pytest.mark.parametrize(
+    ("pattern", "bait"),
+    [(r"a*b", "a"), (r"(?s)<!--.*?-->", "<!--"), (r"\s+$", " "), (r"\w+@", "a"), (r"(a|b)*c", "ab")],
+)
+def test_a_slow_pattern_would_be_noticed(pattern, bait):
     slow = re.compile(pattern)
-    rule = Rule("slow", "note", "Slow.", lambda text: (found.span() for found in slow.finditer(text)))  # type: ignore[arg-type,return-value]
-    baits = {r"(a+)+$": "a", r"a*b": "a", r"<!--.*?-->": "<!--", r"\s+$": " "}
-    texts = [
-        (baits[pattern] * 2**power)[: 2**power] + "!"
-        for power in range(*((3, 25) if "+)" in pattern else (12, 18)))
-    ]
-    assert not is_linear(rule, texts)
+    assert not is_linear(lambda text: list(slow.finditer(text)), lambda size: repeated(bait, size) + "!")

@@ -57,10 +57,10 @@ def planning_tools(inputs: PromptInputs) -> Pieces:
 
 def skills(inputs: PromptInputs) -> Pieces:
     """A menu of those a model may use by itself, each with the place it can be read at."""
-    return sections.listed(
+    return sections.unled(
         [
             (
-                f"- **{on_one_line(skill.name)}**: {on_one_line(skill.description)}{place(skill.location)}",
+                f"\n- **{on_one_line(skill.name)}**: {on_one_line(skill.description)}{place(skill.location)}",
                 skill.origin,
             )
             for skill in inputs.skills

@@ -56,9 +56,9 @@ def project_context(inputs: PromptInputs) -> Pieces:
 
 def skills(inputs: PromptInputs) -> Pieces:
     """A menu; full instructions are loaded on demand, so skills that hide from the model elsewhere stay."""
-    return sections.listed(
+    return sections.unled(
         [
-            (f"- **{skill.name}**: {on_one_line(skill.description)}", skill.origin)
+            (f"\n- **{skill.name}**: {on_one_line(skill.description)}", skill.origin)
             for skill in offered(inputs.skills)
         ]
     )
