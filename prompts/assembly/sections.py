@@ -88,9 +88,10 @@ def fitted(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[
     """Each file with as much of its text as the limits allow; what is left out is said in its place."""
     room, fitting = all_files, []
     for file in files:
-        limit = min(per_file, room)
-        size = len(file.text)
-        text = file.text if size <= limit else f"{file.text[:limit]}{cut_notice(size - limit)}"
-        room -= min(size, limit)
+        text, limit = file.text, min(per_file, room)
+        size = len(text)
+        if size > limit:
+            text, size = f"{text[:limit]}{cut_notice(size - limit)}", limit
+        room -= size
         fitting.append((file, text))
     return fitting

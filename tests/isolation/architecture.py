@@ -111,7 +111,15 @@ def careless_code(root: Path = ROOT) -> list[str]:
 
 # --- the pure core -------------------------------------------------------------------------------------
 
-CORE = ("skills.parsing", "skills.scanning", "personas.front_matter", "personas.persona_files")
+CORE = (
+    "skills.parsing",
+    "skills.leniency",
+    "skills.scanning",
+    "skills.discovery",
+    "skills.harness_json",
+    "personas.front_matter",
+    "personas.persona_files",
+)
 PURE = "prompts.assembly"
 BLOCKED = ("django", "rest_framework", "celery", "redis", "allauth", "structlog")
 IMPORTER = """
@@ -135,7 +143,8 @@ def core_modules(root: Path = ROOT) -> list[str]:
     """The modules that must work without any framework; those of the assembly are found by themselves."""
     paths = sorted((root / PURE.replace(".", "/")).rglob("*.py"))
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
-    there = [name for name in CORE if (root / f"{name.replace('.', '/')}.py").exists()]
+    places = {name: root / name.replace(".", "/") for name in CORE}
+    there = [name for name, place in places.items() if place.is_dir() or place.with_suffix(".py").exists()]
     return [*(name.removesuffix(".__init__") for name in names), *there]
 
 

@@ -81,6 +81,13 @@ def test_leaving_the_browser_out_takes_a_word(poor_machine):
     assert poor_machine[0][-2:] == ("-m", "not browser")
 
 
+@pytest.mark.parametrize("name", dev.BENCHES)
+def test_a_bench_is_a_module_that_runs_by_its_name(poor_machine, name):
+    dev.main(["bench", name])
+    assert poor_machine == [("-m", f"benches.{name}")]
+    assert (ROOT / "benches" / f"{name}.py").exists()
+
+
 @pytest.fixture
 def venv_calls(monkeypatch, tmp_path):
     """Records what make_venv would run on a machine that has nothing."""

@@ -305,7 +305,7 @@ def test_every_message_is_a_sentence():
 
 def test_the_checksum_is_the_crc32_in_six_base62_characters():
     # The check value of CRC32, 0xCBF43926 = 3,421,780,262, in base62.
-    assert key_checksum("123456789") == "3jZMbu"
+    assert key_checksum("123456789") == "3jZRME"
     assert key_checksum("") == "000000"
 
 
@@ -355,7 +355,7 @@ def units(rule: Rule) -> list[str]:
     """Beginnings of what the rule looks for, so that it hopes again and again, and what it must let pass."""
     sample = SAMPLES[rule.name]
     cuts = sorted({max(1, len(sample) * part // 4) for part in range(1, 4)})
-    return [*(sample[:cut] for cut in cuts), sample[: cuts[-1]] + " ", *INNOCENT[rule.name][:3]]
+    return [*(sample[:cut] for cut in cuts), sample[: cuts[-1]] + " ", *INNOCENT[rule.name][:2]]
 
 
 def hostile(rule: Rule) -> Iterator[Callable[[int], str]]:
@@ -421,4 +421,7 @@ def test_a_scan_of_a_megabyte_of_bait_takes_linear_time(bait):
 )
 def test_a_slow_pattern_would_be_noticed(pattern, bait):
     slow = re.compile(pattern)
-    assert not is_linear(lambda text: list(slow.finditer(text)), lambda size: repeated(bait, size) + "!")
+    sizes = (2**11, 2**12, 2**13, 2**14)
+    assert not is_linear(
+        lambda text: list(slow.finditer(text)), lambda size: repeated(bait, size) + "!", sizes
+    )
