@@ -1,6 +1,6 @@
 """The only assembler: one loop over a layout's parts; nothing is appended after it returns."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
@@ -13,9 +13,10 @@ from prompts.assembly.normal import normal, refuse_unwritable
 from prompts.assembly.pieces import Segment
 from prompts.assembly.report import PartReport, Report, boundaries
 from prompts.assembly.slots import Message, Slots, filled
-from prompts.assembly.surface import ToolDefinition, of_call, tool_definitions
+from prompts.assembly.surface import ToolDefinition, are_offered, of_call, tool_definitions
 
 new = tuple.__new__
+UNSAID = "the call says nothing"
 
 
 class Prompt(NamedTuple):
@@ -42,7 +43,7 @@ def build(layout: Layout, inputs: PromptInputs) -> Prompt:
         made, over = fit(layout, limits.parts, limits.total, partial(assemble, layout, inputs))
         text, problems = "".join(made.texts), problems + over
     told = tuple(made.parts), problems, lost(layout, inputs), boundaries(made.starts)
-    tools = tool_definitions(inputs)
+    tools = tool_definitions(inputs) if are_offered(inputs) else ()
     return new(Prompt, (layout.name, tuple(made.segments), text, new(Report, told), tools, ()))
 
 
@@ -79,10 +80,26 @@ def render(layout: Layout, inputs: PromptInputs, slots: Slots) -> Prompt:
     texts = [segment.text for segment in segments]
     refuse_unwritable(texts, segments)
     unplaced = built.report.lost + lost_slots(layout, slots)
-    tools, undefined = of_call(built.tools, slots.tools)
+    tools, undefined = of_call(tool_definitions(inputs), slots.tools)
     problems = built.report.problems + undefined
     levels, offsets = [segment.volatility for segment in segments], accumulate(map(len, texts), initial=0)
     ends = boundaries(zip(levels, offsets, strict=False))
-    report = built.report._replace(boundaries=ends, lost=unplaced, problems=problems)
-    text = "".join(texts)
-    return built._replace(segments=segments, text=text, report=report, tools=tools, messages=slots.messages)
+    parts = parts_of_call(built.report.parts, segments)
+    report = Report(parts, problems, unplaced, ends)
+    offered = tools if are_offered(inputs) else ()
+    return Prompt(layout.name, segments, "".join(texts), report, offered, slots.messages)
+
+
+def parts_of_call(parts: Iterable[PartReport], segments: Iterable[Segment]) -> tuple[PartReport, ...]:
+    """The same parts with what stands of them after the call has spoken."""
+    sizes: dict[str, int] = {}
+    for segment in segments:
+        sizes[segment.section] = sizes.get(segment.section, 0) + len(segment.text)
+    return tuple(
+        [
+            part._replace(
+                kept=sizes.get(part.name, 0), omitted=part.omitted or UNSAID * (part.name not in sizes)
+            )
+            for part in parts
+        ]
+    )

@@ -15,6 +15,7 @@ class Around:
         self.opening, self.ending, self.tag = opening, ending, tag
         self.before = [Piece(opening)] if opening else []
         self.after = [Piece(ending)] if ending else []
+        self.may_close = likely_closing(tag).search
 
     def __call__(self, body: Pieces) -> Pieces:
         if self.tag and self.is_closed_by("".join([text for text, _ in body])):
@@ -23,7 +24,12 @@ class Around:
 
     def is_closed_by(self, text: str) -> bool:
         """Whether a body may close the tag; one look at all of it spares one at every piece."""
-        return bool(self.tag) and "<" in text and likely_closing(self.tag).search(text) is not None
+        if not self.tag or "<" not in text:
+            return False
+        # Quicker than a pattern, and safe in ASCII only: elsewhere letters have twins, such as the long s.
+        if text.isascii() and self.tag.lower() not in text.lower():
+            return False
+        return self.may_close(text) is not None
 
     def kept_inside(self, body: Pieces) -> Pieces:
         inside = closing(self.tag)
@@ -38,11 +44,6 @@ def bare(body: Pieces) -> Pieces:
 def tag(name: str) -> Around:
     """`<name>` on a line of its own, the body, `</name>`; nothing in the body can close it."""
     return Around(f"<{name}>\n", f"\n</{name}>", name)
-
-
-def wrapper(name: str) -> Around:
-    """The same around elements that each keep their own words from closing it: a look at all is saved."""
-    return Around(f"<{name}>\n", f"\n</{name}>")
 
 
 def heading(words: str, gap: str = "\n\n") -> Around:

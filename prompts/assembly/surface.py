@@ -28,6 +28,11 @@ def tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
     )
 
 
+def are_offered(inputs: PromptInputs) -> bool:
+    """A provider that takes no definitions gets none, and neither does an entry point without tools."""
+    return inputs.native_tools and inputs.entry != "minimal"
+
+
 def of_call(
     definitions: tuple[ToolDefinition, ...], names: tuple[str, ...] | None
 ) -> tuple[tuple[ToolDefinition, ...], tuple[str, ...]]:

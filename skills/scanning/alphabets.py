@@ -12,9 +12,16 @@ def one_of(ranges: str) -> re.Pattern[str]:
     return re.compile(f"[{inside(ranges)}]")
 
 
-def runs_of(ranges: str) -> re.Pattern[str]:
-    """Possessive, so that a run is read once; the first stands alone, so that the engine can skip to it."""
-    return re.compile(f"[{inside(ranges)}][{inside(ranges)}]*+")
+# Never holds.
+NOTHING = "(?!)"
+
+
+def runs_of(ranges: str, unless: str = NOTHING) -> re.Pattern[str]:
+    """Runs, unless something holds behind the first: what the pattern passes by costs no call.
+
+    Possessive, so that a run is read once; the first stands alone, so that the engine can skip to it.
+    """
+    return re.compile(f"[{inside(ranges)}](?!{unless})[{inside(ranges)}]*+")
 
 
 # --- what cannot be seen -------------------------------------------------------------------------------

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Iterator
 
 from skills.scanning import alphabets
-from skills.scanning.alphabets import one_of, runs_of
+from skills.scanning.alphabets import NOTHING, inside, one_of, runs_of
 from skills.scanning.findings import Finder, Hit
 
 InPlace = Callable[[str, int, int], bool]
 
 BOM, ZWSP, ZWNJ, ZWJ = "\ufeff", "\u200b", "\u200c", "\u200d"
-TEXT_STYLE, EMOJI_STYLE, KEYCAP = "\ufe0e", "\ufe0f", "\u20e3"
+TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
 
 EMOJI, RIGHT_TO_LEFT = one_of(alphabets.EMOJI), one_of(alphabets.RIGHT_TO_LEFT)
 # The company that makes a character honest; any other invisible one never is.
@@ -26,10 +26,20 @@ AT_HOME: dict[str, re.Pattern[str]] = {
 # What a selector may stand behind. Registered ideograph variants end far below the last selector, and a short
 # list leaves little to hide in.
 SELECTED = (
-    (one_of("FE0E-FE0F"), EMOJI),
-    (one_of("FE00-FE0D"), one_of(alphabets.STYLED)),
-    (one_of("E0100-E011F"), one_of(alphabets.IDEOGRAPHS)),
-    (one_of("180B-180D 180F"), one_of(alphabets.MONGOLIAN)),
+    (alphabets.EMOJI, "FE0E-FE0F"),
+    (alphabets.STYLED, "FE00-FE0D"),
+    (alphabets.IDEOGRAPHS, "E0100-E011F"),
+    (alphabets.MONGOLIAN, "180B-180D 180F"),
+)
+# A lone selector behind something that has variants, or in a keycap.
+SELECTING = "|".join(
+    (
+        *(
+            f"(?<=[{inside(base)}][{inside(kind)}])(?![{inside(alphabets.VARIATION_SELECTORS)}])"
+            for base, kind in SELECTED
+        ),
+        r"(?<=[0-9#*][\uFE0E\uFE0F])(?=\u20E3)",
+    )
 )
 BLACK_FLAG = "\U0001f3f4"
 # The only flags Unicode recommends; any other word in tags would be a message.
@@ -41,9 +51,9 @@ FLAGS = frozenset(
 NEAR = 40
 
 
-def runs(ranges: str, is_in_place: InPlace, *, is_in_ascii: bool = False) -> Finder:
+def runs(ranges: str, is_in_place: InPlace, unless: str = NOTHING, *, is_in_ascii: bool = False) -> Finder:
     """A finder for runs of some characters, but for those that are where they belong."""
-    pattern = runs_of(ranges)
+    pattern = runs_of(ranges, unless)
 
     def find(text: str) -> Iterator[Hit]:
         # Most files are plain, and a string knows by itself whether it is.
@@ -93,15 +103,6 @@ def is_flag(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start] == BLACK_FLAG and text[start:end] in FLAGS
 
 
-def is_selecting(text: str, start: int, end: int) -> bool:
-    """A lone selector behind something that has variants."""
-    run, (before, after) = text[start:end], beside(text, start, end)
-    if len(run) != 1:
-        return False
-    is_keycap = run in (TEXT_STYLE, EMOJI_STYLE) and after == KEYCAP and before in tuple("0123456789#*")
-    return is_keycap or any(kind.match(run) and base.match(before) for kind, base in SELECTED)
-
-
 def is_stray(text: str, start: int, end: int) -> bool:
     """The two selectors people paste by accident, once or twice, and not inside a word."""
     before = text[start - 1 : start] if start else ""
@@ -109,12 +110,8 @@ def is_stray(text: str, start: int, end: int) -> bool:
     return is_common and not (before.isascii() and before.isalpha())
 
 
-def is_selecting_or_stray(text: str, start: int, end: int) -> bool:
-    return is_selecting(text, start, end) or is_stray(text, start, end)
-
-
-def is_selecting_or_smuggling(text: str, start: int, end: int) -> bool:
-    return is_selecting(text, start, end) or not is_stray(text, start, end)
+def is_no_stray(text: str, start: int, end: int) -> bool:
+    return not is_stray(text, start, end)
 
 
 def is_mojibake(text: str, start: int, end: int) -> bool:
@@ -130,8 +127,8 @@ invisible = runs(alphabets.INVISIBLE, is_joining)
 bidi_controls = runs(alphabets.BIDI_CONTROLS, never)
 bidi_marks = runs(alphabets.BIDI_MARKS, is_among_right_to_left)
 tag_characters = runs(alphabets.TAGS, is_flag)
-hidden_selectors = runs(alphabets.VARIATION_SELECTORS, is_selecting_or_stray)
-stray_selectors = runs(alphabets.VARIATION_SELECTORS, is_selecting_or_smuggling)
+hidden_selectors = runs(alphabets.VARIATION_SELECTORS, is_stray, SELECTING)
+stray_selectors = runs(alphabets.VARIATION_SELECTORS, is_no_stray, SELECTING)
 controls = runs(alphabets.CONTROLS, is_mojibake, is_in_ascii=True)
 mojibake = runs(alphabets.CONTROLS, is_no_mojibake)
 

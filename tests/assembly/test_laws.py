@@ -17,7 +17,7 @@ from prompts.assembly.text import closing, guarded
 from tests.assembly.strategies import TAGS, hostile, inputs, slots
 
 layouts = st.sampled_from(list(LAYOUTS.values()))
-laws = settings(max_examples=150, deadline=None)
+laws = settings(max_examples=60, deadline=None)
 
 
 @laws
@@ -110,3 +110,20 @@ def test_windows_line_ends_change_no_byte(layout):
         append=Text("five\r\nsix"),
     )
     assert build(layout, windows).text == build(layout, plain).text
+
+
+@laws
+@given(layouts, inputs, slots)
+def test_the_report_of_a_call_counts_what_stands_in_its_text(layout, held, said):
+    prompt = render(layout, held, said)
+    assert sum(part.kept for part in prompt.report.parts) == len(prompt.text)
+    assert all(bool(part.kept) != bool(part.omitted) for part in prompt.report.parts)
+
+
+@laws
+@given(layouts, inputs)
+def test_a_provider_without_an_interface_for_tools_gets_no_definitions(layout, held):
+    names = (
+        [tool.name for tool in held.active_tools()] if held.native_tools and held.entry != "minimal" else []
+    )
+    assert [tool.name for tool in build(layout, held).tools] == names

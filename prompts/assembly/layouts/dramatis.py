@@ -7,7 +7,7 @@ from prompts.assembly import sections, tool_guidance
 from prompts.assembly.cutting import cut_elements, cut_entries
 from prompts.assembly.dramatis_calls import BACKGROUND, ERROR, NOW, PLANNING, SAID, TASK
 from prompts.assembly.file_sections import cut_files, name_of, own_files, speaking
-from prompts.assembly.frames import heading, tag, wrapper
+from prompts.assembly.frames import heading, tag
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.inventory import data_problems, inventory
 from prompts.assembly.layout import Layout, Part, call_part
@@ -125,7 +125,7 @@ DRAMATIS = Layout(
         Part("instructions", sections.instructions, tag("instructions"), uses=("instructions",)),
         Part("append", told("append"), tag("further-instructions"), uses=("append",)),
         Part("mission", mission, tag("mission"), uses=("mission",)),
-        Part("responsibilities", responsibilities, wrapper("Responsibilities"), uses=("responsibilities",)),
+        Part("responsibilities", responsibilities, tag("Responsibilities"), uses=("responsibilities",)),
         tool_part(
             "dramatis.tools",
             tool_guidance.tool_schemas,

@@ -6,7 +6,7 @@ from typing import Any
 from prompts.assembly import sections
 from prompts.assembly.clock import date_words, hour_words, zone_words
 from prompts.assembly.cutting import cut_entries
-from prompts.assembly.frames import tag, tagged, wrapper
+from prompts.assembly.frames import tag, tagged
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, call_part
 from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Origin, Piece, Pieces
@@ -42,7 +42,7 @@ def responsibility(title: str, text: str) -> str:
     if not text:
         return f'\n  <Responsibility title="{title}">\n  </Responsibility>'
     if "<" in text or "\n" in text:
-        text = indented(guarded(text, "Responsibility", "Responsibilities"), "    ")
+        text = indented(guarded(text, "Responsibility"), "    ")
     return f'\n  <Responsibility title="{title}">\n    {text}\n  </Responsibility>'
 
 
@@ -118,7 +118,7 @@ NOVA = Layout(
         Part(
             "responsibilities",
             responsibilities,
-            wrapper("Responsibilities"),
+            tag("Responsibilities"),
             uses=("responsibilities",),
             needs="no responsibilities",
             shorten=cut_entries,
