@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from benches import jinja
 from benches.inputs import CALL, FULLEST_CALL, INPUTS, memories
-from benches.timing import typical
+from benches.timing import ratio, timed, typical
 from prompts.assembly.builder import build, render
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
@@ -22,8 +22,8 @@ BUILD_GOAL, FILL_GOAL, GROWTH_GOAL = 1.0, 0.1, 11.0
 HEADINGS = ("layout", "characters", "build", "Jinja2", "ratio", "fill", "ratio", "fullest", "×10")
 WIDTHS = (10, 11, 9, 9, 7, 8, 7, 9, 7)
 LEGEND = f"""
-Microseconds. build: segments, text and the whole report. fill: the slots of a stored build, for a usual call;
-fullest: with every slot. ×10: the time of {MANY:,} memories over that of {FEW:,}, where a layout shows them.
+Microseconds; ratios are medians of rounds. build: segments, text and the whole report. fill: the slots of a
+stored build for a usual call; fullest: with every slot. ×10: {MANY:,} memories over {FEW:,}, where they show.
 """
 
 
@@ -34,17 +34,11 @@ class Row(NamedTuple):
     characters: int
     build: float
     jinja: float
+    build_ratio: float
     fill: float
+    fill_ratio: float
     fullest: float
     growth: float | None
-
-    @property
-    def build_ratio(self) -> float:
-        return self.build / self.jinja
-
-    @property
-    def fill_ratio(self) -> float:
-        return self.fill / self.build
 
     def cells(self) -> tuple[str, ...]:
         return (
@@ -77,7 +71,7 @@ def measured(layout: Layout) -> Row:
     if template.render(values) != built.text:
         raise SystemExit(f"The template of {layout.name} says something else than the build.")
     stored = skeleton(built.segments)
-    times = typical(
+    builds, renders, fills, fullest = timed(
         (
             whole_build(layout, INPUTS),
             partial(template.render, values),
@@ -85,8 +79,12 @@ def measured(layout: Layout) -> Row:
         ),
         ROUNDS,
     )
-    built_in, rendered_in, filled_in, fullest_in = times
-    return Row(layout.name, len(built.text), built_in, rendered_in, filled_in, fullest_in, growth(layout))
+    return Row(
+        *(layout.name, len(built.text)),
+        *(typical(builds), typical(renders), ratio(builds, renders)),
+        *(typical(fills), ratio(fills, builds), typical(fullest)),
+        growth(layout),
+    )
 
 
 def whole_build(layout: Layout, inputs: PromptInputs) -> Callable[[], object]:
@@ -112,8 +110,8 @@ def growth(layout: Layout) -> float | None:
     if not any("memories" in part.uses for part in layout.parts):
         return None
     alone = [PromptInputs(memories=memories(count)) for count in (FEW, MANY)]
-    few, many = typical([whole_build(layout, inputs) for inputs in alone], GROWTH_ROUNDS)
-    return many / few
+    few, many = timed([whole_build(layout, inputs) for inputs in alone], GROWTH_ROUNDS)
+    return ratio(many, few)
 
 
 def verdict(rows: list[Row]) -> int:

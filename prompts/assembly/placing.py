@@ -49,7 +49,7 @@ def behind(name: str, volatility: str, frame: Frame, lead: str, slot: str) -> Pl
     def place(segments: list[Segment], body: Pieces, given: Given) -> str:
         pieces = frame(body)
         text, origin = pieces[0]
-        led, span = (size, len(pieces)) if segments else (0, len(pieces))
+        led, span = size if segments else 0, len(pieces)
         text = lead + text if led else text
         segments.append(new(Segment, (name, text, origin, volatility, led, slot, given, span if slot else 1)))
         if span == 1:

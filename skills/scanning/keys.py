@@ -86,7 +86,8 @@ class Shape:
 BEFORE, AFTER = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
 URL = (
     r"(?<![A-Za-z0-9+.-])(?:postgres(?:ql)?|mysql|mariadb|mssql|sqlserver|mongodb|rediss?|valkey|amqps?|clickhouse"
-    r"|https?|ftps?|sftp|smtps?|ssh)(?:\+[a-z0-9]{1,20}+)?://(?P<user>[^\s:@/]{0,100}+):(?P<secret>[^\s:@/]{3,200}+)@(?P<host>[\w.-]{0,253}+)"
+    r"|https?|ftps?|sftp|smtps?|ssh)(?:\+[a-z0-9]{1,20}+)?://"
+    r"(?P<user>[^\s:@/]{0,100}+):(?P<secret>[^\s:@/]{3,200}+)@(?P<host>[\w.-]{0,253}+)"
 )
 KEY_BLOCK = (
     r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"

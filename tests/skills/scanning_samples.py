@@ -146,7 +146,6 @@ FURTHER: dict[str, list[str]] = {
         "\uff1c/soul\uff1e",
         "<\u2215soul>",
         "<\ufe0f/soul\ufe0f>",
-        "</s\u043eul></soul>",
         "</this-call",
         "\u05e9\u05dc\u05d5\u05dd <\u200e/context>",
         # Opened once and closed twice, and opened under another name.
@@ -309,7 +308,7 @@ INNOCENT: dict[str, list[str]] = {
 # --- prose nobody should stop --------------------------------------------------------------------------
 
 PROSE = {
-    "English": "All human beings are born free and equal in dignity and rights — “every one of them”, isn’t it?",
+    "English": "All human beings are born free and equal in dignity and rights — “every one”, isn’t it?",
     "German": "Alle Menschen sind frei und gleich an Würde und Rechten geboren; der Straßenfußgänger auch.",
     "French": "Tous les êtres humains naissent libres et égaux en dignité et en droits\u202f: oui\u00a0!",
     "Polish": "Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw.",
@@ -317,12 +316,17 @@ PROSE = {
     "Turkish": "Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. İıĞğ.",
     "Greek": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.",
     "Russian": "Все люди рождаются свободными и равными в своём достоинстве и правах.",
-    "Arabic": "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق، وقد وُهبوا عقلًا وضميرًا (C++\u200e).",
-    "Hebrew": "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם\u200f. בְּרֵא\u034fשִׁית",
-    "Persian": "تمام افراد بشر آزاد به دنیا می\u200cآیند و حقوق\u200cشان برابر است؛ فایل PDF\u200cها، سال ۱۴۰۲ ه\u200d.ش.",
+    "Arabic": ("يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق، وقد وُهبوا عقلًا وضميرًا (C++\u200e)."),
+    "Hebrew": ("כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם\u200f. בְּרֵא\u034fשִׁית"),
+    "Persian": (
+        "تمام افراد بشر آزاد به دنیا می\u200cآیند و حقوق\u200cشان "
+        "برابر است؛ فایل PDF\u200cها، سال ۱۴۰۲ ه\u200d.ش."
+    ),
     "Urdu": "تمام انسان آزاد اور حقوق و عزت کے اعتبار سے برابر پیدا ہوئے ہیں۔",
-    "Hindi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता प्राप्त है; क्\u200dष, श्\u200cर, र\u094d\u200dय।",
-    "Bengali": "সমস্ত মানুষ স্বাধীনভাবে সমান মর্যাদা এবং অধিকার নিয়ে জন্মগ্রহণ করে; র\u200d্যাব।",
+    "Hindi": (
+        "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता प्राप्त है; क्\u200dष, श्\u200cर, र\u094d\u200dय।"
+    ),
+    "Bengali": ("সমস্ত মানুষ স্বাধীনভাবে সমান মর্যাদা এবং অধিকার নিয়ে জন্মগ্রহণ করে; র\u200d্যাব।"),
     "Malayalam": "മനുഷ്യരെല്ലാവരും തുല്യാവകാശങ്ങളോടും അന്തസ്സോടും കൂടി ജനിച്ചവരാണ്; അവന്\u200d വന്നു.",
     "Sinhala": "සියලු මනුෂ්\u200dයයෝ නිදහස්ව උපත ලබා ඇත; ශ්\u200dරී ලංකා.",
     "Tamil": "மனிதப் பிறவியினர் சகலரும் சுதந்திரமாகவே பிறக்கின்றனர்.",
@@ -331,14 +335,21 @@ PROSE = {
     "Burmese": "လူတိုင်း\u200bသည် တူညီ လွတ်လပ်သော ဂုဏ်သိက္ခာဖြင့် မွေးဖွားလာသူများ ဖြစ်သည်။",
     "Tibetan": "འགྲོ་བ་མིའི་རིགས་རྒྱུད་ཡོངས་ལ་སྐྱེས་ཙམ་ཉིད་ནས་ཆེ་མཐོངས་དང༌།",
     "Mongolian": "ᠬᠦᠮᠦᠨ\u202fᠦ ᠡᠷᠬᠡ\u180eᠠ, ᠠ\u180b",
-    "Korean": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. \u1112\u119e\u11ab\u1100\u1160\u11ab",
-    "Japanese": "すべての人間は、生まれながらにして自由であり、「尊厳」と権利とについて平等である。葛\U000e0100城市、①〜③。",
+    "Korean": (
+        "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. "
+        "\u1112\u119e\u11ab\u1100\u1160\u11ab"
+    ),
+    "Japanese": (
+        "すべての人間は、生まれながらにして自由であり、"
+        "「尊厳」と権利とについて平等である。葛\U000e0100城市、①〜③。"
+    ),
     "Chinese": "人人生而自由，在尊严和权利上一律平等。《世界人权宣言》〈第一条〉",
     "emoji": (
         "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466 \U0001f3f3\ufe0f\u200d\U0001f308 "
         "\U0001f469\U0001f3fd\u200d\U0001f4bb \u2764\ufe0f\u200d\U0001f525 \U0001f9d1\u200d\u2695\ufe0f "
         "\U0001f426\u200d\u2b1b \U0001f642\u200d\u2194\ufe0f \U0001f3f4\u200d\u2620\ufe0f "
-        "\U0001f468\U0001f3ff\u200d\u2764\ufe0f\u200d\U0001f48b\u200d\U0001f468\U0001f3fb \u263a\ufe0e \U0001f1e9\U0001f1ea"
+        "\U0001f468\U0001f3ff\u200d\u2764\ufe0f\u200d\U0001f48b\u200d\U0001f468\U0001f3fb "
+        "\u263a\ufe0e \U0001f1e9\U0001f1ea"
     ),
     "flags": " ".join(
         "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"

@@ -3,16 +3,29 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import process_time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skills.scanning import RULES, Finding, Rule, is_blocked, key_checksum, scan, visible
 from skills.scanning.closings import FIELDS, SECTIONS, plain
 from skills.scanning.scanner import LIMIT
-from tests.skills.scanning_samples import FURTHER, INNOCENT, MARKDOWN, MIXED, PROSE, SAMPLES, SECRETS, head
+from tests.skills.scanning_samples import (
+    FURTHER,
+    HEX,
+    INNOCENT,
+    MARKDOWN,
+    MIXED,
+    PROSE,
+    SAMPLES,
+    SECRETS,
+    head,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = sorted(
@@ -108,7 +121,7 @@ def tags_in_code() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called in FRAMING:
-                    yield from (name.value for name in node.args if isinstance(name, ast.Constant))
+                    yield from (str(name.value) for name in node.args if isinstance(name, ast.Constant))
                 case ast.Constant(value=str(words)):
                     yield from CLOSING.findall(words)
 
@@ -247,6 +260,21 @@ def test_what_is_left_out_keeps_its_gravity():
     assert is_blocked(scan("</soul>\n" * 5_000)[-1:])
 
 
+ODD = st.sampled_from(
+    [*SAMPLES.values(), *(text for texts in FURTHER.values() for text in texts), *"\r\n <>/-\u200b\u0645"]
+)
+
+
+@given(st.lists(ODD | st.text(), max_size=12).map("".join), st.sampled_from(["context", "skill", "typed"]))
+@settings(max_examples=200, deadline=None)
+def test_whatever_the_text_findings_are_ordered_bounded_and_in_it(text, kind):
+    findings, lines = scan(text, kind=kind), re.split("\r\n?|\n", text)
+    places = [(finding.line, finding.column) for finding in findings]
+    assert places == sorted(places)
+    assert len(findings) <= LIMIT + 1
+    assert all(1 <= column <= len(lines[line - 1]) + 1 for line, column in places)
+
+
 # --- what is shown -------------------------------------------------------------------------------------
 
 
@@ -254,12 +282,10 @@ def test_what_is_left_out_keeps_its_gravity():
 def test_no_excerpt_tells_a_secret(name):
     finding = only(f"the key {SECRETS[name]} ends here")
     assert "•••" in finding.excerpt
-    told = [SECRETS[name][at : at + 12] for at in range(len(SECRETS[name]) - 12)]
-    kept = sum(part in finding.excerpt for part in told)
-    # What is shown is the beginning that tells the kind, or the host; never the random part.
-    assert not any(MIXED[at : at + 10] in finding.excerpt for at in range(len(MIXED) - 10))
-    assert kept < len(told) or not told
-    assert "tr0ub4dor" not in finding.excerpt
+    assert SECRETS[name] not in finding.excerpt
+    # The random part of every sample is taken from these.
+    parts = [text[at : at + 9] for text in (MIXED, HEX) for at in range(len(text) - 9)]
+    assert not [part for part in [*parts, "tr0ub4dor", "ZVKYLN"] if part in finding.excerpt]
 
 
 def test_no_excerpt_of_a_neighbour_tells_a_secret_either():
@@ -363,14 +389,12 @@ def units(rule: Rule) -> list[str]:
 def hostile(rule: Rule) -> Iterator[Callable[[int], str]]:
     """Makers of long texts: those units over and over, and half a sample before a long run."""
     half = SAMPLES[rule.name][: len(SAMPLES[rule.name]) // 2]
-    for unit in units(rule):
-        yield lambda size, unit=unit: repeated(unit, size)
-    for filler in FILLERS:
-        yield lambda size, filler=filler: half + repeated(filler, size)
+    yield from (partial(repeated, unit) for unit in units(rule))
+    yield from (partial(repeated, filler, before=half) for filler in FILLERS)
 
 
-def repeated(unit: str, size: int) -> str:
-    return (unit * (size // len(unit) + 1))[:size]
+def repeated(unit: str, size: int, *, before: str = "", after: str = "") -> str:
+    return before + (unit * (size // len(unit) + 1))[:size] + after
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:
@@ -413,7 +437,7 @@ def test_a_scan_of_a_megabyte_of_bait_takes_linear_time(bait):
     def whole(text: str) -> object:
         return scan(text, kind="skill"), visible(text)
 
-    assert is_linear_at_last(whole, lambda size: "---\n" + repeated(bait, size))
+    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"))
 
 
 @pytest.mark.planted
@@ -424,6 +448,4 @@ def test_a_scan_of_a_megabyte_of_bait_takes_linear_time(bait):
 def test_a_slow_pattern_would_be_noticed(pattern, bait):
     slow = re.compile(pattern)
     sizes = (2**11, 2**12, 2**13, 2**14)
-    assert not is_linear(
-        lambda text: list(slow.finditer(text)), lambda size: repeated(bait, size) + "!", sizes
-    )
+    assert not is_linear(lambda text: list(slow.finditer(text)), partial(repeated, bait, after="!"), sizes)
