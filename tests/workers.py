@@ -36,7 +36,7 @@ def start_worker(log: Path) -> Worker:
     command = [sys.executable, "-m", "celery", "-A", "project", "worker", "--concurrency", "1"]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     with log.open("wb") as output:
-        process = start(command, env=os.environ | {"DATABASE_URL": tested_database_url()}, output=output)
+        process = start(command, env=os.environ | {"DATABASE_URL": url_of_test_database()}, output=output)
     worker = Worker(process, log)
     wait_until_ready(worker)
     return worker
@@ -52,7 +52,7 @@ def wait_until_ready(worker: Worker) -> None:
     raise RuntimeError(f"The Celery worker did not start: {worker.log.read_text()[-3_000:]}")
 
 
-def tested_database_url() -> str:
+def url_of_test_database() -> str:
     """The address of the database the tests use, which is not the one they were given."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor == "sqlite":

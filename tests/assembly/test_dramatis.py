@@ -133,3 +133,11 @@ def test_a_part_limit_cuts_that_part_alone():
     [soul] = [part for part in prompt.report.parts if part.name == "soul"]
     assert soul.cut == 400
     assert "[… 400 characters left out]\n</soul>" in prompt.text
+
+
+def test_a_cut_leaves_no_responsibility_open():
+    duties = [{"title": f"Duty {number}", "text": "Do it well."} for number in range(20)]
+    held = load(PromptInputs, {"responsibilities": duties, "limits": {"parts": {"responsibilities": 200}}})
+    text = build(DRAMATIS, held).text
+    assert text.count("<Responsibility ") == text.count("</Responsibility>") > 0
+    assert "characters left out]" in text

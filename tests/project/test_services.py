@@ -7,7 +7,7 @@ from django.db import connection
 
 from project.broker import celery_url, client_url
 from tests.services import launch_arguments, with_database
-from tests.workers import tested_database_url
+from tests.workers import url_of_test_database
 
 
 def test_a_browser_test_without_chromium_fails(monkeypatch):
@@ -44,5 +44,5 @@ def test_a_socket_address_in_both_spellings():
 
 @pytest.mark.django_db
 def test_a_worker_is_sent_to_the_test_database():
-    assert str(connection.settings_dict["NAME"]) in tested_database_url()
-    assert tested_database_url() != os.environ["DATABASE_URL"]
+    assert str(connection.settings_dict["NAME"]) in url_of_test_database()
+    assert url_of_test_database() != os.environ["DATABASE_URL"]

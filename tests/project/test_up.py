@@ -117,10 +117,20 @@ def test_one_child_ends_and_all_end(product):
 
 
 def child_named(word, parent):
-    listing = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(parent)], capture_output=True, text=True, check=True
-    )
-    return next(int(line.split()[0]) for line in listing.stdout.splitlines() if f" {word} " in line)
+    """The child's process id, once it has become the program it is to be."""
+    for _ in range(100):
+        # -ww: long paths of a checkout must not push the word out of the line.
+        listing = subprocess.run(
+            ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(parent)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = [int(line.split()[0]) for line in listing.stdout.splitlines() if f" {word} " in line]
+        if found:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"No child named {word} among:\n{listing.stdout}")
 
 
 def refused(var, port):

@@ -125,7 +125,13 @@ DRAMATIS = Layout(
         Part("instructions", sections.instructions, tag("instructions"), uses=("instructions",)),
         Part("append", told("append"), tag("further-instructions"), uses=("append",)),
         Part("mission", mission, tag("mission"), uses=("mission",)),
-        Part("responsibilities", responsibilities, tag("Responsibilities"), uses=("responsibilities",)),
+        Part(
+            "responsibilities",
+            responsibilities,
+            tag("Responsibilities"),
+            uses=("responsibilities",),
+            shorten=cut_entries,
+        ),
         tool_part(
             "dramatis.tools",
             tool_guidance.tool_schemas,
