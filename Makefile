@@ -7,6 +7,6 @@ run test check lock:
 bench:
 	@python3 dev.py bench $(NAME)
 
-# Rewrites the golden files; read the diff before you commit it.
+# Rewrites the golden files and the published schemas; read the diff before you commit it.
 golden:
 	@.venv/bin/python -m tests.assembly.goldens --write

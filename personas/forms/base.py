@@ -80,7 +80,7 @@ class RecordForm(forms.Form):
             labels=self.labels,
         )
         for name in self.plain:
-            self.fields[name] = in_our_words(made[name] or _slug_field(self, name))
+            self.fields[name] = in_our_words(made[name] or _refuse_fixed(self, name))
 
 
 def in_our_words(field: forms.Field) -> forms.Field:
@@ -89,7 +89,7 @@ def in_our_words(field: forms.Field) -> forms.Field:
     return field
 
 
-def _slug_field(form: RecordForm, name: str) -> forms.Field:
+def _refuse_fixed(form: RecordForm, name: str) -> forms.Field:
     raise TypeError(f"{form.model.__name__}.{name} cannot be edited.")
 
 

@@ -1,6 +1,7 @@
 """Golden files: every example in docs/examples, rendered, beside the text it must give to the letter.
 
-Run as a program it checks them all and names the first that differs; with --write it writes them anew.
+Run as a program it checks them all and names the first that differs; with --write it writes them, and the
+published schemas, anew.
 An example is docs/examples/LAYOUT/NAME.json with its slots, if any, in NAME.slots.json.
 """
 
@@ -8,17 +9,19 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prompts.assembly.builder import Prompt, render
 from prompts.assembly.codec import load
 from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.json_schema import json_schema
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 GOLDEN = Path(__file__).parent / "golden"
+SCHEMAS: dict[str, type[Any]] = {"inputs": PromptInputs, "slots": Slots}
 
 
 class Example(NamedTuple):
@@ -51,7 +54,16 @@ def examples() -> Iterator[Example]:
         yield Example(layout, name, path, path.with_name(f"{name}.slots.json"), golden)
 
 
+def write_schemas() -> None:
+    """The published shapes of inputs and slots, from the types that read them."""
+    for name, kind in SCHEMAS.items():
+        shape = json.dumps(json_schema(kind, f"Prompt {name}"), indent=2, ensure_ascii=False)
+        (ROOT / "docs" / f"{name}.schema.json").write_text(f"{shape}\n", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
+    if "--write" in arguments:
+        write_schemas()
     for example in examples():
         text = example.prompt().text
         if "--write" in arguments:

@@ -1,7 +1,6 @@
 """Inputs and slots from JSON: what is wrong is named by its path."""
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -14,12 +13,12 @@ from prompts.assembly.inputs import Memory, PromptInputs
 from prompts.assembly.json_schema import json_schema
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
+from tests.assembly.goldens import ROOT, SCHEMAS
 from tests.assembly.strategies import inputs, slots
 
 # Made once: building a validator takes longer than using it.
 INPUTS_SCHEMA = jsonschema.Draft202012Validator(json_schema(PromptInputs, "Prompt inputs"))
 SLOTS_SCHEMA = jsonschema.Draft202012Validator(json_schema(Slots, "Prompt slots"))
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 BAD = {
     "an unknown key": ({"sole": {}}, "sole: is not a known key"),
@@ -80,11 +79,10 @@ def test_data_nested_without_end_is_refused():
         load(PromptInputs, {"data": {"values": {"x": deep}}})
 
 
-@pytest.mark.parametrize("kind", [PromptInputs, Slots])
-def test_the_published_schema_is_in_step_with_the_types(kind):
-    name, title = {PromptInputs: ("inputs", "Prompt inputs"), Slots: ("slots", "Prompt slots")}[kind]
-    published = json.loads((DOCS / f"{name}.schema.json").read_text(encoding="utf-8"))
-    assert published == json_schema(kind, title)
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_published_schema_is_in_step_with_the_types(name):
+    published = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text(encoding="utf-8"))
+    assert published == json_schema(SCHEMAS[name], f"Prompt {name}"), "Write it anew with: make golden"
 
 
 @settings(max_examples=50, deadline=None)
