@@ -2,60 +2,57 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
-from typing import TypeAlias
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
 
 import yaml
 
-MAX_BYTES, MAX_DEPTH, MAX_PROBLEMS = 16 * 1024, 20, 20
-BOM, FENCE = "\ufeff", "---"
+from personas.text_problems import (
+    MAX_PROBLEMS,
+    REFUSED,
+    FrontMatterError,
+    Problem,
+    character_problems,
+    refuse,
+)
+from personas.yaml_nodes import Event, Node, compose, libyaml_events, pyyaml_events
+from personas.yaml_refusals import event_problems
 
-# Controls, surrogate halves and noncharacters: a database or an encoder would refuse them later, less kindly.
-REFUSED = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff"
+__all__ = [
+    "BOM",
+    "MAX_PROBLEMS",
+    "REFUSED",
+    "REFUSED_IN_HEAD",
+    "Block",
+    "FrontMatterError",
+    "Problem",
+    "Value",
+    "character_problems",
+    "join",
+    "load",
+    "newlines",
+    "refuse",
+    "split",
+]
+
+MAX_BYTES = 16 * 1024
+BOM, FENCE = "\ufeff", "---"
 # YAML breaks lines at the first two and skips the third, so line numbers and slices would drift.
 REFUSED_IN_HEAD = r"\u2028\u2029\ufeff"
 NULLS = ("~", "null", "Null", "NULL")
-NO_ALIAS = "Anchors and aliases are not allowed; put a value that begins with & or * in quotes."
-REFUSALS = {
-    "anchor": NO_ALIAS,
-    "tag": "Tags are not allowed; put a value that begins with ! in quotes.",
-    "explicit": "Only one block of keys is allowed, so no line may begin with --- or ... here.",
-}
-HINTS = {
-    "while scanning an alias": NO_ALIAS,
-    "while scanning an anchor": NO_ALIAS,
-    "mapping values are not allowed here": 'A value that contains ": " must be in quotes.',
-    "could not find expected ':'": 'Every line needs the shape "key: value".',
-    "found character '\\t' that cannot start any token": "Indent with spaces; a tab is not allowed here.",
-}
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
 
 
-@dataclass(frozen=True)
-class Problem:
-    field: str  # Empty when the front matter as a whole is meant.
-    line: int
-    message: str
-
-
-class FrontMatterError(ValueError):
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("; ".join(f"line {problem.line}: {problem.message}" for problem in self.problems))
-
-
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A top-level key with the comments right above it, or (key None) blank and comment lines of nobody."""
 
     key: str | None
     value: Value
     source: str
     line: int
+    flow_lines: tuple[int, ...] = ()  # Where a bracket or a brace opens a list or more keys.
 
 
 def newlines(text: str) -> str:
@@ -89,67 +86,30 @@ def load(head: str, first_line: int = 1) -> tuple[Block, ...]:
     if len(head.encode(errors="surrogatepass")) > MAX_BYTES:
         refuse([Problem("", first_line, f"The front matter is longer than {MAX_BYTES // 1024} KiB.")])
     refuse(character_problems(head, "", first_line, REFUSED_IN_HEAD))
+    # The quick reader may only agree: whatever it minds, the slow one judges and puts into words.
+    with suppress(ValueError, yaml.YAMLError):
+        return blocks(head, first_line, libyaml_events(head))
     # Events come from a loop, nodes from recursion: depth is judged before anything can recurse.
-    refuse(_event_problems(head, first_line))
-    root = yaml.compose(head, Loader=yaml.BaseLoader)
+    refuse(event_problems(head, first_line))
+    return blocks(head, first_line, pyyaml_events(head))
+
+
+def blocks(head: str, first_line: int, events: Iterator[Event]) -> tuple[Block, ...]:
+    root = compose(events)
     if root and (reason := _root_reason(root)):
-        refuse([Problem("", first_line + root.start_mark.line, reason)])
+        refuse([Problem("", first_line + root.line, reason)])
     builder = _Builder(head, first_line)
-    blocks = tuple(filter(lambda block: block.source, builder.blocks(root)))
+    found = tuple([block for block in builder.blocks(root) if block.source or block.flow_lines])
     refuse(builder.problems)
-    return blocks
+    return found
 
 
-def refuse(problems: Iterable[Problem]) -> None:
-    if first_few := tuple(islice(problems, MAX_PROBLEMS)):
-        raise FrontMatterError(first_few)
-
-
-def character_problems(text: str, field: str, line: int, extra: str = "") -> Iterator[Problem]:
-    for found in re.finditer(f"[{REFUSED}{extra}]", text):
-        message = f"The character U+{ord(found.group()):04X} is not allowed."
-        yield Problem(field, line + text.count("\n", 0, found.start()), message)
-
-
-def _event_problems(head: str, first_line: int) -> Iterator[Problem]:
-    depth, line = 0, first_line
-    try:
-        for event in yaml.parse(head, Loader=yaml.BaseLoader):
-            line = first_line + event.start_mark.line
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                yield Problem("", line, f"Keys and lists are nested more than {MAX_DEPTH} deep.")
-                return
-            reasons = [reason for name, reason in REFUSALS.items() if getattr(event, name, None)]
-            yield from (Problem("", line, reason) for reason in reasons)
-    except yaml.MarkedYAMLError as error:
-        yield _syntax_problem(error, first_line)
-    except (ValueError, OverflowError):  # PyYAML lets chr() stumble over an escape such as \UFFFFFFFF.
-        yield Problem("", line, "An escape here or below does not stand for any character.")
-
-
-def _syntax_problem(error: yaml.MarkedYAMLError, first_line: int) -> Problem:
-    context, problem = error.context or "", error.problem or ""
-    # A quote left open is noticed at the end; the person wants the line where it began.
-    mark = (error.context_mark if context.startswith("while scanning") else None) or error.problem_mark
-    message = HINTS.get(context) or HINTS.get(problem) or f"This is not valid YAML: {problem}."
-    return Problem("", first_line + (mark.line if mark else 0), message)
-
-
-def _root_reason(root: yaml.Node) -> str:
-    if not isinstance(root, yaml.MappingNode):
+def _root_reason(root: Node) -> str:
+    if root.kind != "keys":
         return 'The front matter must be lines of "key: value", not a list or a single value.'
-    if root.value and (root.flow_style or any(key.start_mark.column for key, _ in root.value)):
+    if root.parts and (root.is_flow or any(key.column for key, _ in root.pairs())):
         return "Write one key per line, at the start of the line, without braces around them."
     return ""
-
-
-def _end_line(node: yaml.Node) -> int:
-    """The line after the node; a block collection's own mark lies past the comments that follow it."""
-    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
-        last = node.value[-1]
-        return _end_line(last[1] if isinstance(last, tuple) else last)
-    return int(node.end_mark.line) + bool(node.end_mark.column)
 
 
 class _Builder:
@@ -157,43 +117,53 @@ class _Builder:
 
     def __init__(self, head: str, first_line: int) -> None:
         self.lines, self.first_line = head.splitlines(keepends=True), first_line
+        self.has_escapes = "\\" in head
         self.problems: list[Problem] = []
 
-    def blocks(self, root: yaml.Node | None) -> Iterator[Block]:
+    def blocks(self, root: Node | None) -> Iterator[Block]:
         at = 0
         for key, line, node in self.pairs(root, ""):
             top = line - self.first_line
             while top > at and self.lines[top - 1].startswith("#"):
                 top -= 1
             yield Block(None, "", "".join(self.lines[at:top]), self.first_line + at)
-            at = _end_line(node)
-            yield Block(key, self.value(node, key), "".join(self.lines[top:at]), line)
-        if at or not root:  # An empty pair of braces is a root without keys; it must not pass for a comment.
+            at = node.end
+            source = "".join(self.lines[top:at])
+            yield Block(key, self.value(node, key), source, line, tuple(self.flow_lines(node)))
+        if root and root.is_flow:  # An empty pair of braces has no keys, but must not pass for a comment.
+            yield Block(None, "", "", self.first_line, tuple(self.flow_lines(root)))
+        else:
             yield Block(None, "", "".join(self.lines[at:]), self.first_line + at)
 
-    def pairs(self, mapping: yaml.Node | None, field: str) -> Iterator[tuple[str, int, yaml.Node]]:
+    def flow_lines(self, node: Node) -> Iterator[int]:
+        if node.is_flow:
+            yield self.first_line + node.line
+        for part in node.parts:
+            yield from self.flow_lines(part)
+
+    def pairs(self, mapping: Node | None, field: str) -> Iterator[tuple[str, int, Node]]:
         seen: set[str] = set()
-        for node, value in mapping.value if mapping else ():
-            line = self.first_line + node.start_mark.line
+        for node, value in mapping.pairs() if mapping else ():
+            line = self.first_line + node.line
             key = self.text(node, field)
-            if not isinstance(node, yaml.ScalarNode):
+            if node.kind != "text":
                 self.problems.append(Problem(field, line, "A key must be text, not a list or more keys."))
             elif key in seen:
                 self.problems.append(Problem(field or key, line, f'The key "{key}" appears twice; keep one.'))
             seen.add(key)
             yield key, line, value
 
-    def value(self, node: yaml.Node, field: str) -> Value:
-        if isinstance(node, yaml.MappingNode):
+    def value(self, node: Node, field: str) -> Value:
+        if node.kind == "keys":
             return {key: self.value(value, field) for key, _, value in self.pairs(node, field)}
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, field) for item in node.value]
+        if node.kind == "list":
+            return [self.value(item, field) for item in node.parts]
         text = self.text(node, field)
-        return "" if text in NULLS and not getattr(node, "style", None) else text
+        return "" if node.is_plain and text in NULLS else text
 
-    def text(self, node: yaml.Node, field: str) -> str:
-        text = node.value if isinstance(node, yaml.ScalarNode) else ""
+    def text(self, node: Node, field: str) -> str:
         # An escape can smuggle in what the source check refused, so look at what it stands for.
-        line = self.first_line + node.start_mark.line
-        self.problems += character_problems(text.replace("\n", " "), field, line)
-        return text
+        if self.has_escapes:
+            line = self.first_line + node.line
+            self.problems += character_problems(node.text.replace("\n", " "), field, line)
+        return node.text

@@ -1,5 +1,6 @@
 """The places of a workspace: one table that sidebar and command palette both read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -17,6 +18,9 @@ class Place:
     icon: str
     adds: str = ""
 
+
+# How many things wait at a place; an app adds its own when it is ready.
+COUNTERS: dict[str, Callable[[Workspace], int]] = {}
 
 GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
     (
@@ -51,6 +55,13 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         ),
     ),
     (
+        "Context",
+        (
+            Place("Inbox", "inbox:list", "inbox"),
+            Place("Sources", "sources:list", "source"),
+        ),
+    ),
+    (
         "Workspace",
         (
             Place("Members", "members:list", "members"),
@@ -65,14 +76,18 @@ def navigation(workspace: Workspace, path: str) -> list[SimpleNamespace]:
     """The sidebar, with the current place marked."""
     groups = []
     for label, places in GROUPS:
-        items = [nav_item(place, reverse(place.route, args=[workspace.slug]), path) for place in places]
+        items = [nav_item(place, workspace, path) for place in places]
         groups.append(SimpleNamespace(label=label, items=items))
     return groups
 
 
-def nav_item(place: Place, url: str, path: str) -> SimpleNamespace:
+def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
+    url = reverse(place.route, args=[workspace.slug])
     is_current = path == url if place.route == "home" else path.startswith(url)
-    return SimpleNamespace(label=place.label, url=url, icon=place.icon, is_current=is_current, count=None)
+    waiting = COUNTERS[place.route](workspace) if place.route in COUNTERS else 0
+    return SimpleNamespace(
+        label=place.label, url=url, icon=place.icon, is_current=is_current, count=waiting or None
+    )
 
 
 def palette_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:

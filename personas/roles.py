@@ -21,6 +21,7 @@ class Permission(Enum):
     READ = "read"
     EDIT = "edit"
     APPROVE = "approve"
+    MANAGE_SOURCES = "manage_sources"
     MANAGE_KEYS = "manage_keys"
     MANAGE_MEMBERS = "manage_members"
 
@@ -29,6 +30,7 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.READ: frozenset(Role),
     Permission.EDIT: frozenset({Role.OWNER, Role.ADMIN, Role.EDITOR}),
     Permission.APPROVE: frozenset({Role.OWNER, Role.ADMIN, Role.REVIEWER}),
+    Permission.MANAGE_SOURCES: frozenset({Role.OWNER, Role.ADMIN}),
     Permission.MANAGE_KEYS: frozenset({Role.OWNER, Role.ADMIN}),
     Permission.MANAGE_MEMBERS: frozenset({Role.OWNER}),
 }

@@ -238,8 +238,12 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
 }
-# Folders that workspaces may be granted for discovery; none until an operator says so.
-DRAMATIS_SOURCE_ROOTS = [Path(root) for root in env_list("DRAMATIS_SOURCE_ROOTS")]
+# Folders that workspaces may be granted for discovery; none until an operator says so. In development the
+# demo lays its files out in one of its own.
+DEMO_SOURCES = VAR / "demo"
+DRAMATIS_SOURCE_ROOTS = [
+    Path(root) for root in env_list("DRAMATIS_SOURCE_ROOTS", () if PRODUCTION else (str(DEMO_SOURCES),))
+]
 
 # --- Jobs --------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = celery_url(REDIS_URL)
@@ -268,6 +272,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "heartbeat": {"task": "project.jobs.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
+    # Lost, due and forgotten looks at sources; often enough that a killed worker costs under a minute.
+    "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},
 }
 
 # --- Log ---------------------------------------------------------------------------------------------

@@ -1,9 +1,17 @@
-"""The pages of the skills app."""
+"""The pages of the skills app; all of them belong to a workspace."""
 
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
 
-from skills.views import SkillPages
+from skills.views import contexts, files, inbox, rule_sets, sources
+from skills.views.skills import SkillPages
 
-skills = SkillPages()
+inside: list[URLPattern | URLResolver] = [
+    path("skills/", include(SkillPages().urls())),
+    path("sources/", include(sources.urls)),
+    path("rule-sets/", include(rule_sets.urls)),
+    path("inbox/", include(inbox.urls)),
+    path("files/", include(files.urls)),
+    path("agents/<slug:agent>/context/", include(contexts.urls)),
+]
 
-urlpatterns = [path(f"w/<slug:workspace>/{skills.name}/", include(skills.urls()))]
+urlpatterns = [path("w/<slug:workspace>/", include(inside))]

@@ -2,6 +2,7 @@
 
 import time
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -28,7 +29,9 @@ from personas.services.memories import remember
 from personas.services.records import create_record
 from personas.services.work import add_responsibility, open_task
 from personas.services.workspaces import create_workspace
-from skills.models import Skill
+from skills.models import RefreshRun, Skill, Source, SourceGrant
+from skills.services.refreshing import refresh_source
+from skills.services.runs import claim_run, request_refresh
 
 PASSWORD = "quiet-lantern-forty-two"
 BY = Actor(label="test")
@@ -109,3 +112,19 @@ def signed_in(user: User) -> Client:
     session["account_authentication_methods"] = [entry]
     session.save()
     return client
+
+
+def make_source(workspace: Workspace, folder: Path, label: str = "House files", **values: Any) -> Source:
+    """A source on a folder of the test's own; the test must allow the root in its settings."""
+    grant = SourceGrant.objects.in_workspace(workspace).filter(path=str(folder)).first()
+    if grant is None:
+        grant = SourceGrant(workspace=workspace, path=str(folder))
+        grant.save()
+    return create_named(Source, workspace, {"label": label, "grant": grant} | values, by=BY)
+
+
+def refreshed(source: Source) -> RefreshRun:
+    """One whole look, without a worker."""
+    run = claim_run(source.workspace_id, request_refresh(source, cause="person", by=BY).pk)
+    assert run is not None
+    return refresh_source(run)

@@ -12,6 +12,7 @@ from personas.models.agents import (
 )
 from personas.models.base import ForeignLink, Record, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.models.channels import BUILT_IN, Channel
+from personas.models.contents import Content, digest_of
 from personas.models.history import AuditEvent, Revision
 from personas.models.members import Invitation, Membership
 from personas.models.memories import Memory, MemoryState
@@ -29,6 +30,7 @@ __all__ = [
     "AgentTool",
     "AuditEvent",
     "Channel",
+    "Content",
     "ForeignLink",
     "Identity",
     "Invitation",
@@ -52,4 +54,5 @@ __all__ = [
     "UserProfile",
     "Workspace",
     "WorkspaceOwned",
+    "digest_of",
 ]

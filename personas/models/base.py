@@ -34,7 +34,18 @@ class TenantQuerySet(models.QuerySet[T]):
         rows = list(objs)
         for row in rows:
             row.refuse_foreign_links()
-        return super().bulk_create(rows, *args, **kwargs)
+        made = super().bulk_create(rows, *args, **kwargs)
+        for row in made:
+            row._home = row.workspace_id
+        return made
+
+    def bulk_update(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> int:
+        """Each row has looked where its links lead, so the stock way behind it may set them."""
+        rows = list(objs)
+        for row in rows:
+            row.refuse_foreign_links()
+        plain: models.QuerySet[T] = models.QuerySet(self.model, query=self.query.chain(), using=self.db)
+        return plain.bulk_update(rows, *args, **kwargs)
 
 
 class ScopedManager(models.Manager[T]):

@@ -72,6 +72,8 @@ class Workspace(models.Model):
 
     name = LineField(max_length=80)
     slug = models.SlugField(max_length=48, unique=True, validators=[slug_rule])
+    # A discovered skill then reaches no prompt before someone has trusted exactly that content.
+    skills_need_trust = models.BooleanField(default=True)
     last_task_number = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

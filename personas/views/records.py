@@ -1,6 +1,7 @@
 """The pages every kind of record has: list, detail, new, edit, archive, restore, history."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar, Generic, TypeVar
 
 from django.contrib import messages
@@ -16,7 +17,7 @@ from personas.errors import Conflict, DomainError, Invalid
 from personas.forms.base import RecordForm
 from personas.models import Record
 from personas.reading import changes_between, content_of
-from personas.roles import Permission
+from personas.roles import Permission, may
 from personas.selectors import agents_fed_by, revisions_of
 from personas.services.records import (
     Values,
@@ -47,6 +48,7 @@ class RecordPages(Generic[R]):
     key: ClassVar[str] = "slug"
     converter: ClassVar[str] = "slug"
     searched: ClassVar[tuple[str, ...]] = ("label",)
+    write: ClassVar[Permission] = Permission.EDIT
     archive_word: ClassVar[str] = "Archive"
     restore_word: ClassVar[str] = "Restore"
 
@@ -102,7 +104,6 @@ class RecordPages(Generic[R]):
         context = {"record": record, "revisions": history, "agents": self.users(record)}
         return self.show(request, "detail", context | self.detail_context(request, record))
 
-    @needs(Permission.EDIT)
     def new(self, request: WorkspaceRequest) -> HttpResponse:
         form = self.form(request.POST or None, workspace=request.workspace, initial=self.initial(request))
         if request.method == "POST" and form.is_valid():
@@ -115,7 +116,6 @@ class RecordPages(Generic[R]):
                 return redirect(self.address(record))
         return self.show(request, "form", {"form": form}, status=422 if form.errors else 200)
 
-    @needs(Permission.EDIT)
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
         if request.method != "POST":
@@ -140,7 +140,6 @@ class RecordPages(Generic[R]):
         messages.success(request, "Nothing had changed." if unchanged else f"“{saved}” saved.")
         return redirect(self.address(saved))
 
-    @needs(Permission.EDIT)
     def archive(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.carry_out(
             request,
@@ -149,7 +148,6 @@ class RecordPages(Generic[R]):
             f"{self.archive_word}d" if self.archive_word.endswith("e") else self.archive_word,
         )
 
-    @needs(Permission.EDIT)
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.carry_out(request, key, self.restore_verb, "Back in use")
 
@@ -166,7 +164,6 @@ class RecordPages(Generic[R]):
         context = {"record": record, "revision": revision, "earlier": earlier, "changes": changes}
         return self.show(request, "revision", context | {"content": content_of(record, revision.data)})
 
-    @needs(Permission.EDIT)
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         if not revisions_of(self.find(request, key)).filter(number=number).exists():
             raise Http404("No such revision.")
@@ -177,6 +174,15 @@ class RecordPages(Generic[R]):
         return self.carry_out(request, key, verb, f"Revision {number} restored")
 
     # --- plumbing ---------------------------------------------------------------------------------------
+
+    def writing(self, view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+        """The view, opened to those who may change this kind."""
+
+        @wraps(view)
+        def guarded(request: WorkspaceRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            return view(request, *args, **kwargs)
+
+        return needs(self.write)(guarded)
 
     def find(self, request: WorkspaceRequest, key: str) -> R:
         return get_object_or_404(self.rows(request), **{self.key: key})
@@ -209,7 +215,12 @@ class RecordPages(Generic[R]):
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         names = [f"{self.templates}/{page}.html", f"personas/records/{page}.html"]
-        context |= {"pages": self, "list_url": reverse(f"{self.name}:list", args=[request.workspace.slug])}
+        can_write = may(request.membership.role, self.write)
+        context |= {
+            "pages": self,
+            "can_write": can_write,
+            "list_url": reverse(f"{self.name}:list", args=[request.workspace.slug]),
+        }
         if record := context.get("record"):
             context["urls"] = {page: self.address(record, page) for page in ("detail", "edit", "history")}
         return render(request, names, context, status=status)
@@ -219,15 +230,15 @@ class RecordPages(Generic[R]):
         one = f"<{self.converter}:key>/"
         routes = [
             path("", self.index, name="list"),
-            path("new/", self.new, name="new"),
+            path("new/", self.writing(self.new), name="new"),
             *self.more_urls(),
             path(one, self.detail, name="detail"),
-            path(f"{one}edit/", self.edit, name="edit"),
-            path(f"{one}archive/", posted(self.archive), name="archive"),
-            path(f"{one}restore/", posted(self.restore), name="restore"),
+            path(f"{one}edit/", self.writing(self.edit), name="edit"),
+            path(f"{one}archive/", posted(self.writing(self.archive)), name="archive"),
+            path(f"{one}restore/", posted(self.writing(self.restore)), name="restore"),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
-            path(f"{one}history/<int:number>/restore/", posted(self.revert), name="revert"),
+            path(f"{one}history/<int:number>/restore/", posted(self.writing(self.revert)), name="revert"),
         ]
         return routes, self.name
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.diffing import diff_lines
+from personas.diffing import diff_lines
 
 
 def told(before, after):

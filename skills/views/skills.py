@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 
 from personas.tenancy import WorkspaceRequest
 from personas.views.records import RecordPages
-from skills.forms import SkillForm
+from skills.forms.skills import SkillForm
 from skills.models import Skill
 from skills.selectors import skills_of
 

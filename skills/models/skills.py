@@ -1,4 +1,4 @@
-"""What agents can do: skills, written here or (later) discovered on disk."""
+"""What agents can do: skills, written here."""
 
 from typing import Any
 

@@ -1,0 +1,60 @@
+"""Hands jobs to the workers; a broker that is down or frozen costs a page a second, never an error."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+log = structlog.get_logger(__name__)
+
+FAILURES, PAUSE = 3, 10.0
+
+
+class Breaker:
+    """After a few failures in a row, stop trying for a while: the sweep finds the work in the database."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.failures, self.closed_until = 0, 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self.clock() < self.closed_until
+
+    def failed(self) -> None:
+        self.failures += 1
+        if self.failures >= FAILURES:
+            self.closed_until = self.clock() + PAUSE
+
+    def worked(self) -> None:
+        self.failures, self.closed_until = 0, 0.0
+
+
+breaker = Breaker()
+
+
+def send(job: Any, *args: Any) -> bool:
+    """Hand over now; whether the broker took it. Rows say what is to be done, so nothing is lost if not."""
+    if breaker.is_open:
+        return False
+    try:
+        job.delay(*args)
+    except (OperationalError, OSError) as error:
+        breaker.failed()
+        log.warning("job_not_sent", job=job.name, error=str(error))
+        return False
+    breaker.worked()
+    return True
+
+
+def send_after_commit(job: Any, *args: Any, then: Callable[[], object] | None = None) -> None:
+    """Hand over once the rows the job will read are there for all to see."""
+
+    def hand_over() -> None:
+        if send(job, *args) and then:
+            then()
+
+    transaction.on_commit(hand_over)

@@ -1,0 +1,116 @@
+"""One JSON form for every value, and digests over it that say what they are digests of."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+# Deeper than any honest value; without a bound the stack would be the bound.
+DEEPEST = 64
+LEAVES = frozenset({str, int, bool, type(None)})
+DOMAIN = re.compile(r"[a-z]+(-[a-z]+)*")
+encode = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+).encode
+
+
+def canonical(value: Any) -> bytes:
+    """The value as JSON that has one spelling: UTF-8, sorted keys, no spaces, no floats, times in UTC."""
+    return encode(plain(value)).encode()
+
+
+def digest(domain: str, value: Any) -> str:
+    """SHA-256 of the value; the domain keeps equal values of two kinds apart."""
+    return sha256(message(domain, value)).hexdigest()
+
+
+def message(domain: str, value: Any) -> bytes:
+    """The very bytes that are hashed or signed."""
+    return prefix(domain) + canonical(value)
+
+
+def text_digest(text: str) -> str:
+    """Plain SHA-256 of the words in UTF-8, as sha256sum would give it."""
+    return sha256(text.encode()).hexdigest()
+
+
+class ListDigest:
+    """The digest of a list that is too long to hold: the same as `digest` of the whole."""
+
+    def __init__(self, domain: str) -> None:
+        self.hashed = sha256(prefix(domain) + b"[")
+        self.count = 0
+
+    def add(self, item: Any) -> None:
+        self.hashed.update(b"," + canonical(item) if self.count else canonical(item))
+        self.count += 1
+
+    def hexdigest(self) -> str:
+        whole = self.hashed.copy()
+        whole.update(b"]")
+        return whole.hexdigest()
+
+
+@cache
+def prefix(domain: str) -> bytes:
+    if not DOMAIN.fullmatch(domain):
+        raise ValueError(f"{domain!r} cannot name a kind of digest.")
+    return f"dramatis:{domain}:v1\n".encode()
+
+
+def plain(value: Any, depth: int = DEEPEST) -> Any:
+    """The value made of nothing but dict, list, str, int, bool and None; ValueError for what has no form."""
+    if type(value) in LEAVES:
+        return value
+    if isinstance(value, datetime):
+        return moment(value)
+    if not depth:
+        raise ValueError(f"Nested more than {DEEPEST} deep.")
+    if isinstance(value, Mapping):
+        # Looked at here and not one call deeper: a row is mostly leaves, and there are millions of rows.
+        return {
+            word(key): item if type(item) in LEAVES else plain(item, depth - 1) for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [item if type(item) in LEAVES else plain(item, depth - 1) for item in value]
+    if isinstance(value, str | int):
+        return value
+    raise ValueError(f"A {type(value).__name__} has no form that is the same everywhere.")
+
+
+def word(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    raise ValueError(f"A key must be text, not a {type(key).__name__}.")
+
+
+def moment(value: datetime) -> str:
+    """A time in UTC with microseconds, such as 2026-03-07T14:55:05.000000Z."""
+    if value.tzinfo is None:
+        raise ValueError("A time must say its offset from UTC.")
+    try:
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    except OverflowError:
+        raise ValueError("A time must lie between the years 1 and 9999 in UTC.") from None
+
+
+def read_json(text: str | bytes) -> Any:
+    """JSON that means one thing only: no floats, no key twice, not nested too deep; ValueError otherwise."""
+    try:
+        return plain(json.loads(text, object_pairs_hook=once, parse_float=no_float, parse_constant=no_float))
+    except RecursionError:
+        raise ValueError(f"Nested more than {DEEPEST} deep.") from None
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("A key stands twice.")
+    return made
+
+
+def no_float(text: str) -> Any:
+    raise ValueError(f"{text[:40]} is not a whole number.")

@@ -1,0 +1,66 @@
+"""Walks chains of rows in constant memory and names every row that does not stand as it was written."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from prompts.proof.faults import Fault, Verdict, verdict
+from prompts.proof.rows import R, Stored
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A row already trusted, after which a walk begins."""
+
+    chain: tuple[int | None, ...]
+    place: int
+    hash: str
+
+
+def verify_chain(rows: Iterable[Stored[R]], after: Anchor | None = None) -> Verdict:
+    """Rows of one table with their stored hash and stored previous, chain by chain, in order of place."""
+    return verdict(judge_chain(rows, after))
+
+
+def judge_chain(rows: Iterable[Stored[R]], after: Anchor | None = None) -> Iterator[Fault | None]:
+    """For every row its fault or None; a bad row is taken as it stands, so that others are judged apart."""
+    chain, place, head = (after.chain, after.place, after.hash) if after else ((), 0, "")
+    for row, stored, previous in rows:
+        if row.chain != chain:
+            chain, place, head = row.chain, 0, ""
+        yield fault_of(row, stored, previous, place, head)
+        place, head = row.place, stored
+
+
+def fault_of(row: R, stored: str, previous: str, place: int, head: str) -> Fault | None:
+    """What is wrong with a row that should follow the one at `place`, whose hash is `head`."""
+    if row.place != place + 1:
+        return misplaced(row, place)
+    try:
+        if row.hash(previous) != stored:
+            return Fault(row.table, row.name, "its content does not match its hash")
+    except ValueError as error:
+        return Fault(row.table, row.name, f"its content cannot be hashed: {error}")
+    if previous != head:
+        return Fault(row.table, row.name, "it does not follow the row before it: that one has another hash")
+    return None
+
+
+def misplaced(row: R, place: int) -> Fault:
+    if row.place > place + 1:
+        gone = row.place - place - 1
+        more = f" with {gone - 1} after it" if gone > 1 else ""
+        before = f"{place} is followed by {row.place}" if place else f"the chain begins with {row.place}"
+        return Fault(row.table, row.named(place + 1), f"it is missing{more}: {before}")
+    reason = f"it stands where {place + 1} belongs: added, or moved from its place"
+    return Fault(row.table, row.name, reason)
+
+
+def verify_run(rows: Iterable[Stored[R]]) -> Verdict:
+    """A stretch from anywhere in a chain: what stands before its first row is taken as given."""
+    waiting = iter(rows)
+    first = next(waiting, None)
+    if first is None:
+        return Verdict(0)
+    row, _, previous = first
+    start = Anchor(row.chain, row.place - 1, previous)
+    return verdict(judge_chain((each for some in ([first], waiting) for each in some), start))

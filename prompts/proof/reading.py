@@ -1,0 +1,1 @@
+"""Typed values from JSON that strangers hand in; ValueError says where it is wrong."""

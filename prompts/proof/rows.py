@@ -1,0 +1,182 @@
+"""What is hashed of every append-only table: one frozen row each."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, TypeVar
+
+from prompts.proof.canonical import digest
+
+# Stored beside a row: its hash, and the hash of the row before it.
+R = TypeVar("R", bound="ChainedRow")
+Stored = tuple[R, str, str]
+# What else is digested; the rows name it by its digest only.
+SEGMENTS, LOCKFILE, REPORT, SLOTS, LEDGER_ROWS = "segments", "lockfile", "report", "slots", "ledger-rows"
+
+
+class Row:
+    """The columns of a stored row that its hash covers."""
+
+    table: ClassVar[str]
+
+    def covered(self) -> Mapping[str, Any]:
+        return vars(self)
+
+
+class ChainedRow(Row):
+    """A row with a place in a chain, whose hash covers the hash of the row before it."""
+
+    @property
+    def chain(self) -> tuple[int | None, ...]:
+        """Which chain the row belongs to."""
+        raise NotImplementedError
+
+    @property
+    def place(self) -> int:
+        """1, 2, 3 and so on in its chain."""
+        raise NotImplementedError
+
+    def named(self, place: int) -> str:
+        """What a person calls the row at this place of the same chain."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        return self.named(self.place)
+
+    def hash(self, previous: str) -> str:
+        """The row's hash; the first row of a chain follows the empty text."""
+        return digest(self.table, {"previous": previous, "row": self.covered()})
+
+
+@dataclass(frozen=True)
+class VersionRow(ChainedRow):
+    """A version of agent × channel; words are covered by their digests, so that erasing them breaks nothing."""
+
+    table = "version"
+
+    workspace: int
+    agent: int
+    channel: int | None
+    number: int
+    digest: str
+    segments: str
+    text: str
+    lockfile: str
+    report: str
+    layout: str
+    compiler: str
+    cause: Mapping[str, Any]
+    author: str
+    message: str
+    at: datetime
+
+    @property
+    def chain(self) -> tuple[int | None, ...]:
+        return self.workspace, self.agent, self.channel
+
+    @property
+    def place(self) -> int:
+        return self.number
+
+    def named(self, place: int) -> str:
+        return version_name(self.agent, self.channel, place)
+
+
+@dataclass(frozen=True)
+class LabelMoveRow(ChainedRow):
+    """A label of agent × channel that was pointed at a version, or at none."""
+
+    table = "label-move"
+
+    workspace: int
+    sequence: int
+    agent: int
+    channel: int | None
+    label: str
+    version: int | None
+    previous_version: int | None
+    reason: str
+    release: int | None
+    author: str
+    at: datetime
+
+    @property
+    def chain(self) -> tuple[int | None, ...]:
+        return (self.workspace,)
+
+    @property
+    def place(self) -> int:
+        return self.sequence
+
+    def named(self, place: int) -> str:
+        return f"label move {place}"
+
+
+@dataclass(frozen=True)
+class LedgerBlockRow(ChainedRow):
+    """A stretch of the ledger, closed: `rows` is the digest over the ids and seals in it."""
+
+    table = "ledger-block"
+
+    workspace: int
+    sequence: int
+    first_id: int
+    last_id: int
+    count: int
+    rows: str
+    at: datetime
+
+    @property
+    def chain(self) -> tuple[int | None, ...]:
+        return (self.workspace,)
+
+    @property
+    def place(self) -> int:
+        return self.sequence
+
+    def named(self, place: int) -> str:
+        return f"ledger block {place}"
+
+
+@dataclass(frozen=True)
+class LedgerRow(Row):
+    """A prompt that was handed out; `served` is the plain SHA-256 of its bytes."""
+
+    table = "ledger-row"
+
+    workspace: int
+    id: int
+    key: str
+    agent: int
+    channel: int | None
+    label: str
+    version: int
+    number: int
+    slots: str
+    served: str
+    size: int
+    status: int
+    request_id: str
+    at: datetime
+
+    @property
+    def name(self) -> str:
+        return f"ledger row {self.id}"
+
+    def covered(self) -> Mapping[str, Any]:
+        # Sealed before it is stored, when no id is known yet: the block binds the id to the seal.
+        return {name: value for name, value in vars(self).items() if name != "id"}
+
+    def seal(self) -> str:
+        return digest(self.table, self.covered())
+
+
+def rows_digest(pairs: Iterable[tuple[int, str]]) -> str:
+    """What a block says of its rows: the digest over (id, seal) in the order of the ids."""
+    return digest(LEDGER_ROWS, tuple(pairs))
+
+
+def version_name(agent: int, channel: int | None, number: int) -> str:
+    where = "without a channel" if channel is None else f"on channel {channel}"
+    return f"version {number} of agent {agent} {where}"

@@ -1,0 +1,86 @@
+"""What to make of a file's bytes before any prompt may hold them: pure, one verdict per content."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from personas.front_matter import FrontMatterError
+from personas.persona_files import parse_identity, parse_user
+from skills.decoding import decode, read_workspace_file
+from skills.leniency import judge
+from skills.parsing import ParsedSkill, Problem, Reading, parse_skill
+from skills.scanning import is_blocked, scan
+
+PERSONA_PARSERS = {"IDENTITY.md": parse_identity, "USER.md": parse_user}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict with its reasons, as plain data."""
+
+    verdict: Literal["good", "invalid", "blocked"]
+    findings: list[dict[str, Any]]
+    problems: list[dict[str, Any]]
+    head: dict[str, Any]
+
+
+def judged(kind: str, path: str, content: bytes, harnesses: Sequence[str]) -> Judged:
+    """Read, check and scan; a file that cannot be read is invalid whatever else it holds."""
+    text, _ = decode(content)
+    findings = scan(text, kind="skill" if kind == "skill" else "context")
+    problems, head, is_sound = read(kind, path, content, harnesses)
+    verdict: Literal["good", "invalid", "blocked"] = "good"
+    if not is_sound:
+        verdict = "invalid"
+    elif is_blocked(findings):
+        verdict = "blocked"
+    return Judged(verdict, [asdict(one) for one in findings], [asdict(one) for one in problems], head)
+
+
+def read(
+    kind: str, path: str, content: bytes, harnesses: Sequence[str]
+) -> tuple[tuple[Problem, ...], dict[str, Any], bool]:
+    """All problems, what a skill's head says, and whether anyone may use the file."""
+    if kind == "skill":
+        return read_skill(path, content, harnesses)
+    plain = read_workspace_file(content)
+    problems = plain.problems
+    if not problems and kind == "persona":
+        problems = persona_problems(path.rpartition("/")[2], plain.text)
+    return problems, {}, not problems
+
+
+def read_skill(
+    path: str, content: bytes, harnesses: Sequence[str]
+) -> tuple[tuple[Problem, ...], dict[str, Any], bool]:
+    """Sound as long as one harness of the source would keep it; each agent's own judges again."""
+    folder = path.split("/")[-2] if "/" in path else ""
+    reading = parse_skill(content, folder_name=folder)
+    kept = any(judge(reading, name).kept for name in harnesses)
+    return reading.problems, head_of(reading.skill) if reading.skill else {}, kept
+
+
+def persona_problems(name: str, text: str) -> tuple[Problem, ...]:
+    parse = PERSONA_PARSERS.get(name)
+    try:
+        if parse:
+            parse(text)
+    except FrontMatterError as error:
+        return tuple(Problem(one.field, one.message, one.line) for one in error.problems)
+    return ()
+
+
+def head_of(skill: ParsedSkill) -> dict[str, Any]:
+    """All but the body, which lies in the content."""
+    head = asdict(skill)
+    del head["body"]
+    return head | {"metadata": [list(pair) for pair in skill.metadata]}
+
+
+def reading_of(head: dict[str, Any], problems: Sequence[dict[str, Any]]) -> Reading:
+    """The stored head as it was read, for a harness to judge; without a body."""
+    skill = None
+    if head:
+        pairs = tuple((key, value) for key, value in head["metadata"])
+        skill = ParsedSkill(**{**head, "metadata": pairs})
+    return Reading(skill, tuple(Problem(**one) for one in problems))

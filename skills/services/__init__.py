@@ -1,0 +1,1 @@
+"""What can be done with skills, sources and the files found there."""

@@ -1,0 +1,135 @@
+"""Makes archives byte by byte, so that each field can say what no honest tool would write."""
+
+import struct
+import zlib
+from dataclasses import dataclass, field
+
+REGULAR = 0o100644
+LOCAL = "<4s5H3L2H"
+CENTRAL = "<4s6H3L5H2L"
+END = "<4s4H2LH"
+END_64 = "<4sQ2H2L4Q"
+LOCATOR = "<4sLQL"
+
+
+def deflated(content: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(content) + packer.flush()
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file; `local` and `central` overrule what the two headers say, `packed` what lies between."""
+
+    name: str | bytes
+    content: bytes = b"words"
+    method: int = 8
+    flags: int = 0
+    mode: int = REGULAR
+    packed: bytes | None = None
+    extra: bytes = b""
+    comment: bytes = b""
+    descriptor: bytes = b""
+    local: dict = field(default_factory=dict)
+    central: dict = field(default_factory=dict)
+
+    @property
+    def raw_name(self) -> bytes:
+        return self.name if isinstance(self.name, bytes) else self.name.encode()
+
+    @property
+    def body(self) -> bytes:
+        if self.packed is not None:
+            return self.packed
+        return deflated(self.content) if self.method == 8 else self.content
+
+    def says(self, which: dict) -> dict:
+        truth = {
+            "sign": b"",
+            "name": self.raw_name,
+            "flags": self.flags,
+            "method": self.method,
+            "crc": zlib.crc32(self.content),
+            "packed": len(self.body),
+            "size": len(self.content),
+            "attributes": self.mode << 16,
+            "extra": self.extra,
+        }
+        return {**truth, **which}
+
+    def header(self) -> bytes:
+        say = self.says({"sign": b"PK\3\4", **self.local})
+        sizes = (say["crc"], say["packed"], say["size"], len(say["name"]), len(say["extra"]))
+        head = struct.pack(LOCAL, say["sign"], 20, say["flags"], say["method"], 0, 33, *sizes)
+        return head + say["name"] + say["extra"]
+
+    def record(self, place: int) -> bytes:
+        say = self.says({"sign": b"PK\1\2", "place": place, "system": 3, **self.central})
+        made = say["system"] << 8 | 20
+        sizes = (say["crc"], say["packed"], say["size"], len(say["name"]), len(say["extra"]), len(self.comment))
+        head = struct.pack(
+            CENTRAL,
+            *(say["sign"], made, 20, say["flags"], say["method"], 0, 33, *sizes),
+            *(0, 0, say["attributes"], say["place"]),
+        )
+        return head + say["name"] + say["extra"] + self.comment
+
+
+def archive(*parts: Part, comment: bytes = b"", gap: bytes = b"", end: dict | None = None) -> bytes:
+    """The parts one after another; `end` overrules the numbers of the end record."""
+    body, places = b"", []
+    for part in parts:
+        places.append(len(body))
+        body += part.header() + part.body + part.descriptor
+    body += gap
+    table = b"".join([part.record(place) for part, place in zip(parts, places, strict=True)])
+    return body + table + ending(len(parts), len(table), len(body), comment, end or {})
+
+
+def ending(count: int, size: int, start: int, comment: bytes, end: dict) -> bytes:
+    say = {"disk": 0, "here": count, "count": count, "size": size, "start": start, **end}
+    numbers = (say["disk"], say["disk"], say["here"], say["count"], say["size"], say["start"])
+    return struct.pack(END, b"PK\5\6", *numbers, say.get("comment", len(comment))) + comment
+
+
+def archive_64(*parts: Part, end: dict | None = None, wide: dict | None = None) -> bytes:
+    """The same with an end in 64 bits before the usual one."""
+    plain = archive(*parts)
+    _, _, _, _, count, size, start, _ = struct.unpack(END, plain[-22:])
+    at = len(plain) - 22
+    say = {"count": count, "size": size, "start": start, "place": at, "length": 44, **(wide or {})}
+    record = struct.pack(
+        END_64, b"PK\6\6", say["length"], 45, 45, 0, 0, say["count"], say["count"], say["size"], say["start"]
+    )
+    locator = struct.pack(LOCATOR, b"PK\6\7", 0, say["place"], 1)
+    narrow = {"here": 0xFFFF, "count": 0xFFFF, "size": 0xFFFFFFFF, "start": 0xFFFFFFFF, **(end or {})}
+    return plain[:at] + record + locator + ending(0, 0, 0, b"", narrow)
+
+
+def overlapping(copies: int, content: bytes) -> bytes:
+    """Many names for the bytes of one file."""
+    first = Part("AGENTS.md", content)
+    body = first.header() + first.body
+    table = b"".join([Part(f"{at}.md", content).record(0) for at in range(copies)])
+    return body + table + ending(copies, len(table), len(body), b"", {})
+
+
+def quoted(copies: int, content: bytes) -> bytes:
+    """Each file's bytes quote the next one's header as they stand, so that all end in the same kernel."""
+    kernel = deflated(content)
+    heads, crc, size = b"", zlib.crc32(content), len(content)
+    rest = kernel
+    parts = []
+    for at in reversed(range(copies)):
+        # The last ones come first: each quotes all that follows.
+        name = f"{at}.md"
+        part = Part(name, b"", packed=rest, local={"size": size, "crc": crc}, central={"size": size, "crc": crc})
+        parts.insert(0, (part, len(rest)))
+        following = part.header() + rest
+        rest = b"\0" + struct.pack("<HH", len(part.header()), len(part.header()) ^ 0xFFFF) + following
+        content = part.header() + content
+        crc, size = zlib.crc32(content), len(content)
+        heads = following
+    places = [len(heads) - length - len(part.header()) for part, length in parts]
+    table = b"".join([part.record(place) for (part, _), place in zip(parts, places, strict=True)])
+    return heads + table + ending(copies, len(table), len(heads), b"", {})

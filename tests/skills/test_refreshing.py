@@ -1,0 +1,183 @@
+"""From a folder to rows: revisions, states and the one in force."""
+
+import os
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from personas.models import Content
+from skills.models import ContextFile, FileRevision, RefreshRun
+from skills.services.contexts import choose_context
+from skills.services.files import adopt_file, ignore_file, waive_findings
+from tests.factories import BY, make_agent, make_source, refreshed
+
+pytestmark = pytest.mark.django_db
+
+POISON = "Be kind.\n\u202eevil\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, settings) -> Path:
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    (tmp_path / "AGENTS.md").write_text("Be kind.\n")
+    skill = tmp_path / ".agents" / "skills" / "tea"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n")
+    return tmp_path
+
+
+@pytest.fixture
+def source(workspace, tree):
+    return make_source(workspace, tree)
+
+
+def file_at(source, path="AGENTS.md") -> ContextFile:
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
+    return rows.select_related("newest", "in_force__content", "agreed").get(path=path)
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Another size or time, whatever the clock's grain."""
+    path.write_text(text)
+    os.utime(path, ns=(path.stat().st_mtime_ns + 1_000_000, path.stat().st_mtime_ns + 1_000_000))
+
+
+def test_a_first_look_finds_files_and_keeps_their_words(source):
+    run = refreshed(source)
+    file = file_at(source)
+    assert (run.status, run.seen, run.read, run.refused) == ("done", 2, 2, 0)
+    assert run.outcome == {"new": 2}
+    assert (file.state, file.file_kind, file.in_force.content.text) == ("new", "context", "Be kind.\n")
+
+
+def test_a_second_look_reads_nothing_and_writes_only_its_run(source):
+    refreshed(source)
+    before = list(ContextFile.unscoped.values())
+    with CaptureQueriesContext(connection) as queries:
+        run = refreshed(source)
+    assert (run.read, run.outcome) == (0, {})
+    assert list(ContextFile.unscoped.values()) == before
+    written = [q["sql"] for q in queries if q["sql"].startswith(("INSERT", "UPDATE", "DELETE"))]
+    assert [sql for sql in written if "skills_refreshrun" not in sql] == []
+    assert FileRevision.unscoped.count() == 2
+
+
+def test_a_change_is_a_new_revision_and_goes_into_force(source, tree):
+    refreshed(source)
+    adopt_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    rewrite(tree / "AGENTS.md", "Be very kind.\n")
+    refreshed(source)
+    file = file_at(source)
+    assert (file.state, file.newest.number, file.in_force.number) == ("changed", 2, 2)
+    assert file.revisions.get(number=1).last_seen_at == file.newest.first_seen_at
+
+
+def test_a_poisoned_revision_waits_while_the_last_good_one_stays(source, tree):
+    refreshed(source)
+    rewrite(tree / "AGENTS.md", POISON)
+    refreshed(source)
+    file = file_at(source)
+    assert (file.state, file.newest.verdict, file.in_force.number) == ("quarantined", "blocked", 1)
+    assert file.in_force.content.text == "Be kind.\n"
+    assert {finding["severity"] for finding in file.newest.findings} == {"block"}
+
+
+def test_a_waiver_lets_exactly_that_content_in(source, tree):
+    import datetime
+
+    rewrite(tree / "AGENTS.md", POISON)
+    refreshed(source)
+    file = file_at(source)
+    assert file.in_force is None
+    until = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=3)
+    waive_findings(file, digest=file.newest.digest, reason="A quotation.", until=until, by=BY)
+    assert (file_at(source).state, file_at(source).in_force.number) == ("current", 1)
+    rewrite(tree / "AGENTS.md", POISON + "more\n")
+    refreshed(source)
+    assert (file_at(source).state, file_at(source).in_force.number) == ("quarantined", 1)
+
+
+def test_an_untrusted_skill_reaches_no_agent_until_someone_trusts_it(source, tree):
+    path = ".agents/skills/tea/SKILL.md"
+    refreshed(source)
+    assert file_at(source, path).in_force is None
+    adopt_file(file_at(source, path), digest=file_at(source, path).newest.digest, by=BY)
+    assert file_at(source, path).in_force.number == 1
+    rewrite(tree / path, (tree / path).read_text() + "Wait.\n")
+    refreshed(source)
+    assert (file_at(source, path).state, file_at(source, path).in_force.number) == ("changed", 1)
+
+
+def test_a_removed_file_leaves_and_returns(source, tree):
+    refreshed(source)
+    (tree / "AGENTS.md").rename(tree / "gone")
+    refreshed(source)
+    file = file_at(source)
+    assert (file.state, file.in_force, file.newest.last_seen_at is None) == ("missing", None, False)
+    (tree / "gone").rename(tree / "AGENTS.md")
+    refreshed(source)
+    file = file_at(source)
+    assert (file.state, file.in_force.number, file.newest.last_seen_at) == ("new", 1, None)
+
+
+def test_a_file_that_cannot_be_read_keeps_its_last_good_words(source, tree):
+    refreshed(source)
+    (tree / "AGENTS.md").unlink()
+    os.mkfifo(tree / "AGENTS.md")
+    refreshed(source)
+    file = file_at(source)
+    assert (file.state, file.in_force.number) == ("invalid", 1)
+    assert file.problem
+
+
+def test_adoption_by_hand_keeps_the_old_words_until_someone_agrees(workspace, tree):
+    source = make_source(workspace, tree, adoption="by_hand")
+    refreshed(source)
+    assert file_at(source).in_force is None
+    adopt_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    rewrite(tree / "AGENTS.md", "Other words.\n")
+    refreshed(source)
+    assert file_at(source).in_force.number == 1
+    adopt_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    assert file_at(source).in_force.number == 2
+
+
+def test_the_bell_rings_for_those_who_read_the_file_and_no_others(source, tree, workspace):
+    from personas.signals import agent_changed
+
+    rung = []
+    near, far = make_agent(workspace, "near"), make_agent(workspace, "far")
+    choose_context(near, source, "plain", working_directory="", expected=near.revision, by=BY)
+    agent_changed.connect(hear := lambda agent_ids, **_: rung.append(agent_ids))
+    refreshed(source)
+    refreshed(source)
+    agent_changed.disconnect(hear)
+    assert rung == [[near.pk]]
+    assert far.pk not in rung[0]
+
+
+def test_an_ignored_file_stays_out_whatever_it_says(source, tree):
+    refreshed(source)
+    ignore_file(file_at(source), by=BY)
+    rewrite(tree / "AGENTS.md", "Other words.\n")
+    refreshed(source)
+    assert (file_at(source).state, file_at(source).in_force) == ("ignored", None)
+
+
+def test_equal_contents_are_stored_once(source, tree):
+    (tree / "sub").mkdir()
+    (tree / "sub" / "AGENTS.md").write_text("Be kind.\n")
+    refreshed(source)
+    assert Content.unscoped.count() == 2
+    assert ContextFile.unscoped.count() == 3
+
+
+def test_a_withdrawn_root_is_not_read_and_nothing_goes_missing(source, settings):
+    refreshed(source)
+    settings.DRAMATIS_SOURCE_ROOTS = []
+    run = refreshed(source)
+    assert (run.status, run.seen) == ("failed", 0)
+    assert "no longer allow" in RefreshRun.unscoped.get(pk=run.pk).error
+    assert file_at(source).state == "new"
