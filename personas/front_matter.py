@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
@@ -38,6 +39,8 @@ __all__ = [
 
 MAX_BYTES = 16 * 1024
 BOM, FENCE = "\ufeff", "---"
+OPENING, CLOSING = re.compile(r"---[ \t]*(?=\n|\Z)"), re.compile(r"\n---[ \t]*(?=\n|\Z)")
+UNCLOSED = "The front matter opens with --- but no line of --- closes it."
 # YAML breaks lines at the first two and skips the third, so line numbers and slices would drift.
 REFUSED_IN_HEAD = r"\u2028\u2029\ufeff"
 NULLS = ("~", "null", "Null", "NULL")
@@ -61,16 +64,18 @@ def newlines(text: str) -> str:
 
 def split(text: str) -> tuple[str, str, int]:
     """Part head from body and say where it begins; a blank line between and a final newline are neither's."""
-    lines = newlines(text.removeprefix(BOM)).split("\n")
-    fences = (number for number, line in enumerate(lines) if line.rstrip(" \t") == FENCE)
-    if next(fences, None) != 0:
-        return "", "\n".join(lines).removesuffix("\n"), 1
-    close = next(fences, 0)
-    if not close:
-        refuse([Problem("", 1, "The front matter opens with --- but no line of --- closes it.")])
-    start = close + 1 + (lines[close + 1 : close + 2] == [""])
-    head = "".join(f"{line}\n" for line in lines[1:close])
-    return head, "\n".join(lines[start:]).removesuffix("\n"), start + 1
+    text = newlines(text.removeprefix(BOM))
+    opened = OPENING.match(text)
+    if not opened:
+        return "", text.removesuffix("\n"), 1
+    closed = CLOSING.search(text, opened.end())
+    if not closed:
+        raise FrontMatterError([Problem("", 1, UNCLOSED)])
+    rest = text[closed.end() :]
+    is_blank = rest == "\n" or rest.startswith("\n\n")
+    body_line = text.count("\n", 0, closed.start()) + 3 + is_blank
+    head = text[opened.end() + 1 : closed.start() + 1]
+    return head, rest[1 + is_blank :].removesuffix("\n"), body_line
 
 
 def join(head: str, body: str) -> str:
@@ -126,14 +131,17 @@ class _Builder:
             top = line - self.first_line
             while top > at and self.lines[top - 1].startswith("#"):
                 top -= 1
-            yield Block(None, "", "".join(self.lines[at:top]), self.first_line + at)
+            yield Block(None, "", self.source(at, top), self.first_line + at)
             at = node.end
-            source = "".join(self.lines[top:at])
-            yield Block(key, self.value(node, key), source, line, tuple(self.flow_lines(node)))
+            value, flows = self.value(node, key), tuple(self.flow_lines(node))
+            yield Block(key, value, self.source(top, at), line, flows)
         if root and root.is_flow:  # An empty pair of braces has no keys, but must not pass for a comment.
             yield Block(None, "", "", self.first_line, tuple(self.flow_lines(root)))
         else:
-            yield Block(None, "", "".join(self.lines[at:]), self.first_line + at)
+            yield Block(None, "", self.source(at, None), self.first_line + at)
+
+    def source(self, start: int, end: int | None) -> str:
+        return "".join(self.lines[start:end])
 
     def flow_lines(self, node: Node) -> Iterator[int]:
         if node.is_flow:

@@ -18,19 +18,20 @@ class Breaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self.failures, self.closed_until = 0, 0.0
+        self.failures, self.open_until = 0, 0.0
 
     @property
     def is_open(self) -> bool:
-        return self.clock() < self.closed_until
+        return self.clock() < self.open_until
 
     def failed(self) -> None:
+        """Once it was open, the first failure after the pause opens it again."""
         self.failures += 1
         if self.failures >= FAILURES:
-            self.closed_until = self.clock() + PAUSE
+            self.open_until = self.clock() + PAUSE
 
     def worked(self) -> None:
-        self.failures, self.closed_until = 0, 0.0
+        self.failures, self.open_until = 0, 0.0
 
 
 breaker = Breaker()
@@ -57,4 +58,5 @@ def send_after_commit(job: Any, *args: Any, then: Callable[[], object] | None = 
         if send(job, *args) and then:
             then()
 
-    transaction.on_commit(hand_over)
+    # Robust: what was saved is saved, and a page must not say otherwise. Django logs the error.
+    transaction.on_commit(hand_over, robust=True)

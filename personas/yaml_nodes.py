@@ -1,4 +1,4 @@
-"""YAML events to nodes that know their lines; libyaml gives the events wherever it reads what PyYAML reads."""
+"""YAML events to nodes that know their lines; libyaml makes the events wherever it reads as PyYAML does."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ class Node(NamedTuple):
 
 
 def pyyaml_events(text: str) -> Iterator[Event]:
-    yield from yaml.parse(text, Loader=yaml.BaseLoader)
+    events: Iterator[Event] = yaml.parse(text, Loader=yaml.BaseLoader)
+    return events
 
 
 def libyaml_events(text: str) -> Iterator[Event]:
     if LIBYAML is None or is_read_differently(text):
         raise Doubt
-    yield from yaml.parse(text, Loader=LIBYAML)
+    events: Iterator[Event] = yaml.parse(text, Loader=LIBYAML)
+    return events
 
 
 def is_read_differently(text: str) -> bool:
@@ -67,11 +69,13 @@ def compose(events: Iterator[Event]) -> Node | None:
 
 def _node(event: Event, events: Iterator[Event], depth: int) -> Node:
     # An alias has an anchor too, and no tag to ask for.
-    if event.anchor or event.tag or depth > MAX_DEPTH + 1:
+    if event.anchor or event.tag:
         raise Doubt
     line, column = event.start_mark.line, event.start_mark.column
     if isinstance(event, yaml.ScalarEvent):
         return Node("text", line, column, _line_after(event), event.value, is_plain=not event.style)
+    if depth > MAX_DEPTH:
+        raise Doubt
     parts = []
     for last in events:
         if isinstance(last, yaml.CollectionEndEvent):

@@ -245,6 +245,11 @@ DRAMATIS_SOURCE_ROOTS = [
     Path(root) for root in env_list("DRAMATIS_SOURCE_ROOTS", () if PRODUCTION else (str(DEMO_SOURCES),))
 ]
 
+# An edit that touches no more prompts than this is built before its answer; wider ones go to the workers.
+DRAMATIS_BUILD_AT_ONCE = env_int("DRAMATIS_BUILD_AT_ONCE", 20)
+# Agents per job: small enough that many workers share a wide change.
+DRAMATIS_BUILD_BATCH = 25
+
 # --- Jobs --------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = celery_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
@@ -271,6 +276,12 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
+    # What a lost message missed, and memories whose time has come.
+    "sweep-prompts": {
+        "task": "prompts.tasks.sweep_prompts_job",
+        "schedule": 30.0,
+        "options": {"expires": 25},
+    },
     "heartbeat": {"task": "project.jobs.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
     # Lost, due and forgotten looks at sources; often enough that a killed worker costs under a minute.
     "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},

@@ -6,3 +6,6 @@ from django.apps import AppConfig
 class PromptsConfig(AppConfig):
     name = "prompts"
     verbose_name = "Prompts"
+
+    def ready(self) -> None:
+        from prompts import receivers  # noqa: F401  # hears the bell from here on

@@ -123,7 +123,7 @@ def _read(head: str, body: str, unreadable: tuple[Problem, ...], folder: str) ->
         blocks = load(head, HEAD_LINE)
     except FrontMatterError as error:
         return Reading(None, _from_head(error) + unreadable)
-    problems = (*_head_problems(head, blocks, folder), *unreadable)
+    problems = (*_head_problems(blocks, folder), *unreadable)
     return Reading(None if unreadable else _skill(blocks, body, folder), problems)
 
 
@@ -131,11 +131,11 @@ def _from_head(error: FrontMatterError) -> tuple[Problem, ...]:
     return tuple(Problem(one.field, one.message, one.line, Flaw.FRONT_MATTER) for one in error.problems)
 
 
-def _head_problems(head: str, blocks: tuple[Block, ...], folder: str) -> list[Problem]:
+def _head_problems(blocks: tuple[Block, ...], folder: str) -> list[Problem]:
     lines = {block.key: block.line for block in blocks}
     flaws = head_flaws(_known(blocks), folder)
     # What may come in any number is cut by itself, so that small problems never hide a grave one.
-    many = (_unknown_fields(blocks), _flow_styles(head, blocks))
+    many = (_unknown_fields(blocks), _flow_styles(blocks))
     problems = [Problem(field, message, lines.get(field, 1), flaw) for field, flaw, message in flaws]
     problems += [problem for kind in many for problem in islice(kind, MAX_PROBLEMS)]
     return sorted(problems, key=lambda problem: problem.line)
@@ -155,16 +155,11 @@ def _unknown_fields(blocks: Iterable[Block]) -> Iterator[Problem]:
         yield Problem(key, message, block.line, Flaw.UNKNOWN_FIELD)
 
 
-def _flow_styles(head: str, blocks: tuple[Block, ...]) -> Iterator[Problem]:
+def _flow_styles(blocks: Iterable[Block]) -> Iterator[Problem]:
     """Brackets and braces: the reference refuses them, most harnesses read them."""
-    starts = [(block.line, block.key) for block in reversed(blocks) if block.key is not None]
     message = "Write one entry per line, without brackets or braces around them."
-    # Few heads hold either sign, and reading YAML a second time is not free.
-    for event in yaml.parse(head if set(head) & set("[{") else "", Loader=yaml.BaseLoader):
-        if isinstance(event, yaml.CollectionStartEvent) and event.flow_style and event.start_mark:
-            line = HEAD_LINE + event.start_mark.line
-            field = next((key for start, key in starts if start <= line), "")
-            yield Problem(field, message, line, Flaw.FLOW_STYLE)
+    for block in blocks:
+        yield from (Problem(block.key or "", message, line, Flaw.FLOW_STYLE) for line in block.flow_lines)
 
 
 def _skill(blocks: tuple[Block, ...], body: str, folder: str) -> ParsedSkill | None:

@@ -2,19 +2,22 @@
 
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from personas.queueing import send_after_commit
 from skills.models import RefreshRun
 from skills.services.files import end_lapsed_waivers
-from skills.services.refreshing import LostRun, refresh_source
+from skills.services.refreshing import SourceEdited, refresh_source
 from skills.services.runs import (
+    LostRun,
     claim_run,
     fail_run,
+    give_back,
+    give_back_lost_runs,
     mark_sent,
     next_run,
     request_due_refreshes,
-    requeue_lost_runs,
     unsent_runs,
 )
 
@@ -26,24 +29,38 @@ def refresh_source_job(workspace_id: int, run_id: int) -> None:
     if run is None:
         return
     try:
-        refresh_source(run)
-    except LostRun:
-        return
-    except SoftTimeLimitExceeded:
-        fail_run(run, "It took too long and was stopped.")
-    except Exception as error:
-        fail_run(run, f"Something went wrong: {type(error).__name__}.")
-        raise
+        carry_out(run)
     finally:
         if following := next_run(run):
             dispatch(following)
+
+
+def carry_out(run: RefreshRun) -> None:
+    """However it ends, the run's row says so; only a dead worker leaves that to the sweep."""
+    try:
+        refresh_source(run)
+    except LostRun:
+        return
+    except SourceEdited:
+        give_back(run, "The source was edited meanwhile.")
+    except SoftTimeLimitExceeded:
+        # It may have cut off an answer of the database; what is left of that must not meet the next question.
+        connection.close()
+        fail_run(run, "It took too long and was stopped.")
+    except OperationalError:
+        connection.close()
+        give_back(run, "The database did not answer in time.")
+        raise
+    except Exception as error:
+        fail_run(run, f"Something went wrong: {type(error).__name__}.")
+        raise
 
 
 @shared_task
 def sweep_sources_job() -> None:
     """Straight from the database: lost runs again, due sources, and what the broker forgot."""
     now = timezone.now()
-    requeue_lost_runs(now)
+    give_back_lost_runs(now)
     request_due_refreshes(now)
     for run in unsent_runs(now):
         dispatch(run)

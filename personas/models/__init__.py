@@ -13,7 +13,9 @@ from personas.models.agents import (
 from personas.models.base import ForeignLink, Record, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.models.channels import BUILT_IN, Channel
 from personas.models.contents import Content, digest_of
+from personas.models.erasures import Erasure
 from personas.models.history import AuditEvent, Revision
+from personas.models.keys import ApiKey
 from personas.models.members import Invitation, Membership
 from personas.models.memories import Memory, MemoryState
 from personas.models.named import Named
@@ -28,9 +30,11 @@ __all__ = [
     "Agent",
     "AgentChannel",
     "AgentTool",
+    "ApiKey",
     "AuditEvent",
     "Channel",
     "Content",
+    "Erasure",
     "ForeignLink",
     "Identity",
     "Invitation",

@@ -84,7 +84,7 @@ def locked(record: R) -> R:
 
 def refuse_while_in_use(record: Record) -> None:
     """An agent may not lose a part it names without someone noticing."""
-    if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool"}:
+    if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool", "source"}:
         return
     others = [pk for pk in record.agent_ids() if record.kind != "agent" or pk != record.pk]
     users = Agent.objects.in_workspace(record.workspace_id).filter(pk__in=others, archived_at=None)

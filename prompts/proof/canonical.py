@@ -10,11 +10,15 @@ from typing import Any
 
 # Deeper than any honest value; without a bound the stack would be the bound.
 DEEPEST = 64
-LEAVES = frozenset({str, int, bool, type(None)})
+TEXT, LEAVES = frozenset({str}), frozenset({str, int, bool, type(None)})
 DOMAIN = re.compile(r"[a-z]+(-[a-z]+)*")
 encode = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
+
+
+class Unwritable(ValueError):
+    """A value that has no canonical form, with the reason."""
 
 
 def canonical(value: Any) -> bytes:
@@ -57,44 +61,51 @@ class ListDigest:
 @cache
 def prefix(domain: str) -> bytes:
     if not DOMAIN.fullmatch(domain):
-        raise ValueError(f"{domain!r} cannot name a kind of digest.")
+        raise Unwritable(f"{domain!r} cannot name a kind of digest.")
     return f"dramatis:{domain}:v1\n".encode()
 
 
 def plain(value: Any, depth: int = DEEPEST) -> Any:
-    """The value made of nothing but dict, list, str, int, bool and None; ValueError for what has no form."""
-    if type(value) in LEAVES:
+    """The value in dict, list, str, int, bool and None alone; ValueError for what has no such form."""
+    kind = type(value)
+    if kind in LEAVES:
         return value
-    if isinstance(value, datetime):
+    if kind is datetime or isinstance(value, datetime):
         return moment(value)
     if not depth:
-        raise ValueError(f"Nested more than {DEEPEST} deep.")
-    if isinstance(value, Mapping):
-        # Looked at here and not one call deeper: a row is mostly leaves, and there are millions of rows.
-        return {
-            word(key): item if type(item) in LEAVES else plain(item, depth - 1) for key, item in value.items()
-        }
+        raise Unwritable(f"Nested more than {DEEPEST} deep.")
+    if kind is dict or isinstance(value, Mapping):
+        return plain_object(value, depth - 1)
     if isinstance(value, list | tuple):
         return [item if type(item) in LEAVES else plain(item, depth - 1) for item in value]
     if isinstance(value, str | int):
         return value
-    raise ValueError(f"A {type(value).__name__} has no form that is the same everywhere.")
+    raise Unwritable(f"A {kind.__name__} has no form that is the same everywhere.")
 
 
-def word(key: Any) -> str:
-    if isinstance(key, str):
-        return key
-    raise ValueError(f"A key must be text, not a {type(key).__name__}.")
+def plain_object(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    if not TEXT.issuperset(map(type, value)):
+        refuse_keys(value)
+    # Looked at here and not one call deeper: a row is mostly leaves, and there are millions of rows.
+    return {key: item if type(item) in LEAVES else plain(item, depth) for key, item in value.items()}
+
+
+def refuse_keys(value: Mapping[Any, Any]) -> None:
+    for key in value:
+        if not isinstance(key, str):
+            raise Unwritable(f"A key must be text, not a {type(key).__name__}.")
 
 
 def moment(value: datetime) -> str:
     """A time in UTC with microseconds, such as 2026-03-07T14:55:05.000000Z."""
     if value.tzinfo is None:
-        raise ValueError("A time must say its offset from UTC.")
-    try:
-        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-    except OverflowError:
-        raise ValueError("A time must lie between the years 1 and 9999 in UTC.") from None
+        raise Unwritable("A time must say its offset from UTC.")
+    if value.tzinfo is not UTC:
+        try:
+            value = value.astimezone(UTC)
+        except OverflowError:
+            raise Unwritable("A time must lie between the years 1 and 9999 in UTC.") from None
+    return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def read_json(text: str | bytes) -> Any:
@@ -102,15 +113,15 @@ def read_json(text: str | bytes) -> Any:
     try:
         return plain(json.loads(text, object_pairs_hook=once, parse_float=no_float, parse_constant=no_float))
     except RecursionError:
-        raise ValueError(f"Nested more than {DEEPEST} deep.") from None
+        raise Unwritable(f"Nested more than {DEEPEST} deep.") from None
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("A key stands twice.")
+        raise Unwritable("A key stands twice.")
     return made
 
 
 def no_float(text: str) -> Any:
-    raise ValueError(f"{text[:40]} is not a whole number.")
+    raise Unwritable(f"{text[:40]} is not a whole number.")

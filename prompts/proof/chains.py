@@ -41,8 +41,14 @@ def fault_of(row: R, stored: str, previous: str, place: int, head: str) -> Fault
     except ValueError as error:
         return Fault(row.table, row.name, f"its content cannot be hashed: {error}")
     if previous != head:
-        return Fault(row.table, row.name, "it does not follow the row before it: that one has another hash")
+        return Fault(row.table, row.name, unlinked(row))
     return None
+
+
+def unlinked(row: R) -> str:
+    if row.place == 1:
+        return "it is the first of its chain, and yet names a hash before it"
+    return f"it does not name the hash of {row.named(row.place - 1)}: one of the two was written anew"
 
 
 def misplaced(row: R, place: int) -> Fault:

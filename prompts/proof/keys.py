@@ -16,6 +16,10 @@ from cryptography.hazmat.primitives.serialization import (
 __all__ = ["Ed25519PrivateKey", "Ed25519PublicKey", "InvalidSignature"]
 
 
+class UnusableKey(ValueError):
+    """What was given as a key is none, or none of the kind used here."""
+
+
 def new_key() -> Ed25519PrivateKey:
     return Ed25519PrivateKey.generate()
 
@@ -26,13 +30,13 @@ def dump_key(key: Ed25519PrivateKey) -> bytes:
 
 
 def load_key(pem: bytes) -> Ed25519PrivateKey:
-    """The private key in a PEM; ValueError for anything else."""
+    """The private key in a PEM; UnusableKey for anything else."""
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ValueError("This is not the PEM of a private key without a password.") from error
+        raise UnusableKey("This is not the PEM of a private key without a password.") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise ValueError("This private key is not an Ed25519 key.")
+        raise UnusableKey("This private key is not an Ed25519 key.")
     return key
 
 
@@ -41,13 +45,13 @@ def public_pem(key: Ed25519PublicKey) -> str:
 
 
 def load_public(pem: str) -> Ed25519PublicKey:
-    """The public key in a PEM; ValueError for anything else."""
+    """The public key in a PEM; UnusableKey for anything else."""
     try:
         key = load_pem_public_key(pem.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ValueError("This is not the PEM of a public key.") from error
+        raise UnusableKey("This is not the PEM of a public key.") from error
     if not isinstance(key, Ed25519PublicKey):
-        raise ValueError("This public key is not an Ed25519 key.")
+        raise UnusableKey("This public key is not an Ed25519 key.")
     return key
 
 

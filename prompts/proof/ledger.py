@@ -12,8 +12,8 @@ Sealed = tuple[LedgerRow, str]
 def verify_ledger(blocks: Iterable[LedgerBlockRow], rows: Iterable[Sealed], rolled_off: int = 0) -> Verdict:
     """One workspace's ledger: its blocks in order, its rows with their stored seals in order of id.
 
-    The blocks' own chain is `verify_chain`'s business. Blocks up to the sequence `rolled_off` may have lost all
-    of their rows to retention; rows after the last block are not sealed in one yet, and only their seals are checked.
+    The blocks' own chain is `verify_chain`'s business. Blocks up to the sequence `rolled_off` may have lost
+    all of their rows to retention. Rows after the last block stand in none yet: only their seals are checked.
     """
     return verdict(judge_ledger(blocks, rows, rolled_off))
 

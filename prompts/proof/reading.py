@@ -1,1 +1,91 @@
-"""Typed values from JSON that strangers hand in; ValueError says where it is wrong."""
+"""Typed values from JSON that strangers hand in; what is wrong is said with its place."""
+
+from collections.abc import Callable, Hashable, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
+
+from prompts.proof.canonical import moment
+
+T = TypeVar("T")
+# No database counts further.
+LARGEST = 2**63 - 1
+
+
+class Malformed(ValueError):
+    """Data that is not what it should be, with the place and what belongs there."""
+
+
+def read_record(kind: type[T], data: object, where: str) -> T:
+    """A frozen record of this kind from an object that has exactly its keys."""
+    said, hints = read_object(data, where), hints_of(cast("Hashable", kind))
+    refuse_other_keys(said, set(hints), where)
+    return kind(**{name: READERS[hint](said[name], f"{where}.{name}") for name, hint in hints.items()})
+
+
+def refuse_other_keys(said: Mapping[str, Any], known: set[str], where: str) -> None:
+    for name in sorted(known - said.keys()):
+        raise Malformed(f"{where} lacks {name}")
+    for name in sorted(map(ascii, said.keys() - known)):
+        raise Malformed(f"{where} has a key that does not belong there: {name[:80]}")
+
+
+def read_object(data: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
+        raise Malformed(f"{where} must be an object")
+    return data
+
+
+def read_list(data: object, where: str) -> list[Any]:
+    if not isinstance(data, list):
+        raise Malformed(f"{where} must be a list")
+    return data
+
+
+def read_text(data: object, where: str) -> str:
+    if not isinstance(data, str):
+        raise Malformed(f"{where} must be text")
+    try:
+        data.encode()
+    except UnicodeEncodeError:
+        raise Malformed(f"{where} holds half of a character pair") from None
+    return data
+
+
+def read_number(data: object, where: str) -> int:
+    # bool is a kind of int in Python, but not in JSON.
+    if not isinstance(data, int) or isinstance(data, bool) or abs(data) > LARGEST:
+        raise Malformed(f"{where} must be a whole number")
+    return data
+
+
+def read_number_or_none(data: object, where: str) -> int | None:
+    return None if data is None else read_number(data, where)
+
+
+def read_moment(data: object, where: str) -> datetime:
+    """A time in the one form that is hashed."""
+    text, form = read_text(data, where), "a time such as 2026-03-07T14:55:05.000000Z"
+    try:
+        made = datetime.fromisoformat(text)
+        has_form = moment(made) == text
+    except ValueError:
+        has_form = False
+    if not has_form:
+        raise Malformed(f"{where} must be {form}")
+    return made
+
+
+@cache
+def hints_of(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
+
+
+READERS: dict[Any, Callable[[object, str], Any]] = {
+    int: read_number,
+    int | None: read_number_or_none,
+    str: read_text,
+    datetime: read_moment,
+    Mapping[str, Any]: read_object,
+}

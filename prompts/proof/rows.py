@@ -51,7 +51,7 @@ class ChainedRow(Row):
 
 @dataclass(frozen=True)
 class VersionRow(ChainedRow):
-    """A version of agent × channel; words are covered by their digests, so that erasing them breaks nothing."""
+    """A version of agent × channel; words are covered by their digests, so that they can be erased."""
 
     table = "version"
 
@@ -166,7 +166,9 @@ class LedgerRow(Row):
 
     def covered(self) -> Mapping[str, Any]:
         # Sealed before it is stored, when no id is known yet: the block binds the id to the seal.
-        return {name: value for name, value in vars(self).items() if name != "id"}
+        rest = dict(vars(self))
+        del rest["id"]
+        return rest
 
     def seal(self) -> str:
         return digest(self.table, self.covered())

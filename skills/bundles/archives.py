@@ -65,14 +65,12 @@ def entries_of(data: bytes, caps: Caps) -> Sequence[Entry]:
 
 
 def contents_of(data: bytes) -> Contents:
-    at = end_of(data)
-    _, disk, first_disk, here, count, size, start, _ = END.unpack_from(data, at)
-    end = at
+    at = end = end_of(data)
+    numbers = END.unpack_from(data, at)[1:-1]
     if data[max(at - LOCATOR.size, 0) : at].startswith(LOCATOR_SIGN):
         end = at - LOCATOR.size - END_64.size
-        disk, first_disk, here, count, size, start = widened(
-            data, end, (disk, first_disk, here, count, size, start)
-        )
+        numbers = widened(data, end, numbers)
+    disk, first_disk, here, count, size, start = numbers
     if disk or first_disk or here != count:
         raise Refused("parts", "It is one part of an archive that was split into several.")
     if start + size < end:
@@ -121,7 +119,7 @@ def records_of(data: bytes, contents: Contents) -> Iterator[Record]:
             CENTRAL.unpack_from(data, at)
         )
         if sign != CENTRAL_SIGN:
-            break
+            raise Refused("damaged", "The archive's table of contents has fewer entries than it says.")
         name, extra = sliced(data, at + CENTRAL.size, lengths)
         at += CENTRAL.size + sum(lengths)
         if WIDE in {size, packed, place}:

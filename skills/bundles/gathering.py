@@ -1,6 +1,7 @@
 """One upload's files: which are taken, and which are refused before or while they are opened."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -40,35 +41,36 @@ class Offer(Protocol):
         """Exactly as many bytes as its size says, or Refused."""
 
 
-def gather(offers: Sequence[Offer], caps: Caps) -> Bundle:
+def gather(offers: Iterable[Offer], caps: Caps) -> Bundle:
     """Nothing is opened before all that can be told from outside is known to be within the caps."""
     refusals = Refusals(caps)
-    sound = [offer for offer in sound_ones(offers, refusals, caps) if not offer.is_folder]
+    placed = list(placed_ones(offers, refusals))
+    sound = [offer for offer in sound_ones(placed, refusals, caps) if not offer.is_folder]
     if sum([offer.size for offer in sound]) > caps.total_bytes:
         raise too_large(caps)
     files = []
     for offer in sorted(sound, key=lambda offer: offer.path):
-        try:
+        with refusals.noted(offer.path):
             files.append((offer.path, offer.content()))
-        except Refused as why:
-            refusals.add(offer.path, why)
     return Bundle(tuple(files), tuple(sorted(refusals.by_path.values())))
 
 
-def sound_ones(offers: Sequence[Offer], refusals: "Refusals", caps: Caps) -> list[Offer]:
-    clashing = clashes((offer.path, offer.is_folder) for offer in offers)
-    sound = []
+def placed_ones(offers: Iterable[Offer], refusals: "Refusals") -> Iterator[Offer]:
     for offer in offers:
-        try:
+        with refusals.noted(offer.path):
             check_path(offer.path)
+            yield offer
+
+
+def sound_ones(offers: Sequence[Offer], refusals: "Refusals", caps: Caps) -> Iterator[Offer]:
+    clashing = clashes((offer.path, offer.is_folder) for offer in offers)
+    for offer in offers:
+        with refusals.noted(offer.path):
             if not offer.is_folder and offer.path in clashing:
-                raise clashing[offer.path]
+                raise Refused(*clashing[offer.path])
             offer.check()
             check_size(offer.size, caps)
-            sound.append(offer)
-        except Refused as why:
-            refusals.add(offer.path, why)
-    return sound
+            yield offer
 
 
 class Refusals:
@@ -78,11 +80,15 @@ class Refusals:
         self.caps = caps
         self.by_path: dict[str, Refusal] = {}
 
-    def add(self, path: str, why: Refused) -> None:
-        self.by_path.setdefault(path, Refusal(label(path), why.rule, why.reason))
-        if len(self.by_path) > self.caps.files:
-            most = f"More than {self.caps.files:,} of the files cannot be taken"
-            raise Refused("files", f"{most}; the last one: {why.reason}")
+    @contextmanager
+    def noted(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except Refused as why:
+            self.by_path.setdefault(path, Refusal(label(path), why.rule, why.reason))
+            if len(self.by_path) > self.caps.files:
+                most = f"More than {self.caps.files:,} of the files cannot be taken"
+                raise Refused("files", f"{most}; the last one: {why.reason}") from why
 
 
 def label(path: str) -> str:

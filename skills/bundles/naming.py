@@ -26,28 +26,42 @@ class Naming:
 
     def kind_of(self, path: str) -> Kind | None:
         """As what a rule names it; None where none does."""
-        *folders, name = path.split("/")
+        names = path.split("/")
         node = self.rules.top
-        for depth, folder in enumerate(folders):
+        for depth, folder in enumerate(names[:-1]):
             if named(node, folder):
-                raise Misplaced("/".join(folders[: depth + 1]), *KINDS[stat.S_IFDIR])
+                raise as_folder(names[: depth + 1])
             below = node.below(folder)
             if folder in self.rules.skipped and not below.begun:
                 return None
             if depth >= self.depth:
-                return self.beyond(path, below, depth + 1)
+                return self.kind_below(below, names, depth + 1)
             node = below
-        return named(node, name)
+        return named(node, names[-1])
 
-    def beyond(self, path: str, node: Node, depth: int) -> Kind | None:
+    def kind_below(self, node: Node, names: list[str], depth: int) -> Kind | None:
         """Too deep for a working directory, though it may hold files of one."""
-        names = path.split("/")
-        if node.begun:
-            return next((kind for kind, rest in node.begun if fits(rest, names[depth:])), None)
-        if Naming(self.rules, len(names)).kind_of(path):
+        for kind, rest in node.begun:
+            end = depth + len(rest)
+            if fits(rest, names[depth:end]):
+                if end < len(names):
+                    raise as_folder(names[:end])
+                return kind
+        if not node.begun and self.would_name("/".join(names)):
             why = too_deep(self.depth)
             raise Misplaced("/".join(names[:depth]), why.rule, why.reason)
         return None
+
+    def would_name(self, path: str) -> bool:
+        """Whether a rule names it, were it not for the depth."""
+        try:
+            return Naming(self.rules, path.count("/")).kind_of(path) is not None
+        except Misplaced:
+            return False
+
+
+def as_folder(names: list[str]) -> Misplaced:
+    return Misplaced("/".join(names), *KINDS[stat.S_IFDIR])
 
 
 def named(node: Node, name: str) -> Kind | None:

@@ -50,15 +50,13 @@ def alike(path: str) -> str:
     return normalize("NFD", normalize("NFD", path).casefold())
 
 
-def clashes(sent: Iterable[tuple[str, bool]]) -> dict[str, Refused]:
-    """Files that are not alone in their place; none is taken, for nobody can know which was meant."""
+def clashes(sound: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
+    """Rule and reason for files that share a place; none is taken, for nobody can know which was meant."""
     files: dict[str, list[str]] = defaultdict(list)
     folders: set[str] = set()
-    for path, is_folder in sent:
-        # Longer ones are refused anyway, and to compare them is slow.
-        if len(path) <= LONGEST_PATH:
-            key = f"{alike(path)}/"
-            folders.add(key) if is_folder else files[key].append(path)
+    for path, is_folder in sound:
+        key = f"{alike(path)}/"
+        folders.add(key) if is_folder else files[key].append(path)
     # Whatever lies below a path follows it at once, as its key ends in a slash.
     folders |= {above for above, below in pairwise(sorted({*files, *folders})) if below.startswith(above)}
     return {
@@ -69,10 +67,10 @@ def clashes(sent: Iterable[tuple[str, bool]]) -> dict[str, Refused]:
     }
 
 
-def clash_of(paths: list[str], is_folder_too: bool) -> Refused | None:
+def clash_of(paths: list[str], is_folder_too: bool) -> tuple[str, str] | None:
     if len(set(paths)) > 1:
         others = "The push holds names that differ only in case or in how a letter is written"
-        return Refused("alike", f"{others}; on many disks they are one file.")
+        return "alike", f"{others}; on many disks they are one file."
     if len(paths) > 1:
-        return Refused("twice", f"The push holds it {len(paths)} times.")
-    return Refused("folder", "The push holds a folder of this name too.") if is_folder_too else None
+        return "twice", f"The push holds it {len(paths):,} times."
+    return ("folder", "The push holds a folder of this name too.") if is_folder_too else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from hashlib import sha256
 
-from skills.bundles.gathering import check_size
+from skills.bundles.gathering import check_size, label
 from skills.bundles.naming import Misplaced, Naming
 from skills.bundles.paths import PATH_RULES, check_path
 from skills.confined import Refused, Stamp
@@ -41,11 +41,10 @@ def discover_pushed(
     lowest = reduce(Caps.lowered_to, [harness.caps for harness in harnesses], caps or Caps())
     look = Look(lowest, known)
     try:
-        look.whole({**refused, **files}, Naming(TreeRules(harnesses), lowest.depth))
+        line = look.whole({**refused, **files}, Naming(TreeRules(harnesses), lowest.depth))
     except Stopped as why:
-        look.refusals[WHOLE] = Refusal(WHOLE, why.rule, why.reason)
-        return look.result(is_complete=False)
-    return look.result(is_complete=True)
+        return look.result(why, is_complete=False)
+    return look.result(line, is_complete=True)
 
 
 def stamp_of(content: bytes) -> Stamp:
@@ -62,12 +61,15 @@ class Look:
         self.refusals: dict[str, Refusal] = {}
         self.seen = self.read = self.bytes = 0
 
-    def result(self, *, is_complete: bool) -> Found:
+    def result(self, line: Refused | None, *, is_complete: bool) -> Found:
         files = tuple([file for file in self.files.values() if file.kind != "skill"])
         skills = tuple([file for file in self.files.values() if file.kind == "skill"])
-        return Found(files, skills, tuple(self.refusals.values()), self.seen, self.read, is_complete)
+        whole = [Refusal(WHOLE, line.rule, line.reason)] if line else []
+        refusals = (*self.refusals.values(), *whole)
+        return Found(files, skills, refusals, self.seen, self.read, is_complete)
 
-    def whole(self, sent: Mapping[str, Sent], naming: Naming) -> None:
+    def whole(self, sent: Mapping[str, Sent], naming: Naming) -> Refused | None:
+        """Look at each, and say in one line what is to be said of the rest."""
         if len(sent) > self.caps.entries:
             raise Stopped("entries", f"There are more than {self.caps.entries:,} names to look at.")
         kinds = self.kinds_of(sent, naming)
@@ -80,8 +82,7 @@ class Look:
                 idle.append(path)
             elif isinstance(lost := sent[path], Refusal):
                 self.refuse(path, Refused(lost.rule, lost.reason))
-        if idle:
-            self.refuse(WHOLE, unnamed(idle, sent))
+        return unnamed(idle, sent) if idle else None
 
     def kinds_of(self, sent: Mapping[str, Sent], naming: Naming) -> dict[str, Kind | None]:
         """In the order of a search on disk; whatever cannot lie there is refused."""
@@ -121,7 +122,7 @@ class Look:
     def refuse(self, path: str, why: Refused) -> None:
         if len(self.refusals) >= self.caps.files:
             raise Stopped("files", f"More than {self.caps.files:,} refusals; the rest was left out.")
-        self.refusals.setdefault(path, Refusal(path, why.rule, why.reason))
+        self.refusals.setdefault(path, Refusal(label(path), why.rule, why.reason))
 
 
 def check_way(path: str, sent: Sent) -> None:
@@ -145,7 +146,7 @@ def unnamed(idle: list[str], sent: Mapping[str, Sent]) -> Refused:
     """One line, with an example by which a person knows what is meant."""
     example = shorten(idle[0])
     if len(sent) == 1:
-        return Refused("unnamed", f"No rule names {example}; it is kept, but no prompt uses it.")
+        return Refused("unnamed", f"No rule names {example}; no prompt uses it.")
     which = f"{len(idle):,} of the {len(sent):,} files, such as {example}"
     lost = [path for path in idle if isinstance(sent[path], Refusal)]
     more = f" {len(lost):,} of them could not be kept, such as {shorten(lost[0])}." if lost else ""

@@ -1,11 +1,16 @@
-"""A skill, written in the browser."""
+"""A skill, written in the browser or taken in from a file."""
 
+from copy import copy
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 
+from personas.errors import Invalid
 from personas.forms.base import RecordChoices, RecordForm
 from personas.selectors import agents_of
+from skills import metadata_lines
+from skills.decoding import MAX_BYTES
 from skills.models import Skill
 
 
@@ -46,7 +51,7 @@ class SkillForm(RecordForm):
     agents = RecordChoices(label="Or to these agents")
     metadata = forms.CharField(
         required=False,
-        max_length=8_000,
+        max_length=metadata_lines.LONGEST,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="One “key: value” per line.",
     )
@@ -56,19 +61,66 @@ class SkillForm(RecordForm):
     def initial_values(self) -> dict[str, Any]:
         if self.record is None:
             return {}
-        lines = [f"{key}: {value}" for key, value in self.record.metadata.items()]
+        metadata = metadata_lines.written(self.record.metadata)
         agents = self.record.snapshot()["agents"]
-        return super().initial_values() | {"metadata": "\n".join(lines), "agents": agents}
+        return super().initial_values() | {"metadata": metadata, "agents": agents}
 
     def link_fields(self) -> None:
         self.offer("agents", agents_of(self.workspace).prefetch_related(None), self.initial.get("agents"))
 
     def clean_metadata(self) -> dict[str, str]:
-        pairs = [line.partition(":") for line in self.cleaned_data["metadata"].splitlines() if line.strip()]
-        for number, (key, colon, _) in enumerate(pairs, start=1):
-            if not colon or not key.strip():
-                raise forms.ValidationError(f"Line {number} is not “key: value”.")
-        keys = [key.strip() for key, _, _ in pairs]
-        if twice := {key for key in keys if keys.count(key) > 1}:
-            raise forms.ValidationError(f"Said twice: {', '.join(sorted(twice))}.")
-        return {key.strip(): value.strip() for key, _, value in pairs}
+        try:
+            return metadata_lines.read(self.cleaned_data["metadata"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    # --- before saving ----------------------------------------------------------------------------------
+
+    def draft(self) -> Skill:
+        """The skill as typed so far, what the form refuses included; never saved."""
+        skill = copy(self.record) if self.record else Skill(workspace=self.workspace)
+        texts = [(name, self.fields[name]) for name in self.plain]
+        typed = {
+            name: str(self[name].value() or "")[: field.max_length]
+            for name, field in texts
+            if isinstance(field, forms.CharField)
+        }
+        skill.put(typed | self.values())
+        return skill
+
+    def check(self) -> Skill:
+        """Note at once all that saving would refuse: the form's own rules, then the model's."""
+        refused = set(self.errors)
+        skill = self.draft()
+        try:
+            skill.full_clean()
+        except ValidationError as error:
+            said = Invalid.from_validation(error).errors
+            # Of a field that it could not read the form has spoken already.
+            self.take_errors(Invalid({name: words for name, words in said.items() if name not in refused}))
+        return skill
+
+
+class SkillImportForm(forms.Form):
+    """A SKILL.md, or its text pasted."""
+
+    file = forms.FileField(required=False, max_length=200, help_text="At most 256 KiB of UTF-8 text.")
+    text = forms.CharField(
+        required=False, strip=False, widget=forms.Textarea(attrs={"rows": 18}), label="Or paste the text"
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if not cleaned.get("file") and not cleaned.get("text", "").strip() and not self.errors:
+            self.add_error("file", "Choose a file or paste its text.")
+        return cleaned
+
+    def source(self) -> bytes | str:
+        """What was handed in; of a file one byte more than anyone reads, so that its size is told as it is."""
+        upload = self.cleaned_data.get("file")
+        return upload.read(MAX_BYTES + 1) if upload else str(self.cleaned_data["text"])
+
+    def keep(self, text: str) -> None:
+        """Show what the file says in the box: a browser forgets which file it was."""
+        self.data = self.data.copy()
+        self.data["text"] = text

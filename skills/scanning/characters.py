@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from skills.scanning import alphabets
 from skills.scanning.alphabets import NOTHING, inside, one_of, runs_of
 from skills.scanning.findings import Finder, Hit
+from skills.scanning.glance import Gate
 
 InPlace = Callable[[str, int, int], bool]
 
@@ -51,14 +52,17 @@ FLAGS = frozenset(
 NEAR = 40
 
 
-def runs(ranges: str, is_in_place: InPlace, unless: str = NOTHING, *, is_in_ascii: bool = False) -> Finder:
+def any_of(ranges: str) -> Gate:
+    """Whether the text holds any of these at all; few do."""
+    search = one_of(ranges).search
+    return lambda look: bool(look.unusual and search(look.unusual))
+
+
+def runs(ranges: str, is_in_place: InPlace, unless: str = NOTHING) -> Finder:
     """A finder for runs of some characters, but for those that are where they belong."""
     pattern = runs_of(ranges, unless)
 
     def find(text: str) -> Iterator[Hit]:
-        # Most files are plain, and a string knows by itself whether it is.
-        if text.isascii() and not is_in_ascii:
-            return
         for found in pattern.finditer(text):
             if not is_in_place(text, found.start(), found.end()):
                 yield Hit(found.start(), found.end())
@@ -129,7 +133,7 @@ bidi_marks = runs(alphabets.BIDI_MARKS, is_among_right_to_left)
 tag_characters = runs(alphabets.TAGS, is_flag)
 hidden_selectors = runs(alphabets.VARIATION_SELECTORS, is_stray, SELECTING)
 stray_selectors = runs(alphabets.VARIATION_SELECTORS, is_no_stray, SELECTING)
-controls = runs(alphabets.CONTROLS, is_mojibake, is_in_ascii=True)
+controls = runs(alphabets.CONTROLS, is_mojibake)
 mojibake = runs(alphabets.CONTROLS, is_no_mojibake)
 
 UNSEEN = (

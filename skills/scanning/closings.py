@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from skills.scanning.findings import Finder, Hit
+from skills.scanning.glance import Glance
 
 # Lower case; hyphen and underscore count as the same.
 SECTIONS = (
@@ -20,45 +21,55 @@ SECTIONS = (
 FIELDS = ("description", "location", "name")
 
 # A model reads look-alikes of the bracket and the slash as what they look like.
-LESS, GREATER, SLASH = (
-    "<\\uFF1C\\uFE64\\u2039\\u27E8\\u3008",
-    ">\\uFF1E\\uFE65\\u203A\\u27E9\\u3009",
-    "/\\uFF0F\\u2215\\u2044",
-)
+LIKE_LESS = "\uff1c\ufe64\u2039\u27e8\u3008"
+GREATER, SLASH = r">\uFF1E\uFE65\u203A\u27E9\u3009", r"/\uFF0F\u2215\u2044"
 # Marks and selectors that other rules let pass or merely warn of, and so could keep a tag from being seen.
-GAP = "\\s\\u061C\\u200E\\u200F\\uFE0E\\uFE0F"
+GAP = r"\s\u061C\u200E\u200F\uFE0E\uFE0F"
+NAME = "[a-z_-]{2,24}"
 
 
-def named(names: tuple[str, ...]) -> str:
-    return "|".join(re.escape(name).replace("\\-", "[-_]") for name in sorted(names, key=len, reverse=True))
+def tag(less: str) -> re.Pattern[str]:
+    """Tags of any name: names are compared afterwards, which is quicker than to try one after the other.
 
-
-def closing(names: tuple[str, ...]) -> str:
+    The bracket comes first, so that the engine can skip to the next one.
+    """
+    opened = rf"(?<=<)(?P<opened>{NAME})(?=\s[^<>]{{0,200}}>|>)"
     # Unfinished at the end counts too: our own closing tag would finish it.
-    return rf"[{GAP}]*+\\?[{GAP}]*+[{SLASH}][{GAP}]*+(?P<closed>{named(names)})(?=[{GAP}/{GREATER}]|\Z)"
+    closed = rf"[{GAP}]*(?:\\[{GAP}]*)?[{SLASH}][{GAP}]*(?P<closed>{NAME})(?=[{GAP}/{GREATER}]|\Z)"
+    return re.compile(f"{less}(?:{opened}|{closed})", re.IGNORECASE)
 
 
-def opening(names: tuple[str, ...]) -> str:
-    return rf"(?<=<)(?P<opened>{named(names)})(?:\s[^<>]{{0,200}}+)?>"
+ASCII_TAG, ANY_TAG = tag("<"), tag(f"[<{LIKE_LESS}]")
 
 
-# The bracket comes first, so that the engine can skip to the next one.
-SECTION_TAGS = re.compile(f"[{LESS}](?:{opening(SECTIONS)}|{closing(SECTIONS)})", re.IGNORECASE)
-FIELD_CLOSING = re.compile(f"[{LESS}]{closing(FIELDS)}", re.IGNORECASE)
+class Named:
+    """Finds the tags of some names."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = frozenset(names)
+        # Letters beyond ASCII that count as one of these, such as a long s, are left to the engine.
+        self.spelled = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
+
+    def tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
+        pattern = ANY_TAG if any(sign in text for sign in LIKE_LESS) else ASCII_TAG
+        for found in pattern.finditer(text):
+            name = found[found.lastgroup or 0]
+            if plain(name) in self.names or (not name.isascii() and self.spelled.fullmatch(name)):
+                yield found, plain(name)
 
 
-def may_hold_tags(text: str) -> bool:
+def may_hold_tags(look: Glance) -> bool:
     """Most texts hold none, and a string is quicker than a pattern to say so."""
-    return "<" in text or not text.isascii()
+    return "<" in look.text or any(sign in look.unusual for sign in LIKE_LESS)
 
 
 def closings(*, opened: bool) -> Finder:
     """Closing tags of our sections that the text itself has opened before, or has not."""
+    sections = Named(SECTIONS)
 
     def find(text: str) -> Iterator[Hit]:
         depth: Counter[str] = Counter()
-        for found in SECTION_TAGS.finditer(text) if may_hold_tags(text) else ():
-            name = plain(found["opened"] or found["closed"])
+        for found, name in sections.tags(text):
             if found["opened"]:
                 depth[name] += 1
                 continue
@@ -74,9 +85,9 @@ def plain(name: str) -> str:
 
 
 def fields(text: str) -> Iterator[Hit]:
-    for found in FIELD_CLOSING.finditer(text) if may_hold_tags(text) else ():
-        yield Hit(*found.span())
+    return (Hit(*found.span()) for found, _ in FIELD_TAGS.tags(text) if found["closed"])
 
 
+FIELD_TAGS = Named(FIELDS)
 section_closings = closings(opened=False)
 section_pairs = closings(opened=True)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from skills.scanning.glance import Gate, always
+
 Severity = Literal["block", "warn", "note"]
 # What members type is flagged and never blocked, so for it every "block" is a "warn".
 Kind = Literal["context", "skill", "typed"]
@@ -45,3 +47,5 @@ class Rule:
     message: str
     find: Finder
     kinds: frozenset[Kind] = EVERY_KIND
+    # Asked first, since a quick look is enough for most texts.
+    may_find: Gate = always

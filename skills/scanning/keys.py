@@ -1,14 +1,15 @@
 """Secrets by the shape of their keys, one row each; adding one is a row."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from zlib import crc32
 
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.wording import long_words
+from skills.scanning.glance import Gate, Glance, long_words
 
 Check = Callable[[re.Match[str]], bool]
+Span = tuple[int, int]
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Words that stand where a key will be: documentation is full of them.
@@ -80,6 +81,9 @@ class Shape:
     needles: tuple[str, ...]
     pattern: str
     check: Check = is_real
+    # A simpler pattern that always fits too, and whether there is always a long word in it.
+    hint: str = ""
+    is_long: bool = True
 
 
 # Not in the middle of a longer word. Quantifiers are possessive or bounded, so no text is read over and over.
@@ -178,7 +182,15 @@ OPEN_SHAPES = (
         r"(?i:secret_?access_?key)[\"']?\s{0,9}+[=:]\s{0,9}+[\"']?(?P<secret>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
     ),
     Shape("private-key", "a private key", ("PRIVATE KEY",), KEY_BLOCK, is_key_block),
-    Shape("url-password", "an address with a password", ("://",), URL, is_password),
+    Shape(
+        "url-password",
+        "an address with a password",
+        ("@",),
+        URL,
+        is_password,
+        hint=r"://[^\s:@/]{0,100}:[^\s:@/]{3,200}@",
+        is_long=False,
+    ),
 )
 LOOK_ALIKE = Shape("own-key-look-alike", "a key of Dramatis", ("drm_",), OWN, is_no_key_of_ours)
 
@@ -190,18 +202,32 @@ def in_one_word(shape: Shape) -> Finder:
 
 def anywhere(shape: Shape) -> Finder:
     """Looks for what says itself where it begins and ends."""
-    return finder(shape, shape.pattern, str)
+    return finder(shape, shape.pattern, lambda text: [(0, len(text))])
 
 
-def finder(shape: Shape, expression: str, where: Callable[[str], str]) -> Finder:
+def finder(shape: Shape, expression: str, places: Callable[[str], Iterable[Span]]) -> Finder:
     pattern = re.compile(expression, re.ASCII)
+    secret = "secret" if "secret" in pattern.groupindex else 0
 
     def find(text: str) -> Iterator[Hit]:
-        looked_at = where(text)
-        if not any(needle in looked_at for needle in shape.needles):
-            return
-        for found in pattern.finditer(text):
-            if shape.check(found):
-                yield Hit(*found.span(), secret=found.span("secret" if "secret" in pattern.groupindex else 0))
+        for start, end in places(text):
+            if any(text.find(needle, start, end) >= 0 for needle in shape.needles):
+                fits = filter(shape.check, pattern.finditer(text, start, end))
+                yield from (Hit(*found.span(), secret=found.span(secret)) for found in fits)
 
     return find
+
+
+def among_long_words(shape: Shape) -> Gate:
+    return lambda look: bool(look.long_words) and any(needle in look.long_words for needle in shape.needles)
+
+
+def among_all(shape: Shape) -> Gate:
+    hint = re.compile(shape.hint, re.ASCII)
+
+    def may_find(look: Glance) -> bool:
+        if not look.long_words and shape.is_long:
+            return False
+        return any(needle in look.text for needle in shape.needles) and bool(hint.search(look.text))
+
+    return may_find

@@ -1,8 +1,16 @@
 """Everything the scanner looks for, a row each: adding a rule is adding a row and a sample in its test."""
 
-from skills.scanning import characters, closings, permissions, wording
+from skills.scanning import alphabets, characters, closings, permissions, wording
 from skills.scanning.findings import SKILLS_ONLY, Rule
-from skills.scanning.keys import LOOK_ALIKE, OPEN_SHAPES, SHAPES, anywhere, in_one_word
+from skills.scanning.keys import (
+    LOOK_ALIKE,
+    OPEN_SHAPES,
+    SHAPES,
+    among_all,
+    among_long_words,
+    anywhere,
+    in_one_word,
+)
 
 # Blocked is what a reviewer cannot see, what would change whose words these are, and what must not be spread;
 # the rest may be honest, so a person is told and decides.
@@ -12,30 +20,35 @@ UNSEEN_RULES = (
         "block",
         "An invisible character stands here that no script or emoji needs.",
         characters.invisible,
+        may_find=characters.any_of(alphabets.INVISIBLE),
     ),
     Rule(
         "bidi-control",
         "block",
         "A control character makes text read in another order than it is written.",
         characters.bidi_controls,
+        may_find=characters.any_of(alphabets.BIDI_CONTROLS),
     ),
     Rule(
         "bidi-mark",
         "block",
         "A direction mark stands far from any right-to-left text, or inside a word.",
         characters.bidi_marks,
+        may_find=characters.any_of(alphabets.BIDI_MARKS),
     ),
     Rule(
         "tag-character",
         "block",
         "Unicode tag characters spell words that only a model reads.",
         characters.tag_characters,
+        may_find=characters.any_of(alphabets.TAGS),
     ),
     Rule(
         "variation-selectors",
         "block",
         "Variation selectors stand in a row or behind plain text: they can carry a hidden message.",
         characters.hidden_selectors,
+        may_find=characters.any_of(alphabets.VARIATION_SELECTORS),
     ),
     # Pasted by accident often enough, and too few to say anything.
     Rule(
@@ -43,18 +56,21 @@ UNSEEN_RULES = (
         "warn",
         "A variation selector stands behind a character that has no variants.",
         characters.stray_selectors,
+        may_find=characters.any_of(alphabets.VARIATION_SELECTORS),
     ),
     Rule(
         "control-character",
         "block",
         "A control character stands here; terminals and editors may hide text around it.",
         characters.controls,
+        may_find=characters.any_of(alphabets.CONTROLS),
     ),
     Rule(
         "mojibake",
         "note",
         "This looks like text once read in the wrong encoding.",
         characters.mojibake,
+        may_find=characters.any_of(alphabets.CONTROLS),
     ),
 )
 CLOSING_RULES = (
@@ -63,6 +79,7 @@ CLOSING_RULES = (
         "block",
         "This closes a section of the prompt, so that what follows would pass for ours.",
         closings.section_closings,
+        may_find=closings.may_hold_tags,
     ),
     # Opened and closed by the file itself it ends nothing, but it may pose as a section.
     Rule(
@@ -70,12 +87,14 @@ CLOSING_RULES = (
         "warn",
         "The text opens and closes a tag that our prompts use for a section.",
         closings.section_pairs,
+        may_find=closings.may_hold_tags,
     ),
     Rule(
         "field-closing",
         "note",
         "The text closes a tag that our listings use for a field.",
         closings.fields,
+        may_find=closings.may_hold_tags,
     ),
 )
 SECRET_RULES = (
@@ -85,6 +104,7 @@ SECRET_RULES = (
             "block",
             f"This looks like {shape.called}. Take it out and revoke it.",
             in_one_word(shape),
+            may_find=among_long_words(shape),
         )
         for shape in SHAPES
     ),
@@ -94,6 +114,7 @@ SECRET_RULES = (
             "block",
             f"This looks like {shape.called}. Take it out and change it.",
             anywhere(shape),
+            may_find=among_all(shape),
         )
         for shape in OPEN_SHAPES
     ),
@@ -102,6 +123,7 @@ SECRET_RULES = (
         "note",
         f"This has the shape of {LOOK_ALIKE.called}, but its checksum is wrong.",
         in_one_word(LOOK_ALIKE),
+        may_find=among_long_words(LOOK_ALIKE),
     ),
 )
 WORDING_RULES = (
@@ -110,18 +132,21 @@ WORDING_RULES = (
         "warn",
         "A comment holds what reads like an order to a model; people do not see it when the page is shown.",
         wording.orders_in_comments,
+        may_find=wording.may_hold_comments,
     ),
     Rule(
         "order-in-link-title",
         "warn",
         "The title of a link holds what reads like an order to a model.",
         wording.orders_in_titles,
+        may_find=wording.may_hold_titles,
     ),
     Rule(
         "long-base64",
         "warn",
         "A long run of base64: a model may decode what a person does not.",
         wording.long_base64,
+        may_find=wording.may_hold_base64,
     ),
 )
 SKILL_RULES = (
@@ -131,6 +156,7 @@ SKILL_RULES = (
         "The skill asks for tools without any bound.",
         permissions.wide_tools,
         SKILLS_ONLY,
+        permissions.has_head,
     ),
     Rule(
         "permission-mode",
@@ -138,6 +164,7 @@ SKILL_RULES = (
         "The skill asks to pass by the harness's permissions.",
         permissions.permission_modes,
         SKILLS_ONLY,
+        permissions.has_head,
     ),
     Rule(
         "skill-hooks",
@@ -145,6 +172,7 @@ SKILL_RULES = (
         "The skill brings hooks or servers: commands that run without being asked for.",
         permissions.hooks,
         SKILLS_ONLY,
+        permissions.has_head,
     ),
 )
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from skills.scanning.findings import Hit
+from skills.scanning.glance import Glance
 
 # How orders to a model begin. Gaps are bounded, so no text is read over and over.
 ORDERS = re.compile(
@@ -39,15 +39,8 @@ BASE64 = re.compile(
     # The group itself may give back: early releases of Python 3.11 lose matches of possessive groups.
     r"|(?:[A-Za-z0-9+/]{60,76}+\r?\n[ \t>]{0,8}+){3,}[A-Za-z0-9+/]{1,76}+={0,2})"
 )
-LONG = re.compile(r"\S{60}")
+BASE64_LINE_END = re.compile(r"[A-Za-z0-9+/]{60}\Z")
 MIXTURE = (re.compile(r"[A-Z]"), re.compile(r"[a-z]"), re.compile(r"[0-9]"))
-
-
-# Many rules ask this of the same text, one after the other.
-@lru_cache(maxsize=1)
-def long_words(text: str) -> str:
-    """Only the words long enough to be a key, and so very little of most texts."""
-    return " ".join([word for word in text.split() if len(word) >= 20])
 
 
 def orders_in_comments(text: str) -> Iterator[Hit]:
@@ -68,13 +61,29 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
 
 def orders_in_titles(text: str) -> Iterator[Hit]:
     """The first order in each title of a link."""
-    for title in LINK_TITLE.finditer(text) if "](" in text or "]:" in text else ():
+    for title in LINK_TITLE.finditer(text):
         if found := ORDERS.search(text, *title.span(title.lastgroup or 0)):
             yield Hit(*found.span())
 
 
+def may_hold_comments(look: Glance) -> bool:
+    # A single sign is found far sooner than a row of them.
+    return "<" in look.text and "<!--" in look.text
+
+
+def may_hold_titles(look: Glance) -> bool:
+    return "]" in look.text
+
+
+def may_hold_base64(look: Glance) -> bool:
+    """A word as long as the shortest run, or three that could be its lines."""
+    words = [word for word in look.long_words.split(" ") if len(word) >= 60]
+    lines = [word for word in words if BASE64_LINE_END.match(word, len(word) - 60)]
+    return len(lines) >= 3 or any(len(word) >= 256 for word in words)
+
+
 def long_base64(text: str) -> Iterator[Hit]:
     """Long runs; rulers, paths and lists of hashes do not mix capitals, small letters and digits."""
-    for found in BASE64.finditer(text) if LONG.search(long_words(text)) else ():
+    for found in BASE64.finditer(text):
         if all(kind.search(text, *found.span()) for kind in MIXTURE):
             yield Hit(*found.span())

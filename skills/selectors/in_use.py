@@ -1,13 +1,18 @@
-"""What an agent is given: the files in force for it, and its skills with duplicates resolved."""
+"""What agents are given: the files in force for them, and their skills with duplicates resolved."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from personas.models import Agent
+from personas.models import Agent, Workspace
 from skills.judging import reading_of
 from skills.leniency import judge
-from skills.models import ContextFile, Reach, Skill
-from skills.selectors.contexts import Outlook, outlook_of
+from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
+from skills.selectors.contexts import Outlook, outlooks_of
+
+Found = list[tuple[str, ContextFile]]
+WITHHELD = {"invalid", "quarantined", "missing"}
 
 
 @dataclass(frozen=True)
@@ -52,56 +57,101 @@ class Given:
     outlook: Outlook | None
     files: tuple[FileInUse, ...] = ()
     skills: tuple[SkillInUse, ...] = ()
-    # Files its rules name that no prompt may hold now, with their state: loud on the agent's page.
-    withheld: tuple[ContextFile, ...] = field(default=())
+    # Files its rules name that are not as they should be, whether or not an older revision stands in.
+    withheld: tuple[ContextFile, ...] = ()
 
     def of_kind(self, *kinds: str) -> list[FileInUse]:
         return [one for one in self.files if one.kind in kinds]
 
 
-def given_to(agent: Agent, outlook: Outlook | None = None) -> Given:
-    """The agent's files and skills as they stand; a fixed number of queries."""
-    outlook = outlook or outlook_of(agent)
-    found = list(found_for(outlook)) if outlook else []
-    files = tuple(FileInUse(kind, file) for kind, file in found if kind != "skill" and file.in_force_id)
-    return Given(
-        outlook,
-        files,
-        tuple(resolved([*written_skills(agent), *found_skills(agent, found, outlook)])),
-        tuple(file for _, file in found if file.state in {"invalid", "quarantined", "missing"}),
-    )
+def given_to(agent: Agent) -> Given:
+    return given_to_all(agent.workspace_id, [agent])[agent.pk]
 
 
-def found_for(outlook: Outlook) -> Iterable[tuple[str, ContextFile]]:
-    rows = ContextFile.objects.in_workspace(outlook.source.workspace_id).filter(source=outlook.source)
-    rows = rows.exclude(is_ignored=True)
-    files = {row.path: row for row in rows.select_related("in_force__content", "newest", "source")}
-    # A missing file keeps its place only while it is in force.
-    there = {path for path, file in files.items() if file.is_there or file.in_force_id}
-    return [(kind, files[path]) for kind, path in outlook.paths(there)]
+def given_to_all(workspace: Workspace | int, agents: Sequence[Agent]) -> dict[int, Given]:
+    """By agent; the number of queries does not grow with the agents."""
+    holdings = Holdings(workspace, agents)
+    return {agent.pk: holdings.given(agent) for agent in agents}
 
 
-def written_skills(agent: Agent) -> list[SkillInUse]:
-    rows = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
-    own = rows.filter(for_all_agents=True) | rows.filter(agent_links__agent=agent)
-    return [
-        SkillInUse(row.name, row.description, row.disable_model_invocation, skill=row)
-        for row in own.distinct().order_by("name", "pk")
-    ]
+class Holdings:
+    """Files and skills of a workspace, loaded once for many agents."""
 
+    def __init__(self, workspace: Workspace | int, agents: Sequence[Agent]) -> None:
+        self.workspace, self.agents = workspace, agents
+        outlooks = outlooks_of(workspace)
+        self.outlooks = {agent.pk: outlooks[agent.pk] for agent in agents if agent.pk in outlooks}
+        self.found: dict[tuple[int, str, str], Found] = {}
 
-def found_skills(
-    agent: Agent, found: Iterable[tuple[str, ContextFile]], outlook: Outlook | None
-) -> Iterable[SkillInUse]:
-    """Those the agent's rules find, in their order, then those handed to it."""
-    by_rule = [file for kind, file in found if kind == "skill" and file.reach == Reach.FOUND]
-    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(file_kind="skill", is_ignored=False)
-    handed = rows.filter(reach=Reach.ALL) | rows.filter(reach=Reach.CHOSEN, agent_links__agent=agent)
-    ordered = handed.distinct().select_related("in_force__content", "newest", "source").order_by("name", "pk")
-    harness = outlook.harness.name if outlook else "plain"
-    for file in [*by_rule, *ordered]:
-        if file.in_force is not None:
-            yield judged_skill(file, harness)
+    def given(self, agent: Agent) -> Given:
+        outlook = self.outlooks.get(agent.pk)
+        found = self.found_for(outlook) if outlook else []
+        skills = resolved([*self.written_for(agent), *self.discovered_for(agent, found, outlook)])
+        return Given(
+            outlook,
+            tuple([FileInUse(kind, file) for kind, file in found if kind != "skill" and file.in_force_id]),
+            tuple(skills),
+            tuple([file for _, file in found if file.state in WITHHELD]),
+        )
+
+    def found_for(self, outlook: Outlook) -> Found:
+        """Agents with the same outlook share the answer."""
+        key = (outlook.source.pk, outlook.harness.name, outlook.working_directory)
+        if key not in self.found:
+            files = self.files.get(outlook.source.pk, {})
+            self.found[key] = [(kind, files[path]) for kind, path in outlook.paths(files)]
+        return self.found[key]
+
+    @cached_property
+    def files(self) -> dict[int, dict[str, ContextFile]]:
+        """By source and path; a missing file keeps its place only while it is in force."""
+        sources = {outlook.source.pk for outlook in self.outlooks.values()}
+        by_source: dict[int, dict[str, ContextFile]] = defaultdict(dict)
+        if sources:
+            rows = ContextFile.objects.in_workspace(self.workspace).filter(
+                source__in=sources, is_ignored=False
+            )
+            for row in rows.select_related("in_force__content", "newest", "source"):
+                if row.is_there or row.in_force_id:
+                    by_source[row.source_id][row.path] = row
+        return by_source
+
+    @cached_property
+    def written(self) -> list[Skill]:
+        rows = Skill.objects.in_workspace(self.workspace).filter(archived_at=None)
+        return list(rows.order_by("name", "pk"))
+
+    @cached_property
+    def written_links(self) -> set[tuple[int, int]]:
+        return set(SkillLink.objects.in_workspace(self.workspace).values_list("skill_id", "agent_id"))
+
+    @cached_property
+    def handed(self) -> list[ContextFile]:
+        rows = ContextFile.objects.in_workspace(self.workspace).filter(file_kind="skill", is_ignored=False)
+        rows = rows.exclude(reach=Reach.FOUND).filter(in_force__isnull=False)
+        return list(rows.select_related("in_force__content", "newest", "source").order_by("name", "pk"))
+
+    @cached_property
+    def handed_links(self) -> set[tuple[int, int]]:
+        return set(FileAgent.objects.in_workspace(self.workspace).values_list("file_id", "agent_id"))
+
+    def written_for(self, agent: Agent) -> Iterable[SkillInUse]:
+        for row in self.written:
+            if row.for_all_agents or (row.pk, agent.pk) in self.written_links:
+                yield SkillInUse(row.name, row.description, row.disable_model_invocation, skill=row)
+
+    def discovered_for(self, agent: Agent, found: Found, outlook: Outlook | None) -> Iterable[SkillInUse]:
+        """Those the agent's rules find, in their order, then those handed to it."""
+        by_rule = [file for kind, file in found if kind == "skill" and file.reach == Reach.FOUND]
+        by_hand = [
+            file
+            for file in self.handed
+            if file.reach == Reach.ALL or (file.pk, agent.pk) in self.handed_links
+        ]
+        harness = outlook.harness.name if outlook else "plain"
+        for file in [*by_rule, *by_hand]:
+            if file.in_force is not None:
+                yield judged_skill(file, harness)
 
 
 def judged_skill(file: ContextFile, harness: str) -> SkillInUse:
@@ -114,7 +164,7 @@ def judged_skill(file: ContextFile, harness: str) -> SkillInUse:
         head.get("description", ""),
         bool(head.get("disable_model_invocation")),
         file=file,
-        dropped=() if verdict.kept else tuple(problem.message for problem in verdict.reasons),
+        dropped=() if verdict.kept else tuple([problem.message for problem in verdict.reasons]),
     )
 
 
@@ -122,10 +172,9 @@ def resolved(skills: Iterable[SkillInUse]) -> Iterable[SkillInUse]:
     """The first of a name wins: what is written here, then the harness's own order."""
     winners: dict[str, SkillInUse] = {}
     for one in skills:
-        if one.dropped:
-            yield one
-        elif one.name in winners:
-            yield SkillInUse(**{**vars(one), "hidden_by": winners[one.name].place})
-        else:
+        if not one.dropped and one.name in winners:
+            yield replace(one, hidden_by=winners[one.name].place)
+            continue
+        if not one.dropped:
             winners[one.name] = one
-            yield one
+        yield one

@@ -1,11 +1,67 @@
 """The questions asked about skills."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 from django.db.models import Count, Q, QuerySet
 
-from personas.models import Workspace
-from skills.models import Skill
+from personas.models import Agent, Workspace
+from skills.models import ContextFile, Skill
+from skills.parsing import parse_skill
+from skills.selectors.in_use import SkillInUse, given_to
 
 
 def skills_of(workspace: Workspace) -> QuerySet[Skill]:
     users = Count("agent_links", filter=Q(agent_links__agent__archived_at=None), distinct=True)
     return Skill.objects.in_workspace(workspace).annotate(agent_count=users).order_by("name", "pk")
+
+
+def found_skills_of(workspace: Workspace) -> QuerySet[ContextFile]:
+    """Skills that were found, with what they say now and what prompts use; ignored ones too."""
+    rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill")
+    return rows.select_related("source", "newest", "in_force").order_by("name", "pk")
+
+
+class Origin(NamedTuple):
+    """Whose words these are: a record at a revision, or a file with the digest of what it said."""
+
+    kind: str
+    pk: int
+    revision: int
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """A skill in full, for whoever was told its name."""
+
+    name: str
+    description: str
+    body: str
+    origin: Origin
+
+
+def skill_instructions(agent: Agent, name: str) -> Instructions | None:
+    """What the agent's skill of this name says; None for one it does not have, or that lost to another."""
+    used = next((one for one in given_to(agent).skills if one.is_used and one.name == name), None)
+    return instructions_of(used) if used else None
+
+
+def instructions_of(used: SkillInUse) -> Instructions | None:
+    if used.skill is not None:
+        skill = used.skill
+        return Instructions(
+            skill.name, skill.description, skill.body, Origin("skill", skill.pk, skill.revision)
+        )
+    file, revision = used.file, used.file.in_force if used.file else None
+    if file is None or revision is None:
+        return None
+    parsed = parse_skill(bytes(revision.content.data or b""), folder_name=folder_of(file.path)).skill
+    body = parsed.body if parsed else ""
+    origin = Origin("file", file.pk, revision.number, revision.digest)
+    return Instructions(used.name, used.description, body, origin)
+
+
+def folder_of(path: str) -> str:
+    """The name of the folder that a SKILL.md lies in."""
+    return path.split("/")[-2] if "/" in path else ""

@@ -11,40 +11,50 @@ from skills.discovery import Found, Refusal, discover_tree
 from skills.harnesses import Harness
 from skills.models import ContextFile, PushedFile, RefreshRun, RunStatus, Source, SourceKind, is_allowed
 from skills.selectors.harnesses import harnesses_of
-from skills.services.runs import note_progress
-from skills.services.storing import store_found
+from skills.services.runs import LostRun, note_progress
+from skills.services.storing import judge_found, store_found
 
 PROGRESS_SECONDS = 0.4
 WITHDRAWN = Refusal(".", "grant", "Operators no longer allow this folder. Nothing was read.")
+ARCHIVED = Refusal(".", "archived", "The source has been archived. Nothing was read.")
 Notice = Callable[[int, int, int], None]
 
 
-class LostRun(Exception):
-    """Somebody else took the run over meanwhile; what was found is thrown away."""
+class SourceEdited(Exception):
+    """What was found belongs to the source as it was before; it is thrown away."""
 
 
 def refresh_source(run: RefreshRun) -> RefreshRun:
     """Carry out a claimed run; what is found becomes visible in one moment or not at all."""
-    source = run.source
-    rules = harnesses_of(source.workspace, source.harnesses)
-    found = look(source, rules, progress_of(run))
+    asked = run.source
+    notice = progress_of(run)
+    found = look(asked, harnesses_of(asked.workspace, asked.harnesses), notice)
+    verdicts = judge_found(asked, found, notice)
     with transaction.atomic():
-        source = hold(source)
+        source = hold(asked)
         run = still_ours(run)
-        run.outcome = store_found(source, found, by_run=run)
+        if source.revision != asked.revision:
+            raise SourceEdited
+        run.outcome = store_found(source, found, verdicts, by_run=run)
         finish(run, found)
     return run
 
 
 def look(source: Source, rules: list[Harness], notice: Notice) -> Found:
     """What lies there now; unchanged files are not opened."""
+    if source.is_archived:
+        return nothing(ARCHIVED)
     if source.source_kind == SourceKind.PUSHED:
         return pushed(source, rules)
     grant = source.grant
     if grant is None or not is_allowed(grant.path):
-        return Found((), (), (WITHDRAWN,), 0, 0, is_complete=False)
+        return nothing(WITHDRAWN)
     known = known_stamps(source)
     return discover_tree(grant.path, rules, folder=source.folder, known=known, notice=notice)
+
+
+def nothing(why: Refusal) -> Found:
+    return Found((), (), (why,), 0, 0, is_complete=False)
 
 
 def known_stamps(source: Source) -> dict[str, Stamp]:
@@ -79,20 +89,24 @@ def progress_of(run: RefreshRun) -> Notice:
 def hold(source: Source) -> Source:
     """Lock the source: verbs of people and runs of workers take turns."""
     rows = Source.objects.in_workspace(source.workspace_id).select_related("workspace")
-    return rows.select_for_update(of=("self",)).get(pk=source.pk)
+    # Its key stays free, so that one can still ask for the next look while this one is being stored.
+    return rows.select_for_update(of=("self",), no_key=True).get(pk=source.pk)
 
 
 def still_ours(run: RefreshRun) -> RefreshRun:
     rows = RefreshRun.objects.in_workspace(run.workspace_id).select_for_update(of=("self",))
-    held = rows.filter(pk=run.pk, status=RunStatus.RUNNING, started_at=run.started_at).first()
+    held = rows.filter(pk=run.pk, status=RunStatus.RUNNING).first()
     if held is None:
         raise LostRun
     return held
 
 
 def finish(run: RefreshRun, found: Found) -> None:
-    run.seen, run.read, run.refused = found.seen, found.read, len(found.refusals)
-    run.refusals = [refusal._asdict() for refusal in found.refusals]
+    # A push may have left refusals of its own before the look began.
+    refusals = {one["path"]: one for one in run.refusals}
+    refusals |= {refusal.path: refusal._asdict() for refusal in found.refusals}
+    run.refusals = list(refusals.values())
+    run.seen, run.read, run.refused = found.seen, found.read, len(refusals)
     run.status, run.finished_at = RunStatus.DONE, timezone.now()
     if not found.is_complete:
         whole = next((refusal for refusal in found.refusals if refusal.path == "."), None)

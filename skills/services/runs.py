@@ -4,17 +4,22 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from personas.actors import SYSTEM, Actor
 from personas.errors import DomainError
 from skills.models import RefreshRun, RunStatus, Source
 
-# A look may take 20 seconds, and storing what it found some more; after that its worker is taken for dead.
+# A look may take 20 seconds without finding a file; after this long its worker is taken for dead.
 LEASE = timedelta(seconds=30)
 # Sent but not begun: the broker may have lost it.
 PATIENCE = timedelta(seconds=20)
+# A source that ends its worker each time must not end them all day.
+MOST_LOST = 3
+MOST_TRIES = 5
+AWAY = "Its worker went away."
+GIVEN_UP = f" That was the case {MOST_LOST} times in a row, so it is not tried again by itself."
 
 
 class NotRefreshable(DomainError):
@@ -23,21 +28,44 @@ class NotRefreshable(DomainError):
     code = "archived"
 
 
+class Crowded(DomainError):
+    """So many ask at once that none gets an answer; hardly ever seen."""
+
+    code = "conflict"
+
+
+class LostRun(Exception):
+    """Somebody else took the run over meanwhile; what was found is thrown away."""
+
+
+# --- asking --------------------------------------------------------------------------------------------
+
+
 @transaction.atomic
 def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
     """Ask for one more look; whoever asks while one waits gets that one."""
     if source.is_archived:
         raise NotRefreshable("This source is archived. Restore it to refresh it.")
-    runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
-    if waiting := runs.filter(status=RunStatus.QUEUED).first():
-        return waiting
+    for _ in range(MOST_TRIES):
+        if run := waiting_run(source) or new_run(source, cause, by):
+            return run
+    raise Crowded("Too many ask for this refresh at once. Try again.")
+
+
+def waiting_run(source: Source) -> RefreshRun | None:
+    """Held until the caller has committed: the look must not begin before what it is asked to see is there."""
+    rows = RefreshRun.objects.in_workspace(source.workspace_id)
+    return rows.select_for_update(of=("self",)).filter(source=source, status=RunStatus.QUEUED).first()
+
+
+def new_run(source: Source, cause: str, by: Actor) -> RefreshRun | None:
+    """None when someone else asked in the same moment; theirs may even have begun since."""
     run = RefreshRun(workspace_id=source.workspace_id, source=source, cause=cause, actor_label=by.label)
     try:
         with transaction.atomic():
             run.save(force_insert=True)
     except IntegrityError:
-        # Someone else asked in the same moment.
-        return runs.get(status=RunStatus.QUEUED)
+        return None
     return run
 
 
@@ -46,24 +74,33 @@ def mark_sent(run: RefreshRun) -> None:
     rows.filter(pk=run.pk, status=RunStatus.QUEUED).update(sent_at=timezone.now())
 
 
+# --- carrying out --------------------------------------------------------------------------------------
+
+
 def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
     """Take a queued run, unless it was taken or another of its source is under way."""
     rows = RefreshRun.objects.in_workspace(workspace_id)
     now = timezone.now()
+    free = idle(rows.filter(pk=run_id, status=RunStatus.QUEUED))
     try:
         with transaction.atomic():
-            taken = rows.filter(pk=run_id, status=RunStatus.QUEUED).update(
-                status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE
-            )
+            taken = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE)
     except IntegrityError:
         return None
     return rows.select_related("source__grant", "source__workspace").get(pk=run_id) if taken else None
 
 
+def idle(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:
+    """Those whose source nobody looks at just now."""
+    others = RefreshRun.unscoped.filter(source=OuterRef("source"), status=RunStatus.RUNNING)
+    return runs.exclude(Exists(others))
+
+
 def note_progress(run: RefreshRun, seen: int, read: int, refused: int) -> None:
     """Let people see how far it is; and the lease goes on, since the worker lives."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).filter(pk=run.pk, status=RunStatus.RUNNING)
-    rows.update(seen=seen, read=read, refused=refused, leased_until=timezone.now() + LEASE)
+    if not rows.update(seen=seen, read=read, refused=refused, leased_until=timezone.now() + LEASE):
+        raise LostRun
 
 
 def next_run(run: RefreshRun) -> RefreshRun | None:
@@ -77,26 +114,52 @@ def fail_run(run: RefreshRun, reason: str) -> None:
     rows.update(status=RunStatus.FAILED, finished_at=timezone.now(), error=reason[:500])
 
 
-def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
-    """Replace every run whose worker died; the sweep goes over all workspaces, so it says so."""
-    lost = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
-    return [again for run in lost.select_related("source") if (again := requeue(run, now))]
-
-
 @transaction.atomic
-def requeue(run: RefreshRun, now: datetime) -> RefreshRun | None:
-    rows = RefreshRun.objects.in_workspace(run.workspace_id)
-    still_lost = rows.filter(pk=run.pk, status=RunStatus.RUNNING, leased_until__lt=now)
-    if not still_lost.update(status=RunStatus.LOST, finished_at=now, error="Its worker went away."):
+def give_back(run: RefreshRun, reason: str, *, lapsed_by: datetime | None = None) -> RefreshRun | None:
+    """End a run that came to nothing and ask for another; None when there is nothing to do any more."""
+    rows = RefreshRun.objects.in_workspace(run.workspace_id).select_related("source")
+    # A run that is locked is being finished at this moment.
+    rows = rows.select_for_update(of=("self",), skip_locked=True).filter(pk=run.pk, status=RunStatus.RUNNING)
+    held = (rows.filter(leased_until__lt=lapsed_by) if lapsed_by else rows).first()
+    if held is None:
         return None
-    if run.source.is_archived:
-        return None
-    return request_refresh(run.source, cause="lost", by=SYSTEM)
+    held.status, held.finished_at, held.error = RunStatus.LOST, timezone.now(), reason
+    is_over = is_hopeless(held)
+    held.error += GIVEN_UP if is_over else ""
+    held.save(update_fields=["status", "finished_at", "error"])
+    return None if is_over or held.source.is_archived else ask_again(held)
+
+
+def ask_again(lost: RefreshRun) -> RefreshRun:
+    """One more look, with what a push had refused before the lost one began."""
+    again = request_refresh(lost.source, cause="lost", by=SYSTEM)
+    if lost.refusals:
+        again.refusals = [*lost.refusals, *again.refusals]
+        again.save(update_fields=["refusals"])
+    return again
+
+
+def is_hopeless(lost: RefreshRun) -> bool:
+    """Whether the ones before it were lost as well."""
+    before = RefreshRun.objects.in_workspace(lost.workspace_id).filter(
+        source_id=lost.source_id, pk__lt=lost.pk
+    )
+    statuses = list(before.order_by("-pk").values_list("status", flat=True)[: MOST_LOST - 1])
+    return statuses == [RunStatus.LOST] * (MOST_LOST - 1)
+
+
+# --- for the sweep, which goes over all workspaces and says so -----------------------------------------
+
+
+def give_back_lost_runs(now: datetime) -> list[RefreshRun]:
+    """Replace every run whose worker died."""
+    lost = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
+    return [again for run in lost if (again := give_back(run, AWAY, lapsed_by=now))]
 
 
 def unsent_runs(now: datetime) -> Iterable[RefreshRun]:
     """Queued runs that no worker has begun: never sent, or lost with the broker."""
-    waiting = RefreshRun.unscoped.filter(status=RunStatus.QUEUED)
+    waiting = idle(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
     return waiting.filter(Q(sent_at=None) | Q(sent_at__lt=now - PATIENCE)).order_by("pk")
 
 

@@ -1,18 +1,18 @@
 """Turns what a look found into rows: new revisions, states, and which revision is in force."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils import timezone
 
-from personas.models import Content, digest_of
 from skills.discovery import Found, FoundFile
-from skills.judging import judged
+from skills.judging import Judged, judged
 from skills.models import ContextFile, FileRevision, RefreshRun, Source
 from skills.models.files import Verdict
 from skills.selectors.houses import house_of
+from skills.services.contents import Contents
 from skills.services.settling import ring_readers, settle
 
 LONGEST_PATH = 1_000
@@ -36,13 +36,26 @@ class Stored:
     source: Source
     now: datetime
     files: dict[str, ContextFile]
-    contents: dict[str, Content] = field(default_factory=dict)
+    contents: Contents
+    verdicts: Mapping[str, Judged]
 
 
-def store_found(source: Source, found: Found, *, by_run: RefreshRun) -> dict[str, int]:
+def judge_found(source: Source, found: Found, notice: Callable[[int, int, int], object]) -> dict[str, Judged]:
+    """What to make of each file that was read; before the transaction, since it takes time and no rows."""
+    verdicts = {}
+    for entry in (*found.files, *found.skills):
+        if entry.content is not None:
+            verdicts[entry.path] = judged(entry.kind, entry.path, entry.content, source.harnesses)
+            notice(found.seen, found.read, len(found.refusals))
+    return verdicts
+
+
+def store_found(
+    source: Source, found: Found, verdicts: Mapping[str, Judged], *, by_run: RefreshRun
+) -> dict[str, int]:
     """Write what changed and nothing else; gives back how many files came into which state."""
     now = timezone.now()
-    stored = Stored(source, now, files_of(source))
+    stored = Stored(source, now, files_of(source), Contents(source.workspace), verdicts)
     changes = [*read_changes(stored, found), *refused_changes(stored, found), *gone_changes(stored, found)]
     touched = [change for change in changes if change.is_touched]
     write(stored, touched)
@@ -106,8 +119,8 @@ def new_file(stored: Stored, entry: FoundFile) -> ContextFile:
 def take_revision(stored: Stored, change: Change, data: bytes) -> None:
     """The file says something else than before: keep that, with what is to be made of it."""
     file, source = change.file, stored.source
-    verdict = judged(file.file_kind, file.path, data, source.harnesses)
-    content = content_for(stored, data)
+    verdict = stored.verdicts[file.path]
+    content = stored.contents.take(data)
     if file.newest is not None:
         file.newest.last_seen_at = stored.now
         change.left = file.newest
@@ -126,15 +139,6 @@ def take_revision(stored: Stored, change: Change, data: bytes) -> None:
     )
     file.name = str(verdict.head.get("name", ""))[:200]
     file.changed_at, change.is_touched = stored.now, True
-
-
-def content_for(stored: Stored, data: bytes) -> Content:
-    digest = digest_of(data)
-    if digest not in stored.contents:
-        stored.contents[digest] = Content(
-            workspace=stored.source.workspace, digest=digest, size=len(data), data=data
-        )
-    return stored.contents[digest]
 
 
 def refused_changes(stored: Stored, found: Found) -> Iterator[Change]:
@@ -162,7 +166,7 @@ def gone_changes(stored: Stored, found: Found) -> Iterator[Change]:
 def write(stored: Stored, changes: list[Change]) -> None:
     """Rows in the order they lean on each other; `settle` writes the files' own columns."""
     workspace = stored.source.workspace
-    keep_contents(stored)
+    stored.contents.keep()
     files, revisions = (
         ContextFile.objects.in_workspace(workspace),
         FileRevision.objects.in_workspace(workspace),
@@ -170,7 +174,7 @@ def write(stored: Stored, changes: list[Change]) -> None:
     files.bulk_create([change.file for change in changes if change.is_new])
     made = [change.revision for change in changes if change.revision]
     for revision in made:
-        revision.file, revision.content = revision.file, stored.contents[revision.digest]
+        revision.file, revision.content = revision.file, stored.contents.by_digest[revision.digest]
     revisions.bulk_create(made)
     revisions.bulk_update(
         [change.left for change in changes if change.left], ["last_seen_at"], batch_size=500
@@ -178,18 +182,3 @@ def write(stored: Stored, changes: list[Change]) -> None:
     for change in changes:
         if change.revision:
             change.file.newest = change.revision
-
-
-def keep_contents(stored: Stored) -> None:
-    """Each content once per workspace, also when another source brought it first."""
-    rows = Content.objects.in_workspace(stored.source.workspace)
-    have = known_contents(rows.filter(digest__in=list(stored.contents)))
-    rows.bulk_create(
-        [row for digest, row in stored.contents.items() if digest not in have], ignore_conflicts=True
-    )
-    # Those made without a conflict check have no id yet on every database: look them all up.
-    stored.contents |= known_contents(rows.filter(digest__in=list(stored.contents)))
-
-
-def known_contents(rows: Iterable[Content]) -> dict[str, Content]:
-    return {row.digest: row for row in rows.defer("data")}  # type: ignore[attr-defined]  # a query set

@@ -1,6 +1,202 @@
 """The context inbox: what was found, what changed, what waits for someone."""
 
-from django.urls import URLPattern
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
 
-urlpatterns: list[URLPattern] = []
+from django.contrib import messages
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path, reverse
+from django.views.decorators.http import require_POST
+
+from personas.errors import DomainError
+from personas.roles import Permission
+from personas.tenancy import WorkspaceRequest, needs
+from personas.views.records import asked
+from skills.models import ContextFile, FileState, Reach
+from skills.reasons import GRAVITY, reasons_of, standing_of
+from skills.selectors.files import files_of, seen_digest
+from skills.selectors.inbox import Tally, Wanted, inbox_state, last_runs, refused_at, tally_of, waiting_files
+from skills.selectors.readers import known_paths, reader_counts
+from skills.services.files import adopt_file
+from skills.views.live import mark_of, unchanged
+from skills.views.returning import way_back
+
+PAGE_SIZE = 50
+ADOPTABLE = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the inbox."""
+
+    file: ContextFile
+    # None: it is handed to every agent.
+    readers: int | None
+
+    @property
+    def reasons(self) -> list[str]:
+        return reasons_of(self.file)
+
+    @property
+    def standing(self) -> str:
+        return standing_of(self.file)
+
+    @property
+    def digest(self) -> str:
+        return seen_digest(self.file)
+
+    @property
+    def is_adoptable(self) -> bool:
+        return self.file.state in ADOPTABLE
+
+
+class CountedPages(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
+    """Pages of rows that have been counted already."""
+
+    def __init__(self, rows: QuerySet[ContextFile], total: int) -> None:
+        super().__init__(rows, PAGE_SIZE)
+        self.total = total
+
+    @cached_property
+    def count(self) -> int:
+        return self.total
+
+
+def index(request: WorkspaceRequest) -> HttpResponse:
+    mark = mark_of(inbox_state(request.workspace))
+    return render(request, "skills/inbox/list.html", inbox(request) | {"mark": mark})
+
+
+def live(request: WorkspaceRequest) -> HttpResponse:
+    """The moving part of the page; empty-handed while nothing has changed."""
+    # Taken before the rows: what comes in between is seen the next time.
+    mark = mark_of(inbox_state(request.workspace))
+    if answer := unchanged(request, mark):
+        return answer
+    return render(request, "skills/inbox/_live.html", inbox(request) | {"mark": mark, "is_news": True})
+
+
+@needs(Permission.EDIT)
+@require_POST
+def adopt(request: WorkspaceRequest) -> HttpResponse:
+    """Adopt the ticked files, or all that were shown, each as it was seen; one refusal stops no other."""
+    picks = dict(picked(request.POST.getlist("shown" if "everything" in request.POST else "pick")))
+    files = list(files_of(request.workspace).filter(pk__in=picks).order_by("path", "pk"))
+    adopted = 0
+    for file in files:
+        try:
+            adopt_file(file, digest=picks[file.pk], by=request.actor)
+        except DomainError as error:
+            messages.error(request, f"{file.path}: {error.message}")
+        else:
+            adopted += 1
+    if adopted:
+        messages.success(request, f"{adopted} file{'s' if adopted > 1 else ''} adopted.")
+    elif not files:
+        messages.error(request, "Tick the files that you want to adopt.")
+    return redirect(way_back(request, reverse("inbox:list", args=[request.workspace.slug])))
+
+
+def picked(values: Iterable[str]) -> Iterable[tuple[int, str]]:
+    """Ids with the digests that were seen; whatever else was sent is no choice."""
+    for value in list(values)[:PAGE_SIZE]:
+        key, colon, digest = value.partition(":")
+        if colon and key.isdecimal() and key.isascii() and len(key) < 16:
+            yield int(key), digest
+
+
+def inbox(request: WorkspaceRequest) -> dict[str, Any]:
+    """All that the page shows, in a fixed number of questions."""
+    workspace, wanted = request.workspace, wanted_by(request)
+    tally = tally_of(workspace, wanted)
+    page = CountedPages(waiting_files(workspace, wanted), tally.total).get_page(request.GET.get("page"))
+    files, runs = list(page.object_list), refusing_runs(request, wanted)
+    every, paths = known_paths(workspace, {file.source_id for file in files} | {run.source_id for run in runs})
+    counts = reader_counts(workspace, files, paths)
+    address = reverse("inbox:list", args=[workspace.slug])
+    return {
+        "page": page,
+        "rows": [Row(file, readers(file, counts[file.pk])) for file in files],
+        "tally": tally,
+        "tabs": state_tabs(tally, wanted),
+        "sources": source_choices(tally, wanted),
+        "wanted": wanted,
+        "is_narrowed": wanted != Wanted(),
+        "refused": refused_at(runs, every),
+        "address": address,
+        "back": f"{address}{query(wanted, page=str(page.number) if page.number > 1 else '')}",
+        "poll": query(wanted, page=str(page.number)),
+        "can_adopt": any(file.state in ADOPTABLE for file in files),
+    }
+
+
+def wanted_by(request: WorkspaceRequest) -> Wanted:
+    state = request.GET.get("state", "")
+    known = state if state in GRAVITY else ""
+    return Wanted(known, asked(request, "source")[:100], asked(request, "q").strip()[:200])
+
+
+def refusing_runs(request: WorkspaceRequest, wanted: Wanted) -> list[Any]:
+    """Refusals have no state, so they are shown while none is chosen."""
+    if wanted.state or wanted.words:
+        return []
+    runs = last_runs(request.workspace).filter(refused__gt=0)
+    return list(runs.filter(source__slug=wanted.source) if wanted.source else runs)
+
+
+def readers(file: ContextFile, found: int) -> int | None:
+    if file.file_kind != "skill" or file.reach == Reach.FOUND:
+        return found
+    return None if file.reach == Reach.ALL else int(getattr(file, "chosen_count", 0))
+
+
+def state_tabs(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
+    choices = [("", "All", tally.all_states), *((one, one.label, tally.states[one]) for one in GRAVITY)]
+    return [
+        {
+            "label": label,
+            "count": size,
+            "is_current": wanted.state == value,
+            "query": query(Wanted(value, wanted.source, wanted.words)),
+        }
+        for value, label, size in choices
+    ]
+
+
+def source_choices(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
+    """Where there is a choice: the sources with something that waits, and the chosen one."""
+    slugs = sorted(tally.labels, key=lambda slug: tally.labels[slug].lower())
+    if len(slugs) < 2 and not wanted.source:
+        return []
+    choices = [("", "All sources", tally.all_sources)]
+    choices += [(slug, tally.labels[slug], tally.sources[slug]) for slug in slugs]
+    return [
+        {
+            "label": label,
+            "count": size,
+            "is_current": wanted.source == value,
+            "query": query(Wanted(wanted.state, value, wanted.words)),
+        }
+        for value, label, size in choices
+    ]
+
+
+def query(wanted: Wanted, **more: str) -> str:
+    """The part of an address behind the path."""
+    said = {"state": wanted.state, "source": wanted.source, "q": wanted.words} | more
+    return "?" + urlencode({name: value for name, value in said.items() if value})
+
+
+urlpatterns: list[URLPattern] = [
+    path("", index, name="list"),
+    path("live/", live, name="live"),
+    path("adopt/", adopt, name="adopt"),
+]
 urls = (urlpatterns, "inbox")
+__all__ = ["Page", "urls"]

@@ -120,7 +120,7 @@ CORE = (
     "personas.front_matter",
     "personas.persona_files",
 )
-PURE = "prompts.assembly"
+PURE = ("prompts.assembly", "prompts.proof")
 BLOCKED = ("django", "rest_framework", "celery", "redis", "allauth", "structlog")
 IMPORTER = """
 import importlib, sys
@@ -140,8 +140,8 @@ for name in {names!r}:
 
 
 def core_modules(root: Path = ROOT) -> list[str]:
-    """The modules that must work without any framework; those of the assembly are found by themselves."""
-    paths = sorted((root / PURE.replace(".", "/")).rglob("*.py"))
+    """The modules that must work without any framework; those of the pure packages are found by themselves."""
+    paths = sorted(path for package in PURE for path in (root / package.replace(".", "/")).rglob("*.py"))
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
     places = {name: root / name.replace(".", "/") for name in CORE}
     there = [name for name, place in places.items() if place.is_dir() or place.with_suffix(".py").exists()]

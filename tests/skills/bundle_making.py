@@ -3,6 +3,7 @@
 import struct
 import zlib
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 REGULAR = 0o100644
 LOCAL = "<4s5H3L2H"
@@ -66,7 +67,14 @@ class Part:
     def record(self, place: int) -> bytes:
         say = self.says({"sign": b"PK\1\2", "place": place, "system": 3, **self.central})
         made = say["system"] << 8 | 20
-        sizes = (say["crc"], say["packed"], say["size"], len(say["name"]), len(say["extra"]), len(self.comment))
+        sizes = (
+            say["crc"],
+            say["packed"],
+            say["size"],
+            len(say["name"]),
+            len(say["extra"]),
+            len(self.comment),
+        )
         head = struct.pack(
             CENTRAL,
             *(say["sign"], made, 20, say["flags"], say["method"], 0, 33, *sizes),
@@ -77,17 +85,16 @@ class Part:
 
 def archive(*parts: Part, comment: bytes = b"", gap: bytes = b"", end: dict | None = None) -> bytes:
     """The parts one after another; `end` overrules the numbers of the end record."""
-    body, places = b"", []
-    for part in parts:
-        places.append(len(body))
-        body += part.header() + part.body + part.descriptor
-    body += gap
+    pieces = [part.header() + part.body + part.descriptor for part in parts]
+    places = list(accumulate(map(len, pieces), initial=0))[:-1]
+    body = b"".join([*pieces, gap])
     table = b"".join([part.record(place) for part, place in zip(parts, places, strict=True)])
     return body + table + ending(len(parts), len(table), len(body), comment, end or {})
 
 
 def ending(count: int, size: int, start: int, comment: bytes, end: dict) -> bytes:
-    say = {"disk": 0, "here": count, "count": count, "size": size, "start": start, **end}
+    few = count & 0xFFFF
+    say = {"disk": 0, "here": few, "count": few, "size": size, "start": start, **end}
     numbers = (say["disk"], say["disk"], say["here"], say["count"], say["size"], say["start"])
     return struct.pack(END, b"PK\5\6", *numbers, say.get("comment", len(comment))) + comment
 
@@ -95,9 +102,9 @@ def ending(count: int, size: int, start: int, comment: bytes, end: dict) -> byte
 def archive_64(*parts: Part, end: dict | None = None, wide: dict | None = None) -> bytes:
     """The same with an end in 64 bits before the usual one."""
     plain = archive(*parts)
-    _, _, _, _, count, size, start, _ = struct.unpack(END, plain[-22:])
+    *_, size, start, _ = struct.unpack(END, plain[-22:])
     at = len(plain) - 22
-    say = {"count": count, "size": size, "start": start, "place": at, "length": 44, **(wide or {})}
+    say = {"count": len(parts), "size": size, "start": start, "place": at, "length": 44, **(wide or {})}
     record = struct.pack(
         END_64, b"PK\6\6", say["length"], 45, 45, 0, 0, say["count"], say["count"], say["size"], say["start"]
     )
@@ -123,7 +130,9 @@ def quoted(copies: int, content: bytes) -> bytes:
     for at in reversed(range(copies)):
         # The last ones come first: each quotes all that follows.
         name = f"{at}.md"
-        part = Part(name, b"", packed=rest, local={"size": size, "crc": crc}, central={"size": size, "crc": crc})
+        part = Part(
+            name, b"", packed=rest, local={"size": size, "crc": crc}, central={"size": size, "crc": crc}
+        )
         parts.insert(0, (part, len(rest)))
         following = part.header() + rest
         rest = b"\0" + struct.pack("<HH", len(part.header()), len(part.header()) ^ 0xFFFF) + following

@@ -1,0 +1,32 @@
+"""Keys by which bots come in."""
+
+from django.conf import settings
+from django.db import models
+
+from personas.models.base import WorkspaceOwned
+from personas.models.fields import LineField
+
+
+class ApiKey(WorkspaceOwned):
+    """A bot's key: shown once, kept as a digest, refused on the very next request once revoked."""
+
+    name = LineField(max_length=80)
+    # What people recognise it by: kind and first characters.
+    prefix = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    # Verbs, agents, channels and labels it may be used for; an absent list means all.
+    scopes = models.JSONField(default=dict)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_label = models.CharField(max_length=254)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="key_name_once")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,1 +1,0 @@
-"""Stored versions, labels and the ledger will live here."""

@@ -1,0 +1,28 @@
+"""The records of the prompts app."""
+
+from prompts.models.labels import LATEST, PRODUCTION, LabelMove, LabelRule, PromptLabel
+from prompts.models.ledger import LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.models.lines import AgentPrompt, BuildCause
+from prompts.models.proof import Checkpoint
+from prompts.models.releases import Release, ReleaseItem, ReleaseStatus
+from prompts.models.settings import PromptSettings
+from prompts.models.versions import PromptVersion
+
+__all__ = [
+    "LATEST",
+    "PRODUCTION",
+    "AgentPrompt",
+    "BuildCause",
+    "Checkpoint",
+    "LabelMove",
+    "LabelRule",
+    "LedgerBlock",
+    "LedgerEntry",
+    "LedgerRollOff",
+    "PromptLabel",
+    "PromptSettings",
+    "PromptVersion",
+    "Release",
+    "ReleaseItem",
+    "ReleaseStatus",
+]

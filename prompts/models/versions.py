@@ -1,0 +1,48 @@
+"""Versions: what was assembled, immutable and chained."""
+
+from django.db import models
+
+from personas.models import WorkspaceOwned
+from prompts.models.lines import AgentPrompt
+
+
+class PromptVersion(WorkspaceOwned):
+    """One assembled prompt of an agent on a channel. Never changed, never deleted.
+
+    The text is the join of the segments; tenants' words lie in `Content` by digest, so that they are kept
+    once, and can be erased while the list and its hashes stay.
+    """
+
+    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    # Of the words, slots and tools, without where they came from: equal means no new version.
+    digest = models.CharField(max_length=64)
+    text_digest = models.CharField(max_length=64)
+    layout = models.CharField(max_length=40)
+    compiler = models.CharField(max_length=20)
+    segments = models.JSONField()
+    # Digest of the definitions for the provider's interface, or nothing.
+    tools = models.CharField(max_length=64, blank=True)
+    characters = models.PositiveIntegerField()
+    tokens = models.PositiveIntegerField()
+    # By section: characters and tokens.
+    sizes = models.JSONField()
+    report = models.JSONField()
+    lockfile = models.JSONField()
+    causes = models.JSONField()
+    author_label = models.CharField(max_length=254)
+    message = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField()
+    previous_hash = models.CharField(max_length=64, blank=True)
+    hash = models.CharField(max_length=64)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-number"]
+        constraints = [models.UniqueConstraint(fields=["prompt", "number"], name="versions_numbered_once")]
+        indexes = [
+            models.Index(fields=["workspace", "digest"], name="versions_by_digest"),
+            models.Index(fields=["prompt", "-created_at"], name="versions_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prompt} v{self.number}"

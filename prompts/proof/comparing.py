@@ -1,0 +1,109 @@
+"""Holds checkpoints against what stands now, against each other, and against their second copy."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prompts.proof.checkpoints import Checkpoint, SignedCheckpoint, read_checkpoint, verify_signature
+from prompts.proof.faults import Fault, Verdict, verdict
+from prompts.proof.keys import Ed25519PublicKey
+from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, VersionRow, version_name
+
+TABLE = "checkpoint"
+
+
+@dataclass(frozen=True)
+class Present:
+    """Stored hashes of one workspace, at least at the places that a checkpoint names.
+
+    Versions by (agent, channel, number), label moves and ledger blocks by sequence.
+    """
+
+    versions: Mapping[tuple[int, int | None, int], str] = field(default_factory=dict)
+    label_moves: Mapping[int, str] = field(default_factory=dict)
+    blocks: Mapping[int, str] = field(default_factory=dict)
+
+
+def compare(checkpoint: Checkpoint, present: Present) -> list[Fault]:
+    """What the checkpoint saw and is no longer so: a cut tail, a shorter chain, a rewritten one.
+
+    A chain can be recomputed from its first row on; it then verifies, but no longer reaches these hashes.
+    """
+    said = [
+        (VersionRow.table, version_name(*head[:3]), head.hash, present.versions.get(head[:3]))
+        for head in checkpoint.heads
+    ]
+    move, block = checkpoint.label_moves, checkpoint.ledger
+    if move.sequence:
+        there = present.label_moves.get(move.sequence)
+        said.append((LabelMoveRow.table, f"label move {move.sequence}", move.hash, there))
+    if block.sequence:
+        there = present.blocks.get(block.sequence)
+        said.append((LedgerBlockRow.table, f"ledger block {block.sequence}", block.hash, there))
+    when = checkpoint.body()["at"]
+    return [
+        Fault(table, name, changed(there, when)) for table, name, hashed, there in said if there != hashed
+    ]
+
+
+def changed(there: str | None, when: str) -> str:
+    if there is None:
+        return f"it was there when the checkpoint of {when} was signed, and is gone"
+    return f"it was rewritten after the checkpoint of {when} was signed: its hash is another"
+
+
+def verify_checkpoints(signed: Iterable[SignedCheckpoint], keys: Mapping[str, Ed25519PublicKey]) -> Verdict:
+    """Checkpoints in the order they were made, of one workspace or of many, with the known keys by id."""
+    return verdict(judge_checkpoints(signed, keys))
+
+
+def judge_checkpoints(
+    signed: Iterable[SignedCheckpoint], keys: Mapping[str, Ed25519PublicKey]
+) -> Iterator[Fault | None]:
+    """For every checkpoint its fault or None."""
+    newest: dict[int, str] = {}
+    for each in signed:
+        try:
+            checkpoint = read_checkpoint(each.body)
+        except ValueError as error:
+            yield Fault(TABLE, name_of(each), f"it cannot be read: {error}")
+            continue
+        reason = unsigned(each, keys)
+        if not reason and checkpoint.previous != newest.get(checkpoint.workspace, ""):
+            reason = "it does not follow the checkpoint before it: some are missing, were added or moved"
+        newest[checkpoint.workspace] = each.hash
+        yield Fault(TABLE, name_of(each), reason) if reason else None
+
+
+def unsigned(signed: SignedCheckpoint, keys: Mapping[str, Ed25519PublicKey]) -> str:
+    """Why a signature does not count; empty when it does."""
+    key = keys.get(signed.key)
+    if key is None:
+        return f"it is signed with a key that is not known: {signed.key}"
+    return "" if verify_signature(signed, key) else "its signature does not match it"
+
+
+def missing_checkpoints(stored: Iterable[SignedCheckpoint], copy: Iterable[SignedCheckpoint]) -> list[Fault]:
+    """Checkpoints that only one of database and file has, those lost from the database first."""
+    in_database, in_file = named(stored), named(copy)
+    lost = [name for hashed, name in in_file.items() if hashed not in in_database]
+    strange = [name for hashed, name in in_database.items() if hashed not in in_file]
+    gone, unknown = "it is in the file and not in the database", "it is in the database and not in the file"
+    return [Fault(TABLE, name, gone) for name in lost] + [Fault(TABLE, name, unknown) for name in strange]
+
+
+def named(signed: Iterable[SignedCheckpoint]) -> dict[str, str]:
+    return {hash_of(each): name_of(each) for each in signed}
+
+
+def hash_of(signed: SignedCheckpoint) -> str:
+    """The hash, or nothing for a body that can have none and so equals no other."""
+    try:
+        return signed.hash
+    except ValueError:
+        return ""
+
+
+def name_of(signed: SignedCheckpoint) -> str:
+    """What a person calls a checkpoint, whatever is in its body."""
+    when, workspace = (str(signed.body.get(key, "?"))[:40] for key in ("at", "workspace"))
+    return f"checkpoint of workspace {workspace} at {when}"

@@ -1,0 +1,119 @@
+"""Evidence of one prompt that can be checked without a database: what it holds, and whether it stands."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from prompts.proof import checks
+from prompts.proof.canonical import plain
+from prompts.proof.checkpoints import SignedCheckpoint
+from prompts.proof.keys import Ed25519PublicKey, public_pem
+from prompts.proof.opened import FORMAT, FORMAT_VERSION, NOT_YET_SEALED, Absent, Opened
+from prompts.proof.rows import LedgerBlockRow, LedgerRow, Stored, VersionRow
+
+State = Literal["ok", "failed", "absent"]
+Question = Callable[[Opened], str]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question put to a bundle, and the answer in words."""
+
+    name: str
+    state: State
+    words: str
+
+
+def bundle(
+    *,
+    text: str | None,
+    served: str | None,
+    slots: Mapping[str, Any] | None,
+    versions: Sequence[Stored[VersionRow]],
+    segments: Sequence[Mapping[str, Any]] | None,
+    lockfile: Mapping[str, Any] | None,
+    ledger: tuple[LedgerRow, str] | None = None,
+    block_rows: Iterable[tuple[int, str]] = (),
+    blocks: Sequence[Stored[LedgerBlockRow]] = (),
+    signed: tuple[SignedCheckpoint, Ed25519PublicKey] | None = None,
+) -> dict[str, Any]:
+    """JSON-ready evidence.
+
+    `versions` begins with the version in question and `blocks` with the block that holds the ledger row; both
+    go on to the newest that the checkpoint names. `block_rows` are the (id, seal) pairs of the first block.
+    A segment is {"stored": what the version's hash covers, "text": its words, or None when erased}.
+    """
+    sealed = {"rows": tuple(block_rows), "links": [link(each) for each in blocks]}
+    waiting = NOT_YET_SEALED if ledger else None
+    made: dict[str, Any] = plain(
+        {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "text": text,
+            "served": served,
+            "slots": slots,
+            "versions": [link(each) for each in versions],
+            "segments": segments,
+            "lockfile": lockfile,
+            "ledger": {"row": vars(ledger[0]), "seal": ledger[1]} if ledger else None,
+            "block": sealed if blocks else waiting,
+            "checkpoint": {**vars(signed[0]), "public_key": public_pem(signed[1])} if signed else None,
+        }
+    )
+    return made
+
+
+def link(stored: Stored[Any]) -> dict[str, Any]:
+    row, hashed, previous = stored
+    return {"row": vars(row), "hash": hashed, "previous": previous}
+
+
+def verify_evidence(
+    data: object, *, fill: checks.Fill | None = None, expected_key: str | None = None
+) -> list[Check]:
+    """Every check in words, whatever the data: a stranger's bundle may fail, but never raise.
+
+    `fill` builds the text again from segments and slots. `expected_key` is the id or the PEM of the key that
+    the caller knows the operator by; without it nothing says whose signature it is.
+    """
+    opened = Opened(data)
+    asked: dict[str, Question] = {
+        **CHECKS,
+        "text built again": partial(checks.rebuilt, fill=fill),
+        "key is the expected one": partial(checks.key_expected, expected=expected_key),
+    }
+    return [ask(name, question, opened) for name, question in asked.items()]
+
+
+def ask(name: str, question: Question, opened: Opened) -> Check:
+    try:
+        return Check(name, "ok", question(opened))
+    except Absent as reason:
+        return Check(name, "absent", str(reason))
+    except ValueError as reason:
+        return Check(name, "failed", str(reason))
+
+
+def stands(found: Iterable[Check]) -> bool:
+    """Whether nothing failed; what is absent is neither for nor against."""
+    return all(check.state != "failed" for check in found)
+
+
+CHECKS: dict[str, Question] = {
+    "format": checks.format_known,
+    "bytes match the served digest": checks.bytes_match,
+    "segments match the version": checks.segments_match,
+    "words match their segments": checks.words_match,
+    "segments join to the built text": checks.built_text_matches,
+    "lockfile matches the version": checks.lockfile_matches,
+    "version hash": checks.version_hash_matches,
+    "slots match the ledger": checks.slots_match,
+    "ledger seal": checks.seal_matches,
+    "ledger row fits the version and the bytes": checks.ledger_fits,
+    "seal stands in its block": checks.seal_in_block,
+    "block hash": checks.block_hash_matches,
+    "checkpoint covers the block": checks.checkpoint_covers_block,
+    "checkpoint covers the version": checks.checkpoint_covers_version,
+    "signature": checks.signature_valid,
+}

@@ -1,0 +1,163 @@
+"""An evidence bundle as read from a file: each part typed when asked for, or the reason why not."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from prompts.proof.checkpoints import Checkpoint, SignedCheckpoint, read_checkpoint
+from prompts.proof.keys import Ed25519PublicKey, load_public
+from prompts.proof.reading import (
+    read_list,
+    read_number,
+    read_object,
+    read_record,
+    read_text,
+    refuse_other_keys,
+)
+from prompts.proof.rows import ChainedRow, LedgerBlockRow, LedgerRow, Stored, VersionRow
+
+FORMAT, FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 1, "not yet sealed"
+KEYS = (
+    "format",
+    "version",
+    "text",
+    "served",
+    "slots",
+    "versions",
+    "segments",
+    "lockfile",
+    "ledger",
+    "block",
+    "checkpoint",
+)
+C = TypeVar("C", bound=ChainedRow)
+
+
+class Absent(Exception):
+    """What a check needs is not in the bundle, with the reason."""
+
+
+class Segment(NamedTuple):
+    """A stored segment, covered by the version's hash, and its words unless they were erased."""
+
+    stored: Mapping[str, Any]
+    text: str | None
+
+
+class Block(NamedTuple):
+    """The ids and seals a block was closed over, and the blocks from it to the checkpoint's newest."""
+
+    pairs: list[tuple[int, str]]
+    links: list[Stored[LedgerBlockRow]]
+
+
+class Opened:
+    """The parts of a bundle; asking for one raises Absent or ValueError when it cannot be had."""
+
+    def __init__(self, data: object) -> None:
+        self.data = data
+
+    @cached_property
+    def parts(self) -> Mapping[str, Any]:
+        """Everything, once it is known to be a bundle that this code understands."""
+        said = read_object(self.data, "the bundle")
+        if said.get("format") != FORMAT:
+            raise ValueError(f"the bundle does not say that it is a {FORMAT}")
+        if read_number(said.get("version"), "the bundle's version") != FORMAT_VERSION:
+            raise ValueError(f"the bundle is of another version than {FORMAT_VERSION}")
+        refuse_other_keys(said, set(KEYS), "the bundle")
+        return said
+
+    def part(self, name: str, missing: str) -> Any:
+        found = self.parts[name]
+        if found is None:
+            raise Absent(missing)
+        return found
+
+    @cached_property
+    def text(self) -> str:
+        return read_text(self.part("text", "the served words are not in the bundle"), "text")
+
+    @cached_property
+    def served(self) -> str:
+        return read_text(self.part("served", "the bundle names no served digest"), "served")
+
+    @cached_property
+    def slots(self) -> Mapping[str, Any]:
+        return read_object(self.part("slots", "the slot values are not in the bundle"), "slots")
+
+    @cached_property
+    def lockfile(self) -> Mapping[str, Any]:
+        return read_object(self.part("lockfile", "the lockfile is not in the bundle"), "lockfile")
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        listed = read_list(self.part("segments", "the segments are not in the bundle"), "segments")
+        return [read_segment(item, f"segments[{place}]") for place, item in enumerate(listed)]
+
+    @cached_property
+    def versions(self) -> list[Stored[VersionRow]]:
+        """The version, and those after it up to the checkpoint's newest."""
+        return read_links(VersionRow, self.parts["versions"], "versions")
+
+    @property
+    def version(self) -> VersionRow:
+        return self.versions[0][0]
+
+    @cached_property
+    def ledger(self) -> tuple[LedgerRow, str]:
+        said = read_object(self.part("ledger", "no ledger row belongs to this bundle"), "ledger")
+        refuse_other_keys(said, {"row", "seal"}, "ledger")
+        return read_record(LedgerRow, said["row"], "ledger.row"), read_text(said["seal"], "ledger.seal")
+
+    @cached_property
+    def block(self) -> Block:
+        found = self.part("block", "no ledger block belongs to this bundle")
+        if found == NOT_YET_SEALED:
+            raise Absent("the ledger row is not yet sealed in a block: ask again after the next checkpoint")
+        said = read_object(found, "block")
+        refuse_other_keys(said, {"rows", "links"}, "block")
+        pairs = [read_pair(item) for item in read_list(said["rows"], "block.rows")]
+        return Block(pairs, read_links(LedgerBlockRow, said["links"], "block.links"))
+
+    @cached_property
+    def signed(self) -> tuple[SignedCheckpoint, Ed25519PublicKey]:
+        said = self.part("checkpoint", "no checkpoint covers this bundle yet")
+        known = {"body", "signature", "key", "public_key"}
+        refuse_other_keys(read_object(said, "checkpoint"), known, "checkpoint")
+        given = {name: said[name] for name in ("body", "signature", "key")}
+        key = load_public(read_text(said["public_key"], "checkpoint.public_key"))
+        return read_record(SignedCheckpoint, given, "checkpoint"), key
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        return read_checkpoint(self.signed[0].body)
+
+
+def read_segment(data: object, where: str) -> Segment:
+    """Further keys are allowed: they explain, and nothing here vouches for them."""
+    said = read_object(data, where)
+    text = said.get("text")
+    words = None if text is None else read_text(text, f"{where}.text")
+    return Segment(read_object(said.get("stored"), f"{where}.stored"), words)
+
+
+def read_links(kind: type[C], data: object, where: str) -> list[Stored[C]]:
+    links = [read_link(kind, item, f"{where}[{place}]") for place, item in enumerate(read_list(data, where))]
+    if not links:
+        raise ValueError(f"{where} must not be empty")
+    return links
+
+
+def read_link(kind: type[C], data: object, where: str) -> Stored[C]:
+    said = read_object(data, where)
+    refuse_other_keys(said, {"row", "hash", "previous"}, where)
+    hashed, previous = (read_text(said[name], f"{where}.{name}") for name in ("hash", "previous"))
+    return read_record(kind, said["row"], f"{where}.row"), hashed, previous
+
+
+def read_pair(data: object) -> tuple[int, str]:
+    said = read_list(data, "a pair of block.rows")
+    if len(said) != 2:
+        raise ValueError("a pair of block.rows must be an id and a seal")
+    return read_number(said[0], "an id of block.rows"), read_text(said[1], "a seal of block.rows")

@@ -1,0 +1,74 @@
+"""Hears the one bell: notes why, and after the commit builds what is little and hands on the rest."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.db.models import Model
+from django.dispatch import receiver
+
+from personas.actors import SYSTEM
+from personas.models import AgentChannel, Revision
+from personas.queueing import send
+from personas.signals import agent_changed
+from prompts.echoes import heard
+from prompts.models import BuildCause
+from prompts.services.building import rebuild_agents
+
+log = structlog.get_logger(__name__)
+
+
+@receiver(agent_changed)
+def note_change(
+    sender: type[Model], *, workspace_id: int, agent_ids: Iterable[int], cause: Any = None, **_: Any
+) -> None:
+    """In the same transaction as the change: where the change is, the cause is."""
+    ids = sorted(set(agent_ids))
+    told = cause_of(sender, cause)
+    BuildCause.objects.in_workspace(workspace_id).bulk_create(
+        [BuildCause(workspace_id=workspace_id, agent_id=pk, cause=told) for pk in ids]
+    )
+    transaction.on_commit(lambda: build_or_hand_on(workspace_id, ids))
+
+
+def cause_of(sender: type[Model], cause: Any) -> dict[str, Any]:
+    """Which revision of which record, by whom; a look at a source tells what it was asked for."""
+    if isinstance(cause, Revision):
+        return {
+            "kind": cause.kind,
+            "id": cause.object_id,
+            "revision": cause.number,
+            "by": cause.author_label,
+            "message": cause.message,
+        }
+    if cause is not None:
+        return {"kind": "refresh", "id": cause.pk, "source": str(cause.source), "by": cause.actor_label}
+    return {"kind": getattr(sender, "kind", sender.__name__.lower()), "by": SYSTEM.label}
+
+
+def build_or_hand_on(workspace_id: int, agent_ids: list[int]) -> None:
+    """Few prompts are built before the request answers, so that whoever wrote reads what he wrote."""
+    from prompts.tasks import rebuild_prompts_job
+
+    links = AgentChannel.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
+    count = links.count()
+    if count <= settings.DRAMATIS_BUILD_AT_ONCE and build_now(workspace_id, agent_ids):
+        return
+    heard().pending += count
+    for start in range(0, len(agent_ids), settings.DRAMATIS_BUILD_BATCH):
+        send(rebuild_prompts_job, workspace_id, agent_ids[start : start + settings.DRAMATIS_BUILD_BATCH])
+
+
+def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
+    """Whether it could be done here; the edit is saved in any case, and the sweep finds what is left."""
+    try:
+        built = rebuild_agents(workspace_id, agent_ids)
+    except DatabaseError:
+        log.warning("build_left_to_workers", workspace=workspace_id, exc_info=True)
+        return False
+    echo = heard()
+    echo.built += len(built.versions)
+    echo.failed += built.failed
+    return True

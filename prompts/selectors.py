@@ -1,0 +1,46 @@
+"""The questions asked about prompts; every one names its workspace."""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from personas.models import Agent, Content, Workspace
+from prompts.assembly.pieces import Segment
+from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.storing import digests_in, unpacked
+
+
+def prompts_of(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
+    return rows.select_related("agent", "channel", "latest").order_by("agent__name", "channel__name", "pk")
+
+
+def prompt_of(agent: Agent, channel_slug: str) -> AgentPrompt | None:
+    return prompts_of(agent.workspace_id).filter(agent=agent, channel__slug=channel_slug).first()
+
+
+def versions_of(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
+    """Newest first, without the heavy columns."""
+    rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+    return rows.defer("segments", "sizes", "report", "lockfile").order_by("-number")
+
+
+def labels_of(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
+    rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+    return rows.select_related("version").order_by("name")
+
+
+def segments_of(version: PromptVersion) -> tuple[Segment, ...]:
+    """As they were built."""
+    return unpacked(version.segments, contents_of(version.workspace_id, digests_in(version.segments)))
+
+
+def text_of(version: PromptVersion) -> str:
+    return "".join([segment.text for segment in segments_of(version)])
+
+
+def contents_of(workspace: Workspace | int, digests: Iterable[str]) -> dict[str, bytes | None]:
+    rows = Content.objects.in_workspace(workspace).filter(digest__in=list(digests))
+    return {
+        digest: None if data is None else bytes(data) for digest, data in rows.values_list("digest", "data")
+    }

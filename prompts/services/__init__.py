@@ -1,0 +1,1 @@
+"""What can be done with prompts: build, label, release, hand out, prove."""

@@ -1,0 +1,160 @@
+"""Builds what has changed: gather, assemble, and add a version where the words are others than before."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from personas.actors import SYSTEM
+from personas.errors import DomainError
+from personas.models import Agent, AgentChannel, Workspace
+from prompts.compiling import Compiled, NotBuildable, compiled
+from prompts.gathering import Gathered, gather
+from prompts.models import AgentPrompt, BuildCause, PromptVersion
+from prompts.services.publishing import Author, publish
+
+log = structlog.get_logger(__name__)
+
+BATCH = 40
+
+
+class NotRebuildable(DomainError):
+    """An agent that is out of use."""
+
+    code = "archived"
+
+
+@dataclass
+class Built:
+    """What came of a rebuild."""
+
+    versions: list[PromptVersion] = field(default_factory=list)
+    unchanged: int = 0
+    failed: int = 0
+
+    def __iadd__(self, other: "Built") -> Self:
+        self.versions += other.versions
+        self.unchanged += other.unchanged
+        self.failed += other.failed
+        return self
+
+
+def rebuild_agents(workspace: Workspace | int, agent_ids: Iterable[int]) -> Built:
+    """Build these agents on all their channels; batch by batch, so that no lock is held for long."""
+    ids, built = sorted(set(agent_ids)), Built()
+    for start in range(0, len(ids), BATCH):
+        built += rebuild_batch(workspace, ids[start : start + BATCH])
+    return built
+
+
+def rebuild_agent(agent: Agent) -> Built:
+    """By hand; an archived agent has no prompts to build."""
+    if agent.is_archived:
+        raise NotRebuildable(f"“{agent}” is archived. Restore it to build its prompts.")
+    return rebuild_batch(agent.workspace_id, [agent.pk])
+
+
+@transaction.atomic
+def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built:
+    """All or nothing for the batch; a prompt that cannot be built keeps its versions and says why."""
+    prompts = held_prompts(workspace, agent_ids)
+    # Read before the records are: a cause that comes later will be found by the next build.
+    causes = waiting_causes(workspace, agent_ids)
+    now = timezone.now()
+    agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=agent_ids, archived_at=None))
+    built, fresh = Built(), []
+    for gathered in gather(workspace, agents, at=now):
+        prompt = prompts[gathered.agent.pk, gathered.channel.pk]
+        made = attempt(prompt, gathered)
+        note_build(prompt, gathered, now)
+        if made is None:
+            built.failed += 1
+        elif prompt.latest is not None and made.packed.digest == prompt.latest.digest:
+            built.unchanged += 1
+        else:
+            fresh.append((prompt, made, author_of(causes[gathered.agent.pk])))
+    built.versions = publish(workspace, fresh, at=now)
+    settle(workspace, prompts.values(), causes, now)
+    return built
+
+
+def held_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[tuple[int, int], AgentPrompt]:
+    """The rows of every pair, made where missing, locked in one order so that no two builds cross."""
+    links = AgentChannel.objects.in_workspace(workspace).filter(
+        agent__in=agent_ids, agent__archived_at=None, channel__archived_at=None
+    )
+    live = set(links.values_list("agent_id", "channel_id"))
+    rows = AgentPrompt.objects.in_workspace(workspace)
+    have = set(rows.filter(agent__in=agent_ids).values_list("agent_id", "channel_id"))
+    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
+    rows.bulk_create(
+        [
+            AgentPrompt(workspace_id=workspace_id, agent_id=agent, channel_id=channel)
+            for agent, channel in sorted(live - have)
+        ],
+        ignore_conflicts=True,
+    )
+    held = rows.filter(agent__in=agent_ids).select_related("agent", "channel").order_by("pk")
+    found = {(row.agent_id, row.channel_id): row for row in held.select_for_update(of=("self",))}
+    latest = PromptVersion.objects.in_workspace(workspace).filter(
+        pk__in=[row.latest_id for row in found.values() if row.latest_id]
+    )
+    versions = latest.only("digest", "number", "prompt_id", "workspace_id").in_bulk()
+    for pair, row in found.items():
+        row.is_live = pair in live
+        row.latest = versions.get(row.latest_id) if row.latest_id else None
+    return found
+
+
+def waiting_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[int, list[BuildCause]]:
+    found: dict[int, list[BuildCause]] = defaultdict(list)
+    for cause in BuildCause.objects.in_workspace(workspace).filter(agent__in=agent_ids).order_by("pk"):
+        found[cause.agent_id].append(cause)
+    return found
+
+
+def attempt(prompt: AgentPrompt, gathered: Gathered) -> Compiled | None:
+    """One bad agent must not keep the others from being built."""
+    try:
+        made = compiled(gathered)
+    except NotBuildable as error:
+        prompt.problem = f"Not built: {error}"[:1_000]
+        return None
+    except Exception as error:
+        log.exception("prompt_not_built", agent=gathered.agent.pk, channel=gathered.channel.pk)
+        prompt.problem = f"Not built, by a fault of ours ({type(error).__name__}). It is in the log."
+        return None
+    prompt.problem = ""
+    return made
+
+
+def note_build(prompt: AgentPrompt, gathered: Gathered, now: datetime) -> None:
+    prompt.built_at, prompt.changes_at = now, gathered.changes_at
+
+
+def author_of(causes: Sequence[BuildCause]) -> Author:
+    """Whose change this is: of several, the last speaks."""
+    told: list[dict[str, Any]] = [cause.cause for cause in causes]
+    if not told:
+        return Author(SYSTEM.label, "", [{"kind": "rebuild"}])
+    last = told[-1]
+    return Author(last.get("by") or SYSTEM.label, last.get("message", ""), told[-20:])
+
+
+def settle(
+    workspace: Workspace | int,
+    prompts: Iterable[AgentPrompt],
+    causes: dict[int, list[BuildCause]],
+    now: datetime,
+) -> None:
+    """Write how each prompt stands, and let go of the causes that were taken in."""
+    columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]
+    columns += ["is_live", "built_at", "changes_at", "problem"]
+    AgentPrompt.objects.in_workspace(workspace).bulk_update(list(prompts), columns)
+    done = [cause.pk for rows in causes.values() for cause in rows]
+    BuildCause.objects.in_workspace(workspace).filter(pk__in=done).delete()

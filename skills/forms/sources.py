@@ -1,0 +1,124 @@
+"""A source, and a zip of files for one."""
+
+from typing import Any
+
+from django import forms
+
+from personas.forms.base import RecordForm
+from skills.harnesses import HARNESSES, Caps, Harness
+from skills.models import Source, SourceGrant, SourceKind
+from skills.selectors.sources import grants_of
+
+MOST_ZIP_BYTES = Caps().total_bytes
+ON_DISK = ("grant", "folder", "refresh_minutes")
+
+
+def files_read(harness: Harness) -> str:
+    """What the rules look for, as file names; a folder is told where the name alone says nothing."""
+    names = []
+    for path in [path for rule in harness.rules for path in rule.paths]:
+        *folders, name = path.split("/")
+        shown = "skills" if name == "SKILL.md" else f"{folders[-1]}/{name}" if "*" in name else name
+        names += [shown] if shown not in names else []
+    return ", ".join(names)
+
+
+class GrantChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+    """One of the folders that operators granted to this workspace."""
+
+    def label_from_instance(self, obj: SourceGrant) -> str:  # type: ignore[override]  # offers nothing else
+        return f"{obj.path} ({obj.note})" if obj.note else obj.path
+
+
+class SourceForm(RecordForm):
+    model = Source
+    plain = ("label", "folder", "adoption")
+    fixed = ("source_kind",)
+    widgets = {"adoption": forms.RadioSelect}
+    labels = {"folder": "Folder below it", "adoption": "New revisions"}
+    help_texts = {
+        "label": "What your team calls this source in lists.",
+        "folder": "A path such as teams/support. Left empty, the whole granted folder is looked through.",
+        "adoption": "A file with a finding waits in quarantine either way.",
+    }
+    fieldsets = (
+        ("Source", "", ("label", "source_kind")),
+        ("Folder", "What workers read, and how often. They never leave it.", ON_DISK),
+        ("Rules", "What counts as a context file or a skill, and who lets it in.", ("harnesses", "adoption")),
+    )
+
+    source_kind = forms.ChoiceField(
+        label="Kind", choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
+    )
+    grant = GrantChoice(
+        queryset=None, required=False, empty_label="Choose a folder", label="Granted folder"
+    )
+    refresh_minutes = forms.IntegerField(
+        label="Refresh every … minutes",
+        required=False,
+        min_value=1,
+        max_value=7 * 24 * 60,
+        initial=15,
+        help_text="Left empty, it is looked at only when someone asks.",
+    )
+    harnesses = forms.MultipleChoiceField(
+        label="Rule sets",
+        choices=[(name, f"{name}: {files_read(harness)}") for name, harness in HARNESSES.items()],
+        widget=forms.CheckboxSelectMultiple,
+        initial=list(HARNESSES),
+        error_messages={"required": "Choose at least one of the rule sets."},
+        help_text="An agent that reads this source picks one of them.",
+    )
+
+    record: Source | None
+
+    def link_fields(self) -> None:
+        grants = list(grants_of(self.workspace))
+        self.has_grants = bool(grants)
+        offered: Any = self.fields["grant"]
+        offered.queryset = grants_of(self.workspace)
+        if self.record is None and len(grants) == 1:
+            self.initial.setdefault("grant", grants[0])
+        if self.record is None and not grants:
+            self.initial.setdefault("source_kind", SourceKind.PUSHED)
+        if self.record is not None and self.record.source_kind == SourceKind.PUSHED:
+            for name in ON_DISK:
+                del self.fields[name]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        kind = self.record.source_kind if self.record else cleaned.get("source_kind")
+        if kind == SourceKind.FOLDER and not cleaned.get("grant") and "grant" not in self.errors:
+            self.add_error("grant", "Choose the folder that operators granted.")
+        return cleaned
+
+    def values(self) -> dict[str, Any]:
+        """What has no meaning for pushed files is left out, whatever the hidden fields say."""
+        values = super().values()
+        if values.get("source_kind") == SourceKind.PUSHED:
+            values |= {"grant": None, "refresh_minutes": None}
+        return values
+
+
+class UploadForm(forms.Form):
+    """A zip, checked for its size here and for all else by whoever reads it."""
+
+    archive = forms.FileField(
+        label="Zip archive",
+        max_length=200,
+        help_text=f"At most {MOST_ZIP_BYTES // 1024 // 1024} MiB, paths as they would lie in a folder.",
+        error_messages={"required": "Choose a zip archive.", "empty": "This file is empty."},
+        widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}),
+    )
+    replace = forms.BooleanField(
+        required=False,
+        label="Let go of files that are not in it",
+        help_text="Else they stay beside the new ones. Earlier revisions are kept in any case.",
+    )
+
+    def clean_archive(self) -> bytes:
+        upload: Any = self.cleaned_data["archive"]
+        if upload.size > MOST_ZIP_BYTES:
+            raise forms.ValidationError(f"It has {upload.size:,} bytes; at most {MOST_ZIP_BYTES:,} are read.")
+        content: bytes = upload.read()
+        return content

@@ -1,0 +1,1 @@
+"""Commands of the skills app, one module each."""

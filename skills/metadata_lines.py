@@ -1,0 +1,30 @@
+"""Metadata as people edit it: one “key: value” per line."""
+
+from collections.abc import Mapping
+
+LONGEST = 8_000
+
+
+def written(metadata: Mapping[str, str]) -> str:
+    return "\n".join(f"{key}: {value}" for key, value in metadata.items())
+
+
+def read(text: str) -> dict[str, str]:
+    """The keys with their values, or ValueError with the reason in words."""
+    pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
+    for number, (key, colon, _) in enumerate(pairs, start=1):
+        if not colon or not key.strip():
+            raise ValueError(f"Line {number} is not “key: value”.")
+    keys = [key.strip() for key, _, _ in pairs]
+    if twice := {key for key in keys if keys.count(key) > 1}:
+        raise ValueError(f"Said twice: {', '.join(sorted(twice))}.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def is_editable(metadata: Mapping[str, str]) -> bool:
+    """Whether a person who opens and saves the form leaves it as it was."""
+    text = written(metadata)
+    try:
+        return len(text) <= LONGEST and read(text) == metadata
+    except ValueError:
+        return False

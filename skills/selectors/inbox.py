@@ -1,0 +1,132 @@
+"""What waits for someone: counted, gravest first, and what the last looks refused."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Case, Count, IntegerField, Max, OuterRef, QuerySet, Subquery, Sum, TextField
+from django.db.models import Value as Fixed
+from django.db.models import When
+from django.db.models.functions import MD5, Cast, Coalesce
+
+from personas.models import Workspace
+from skills.models import ContextFile, FileAgent, RefreshRun, RunStatus, Source
+from skills.reasons import GRAVITY
+
+FINISHED = (RunStatus.DONE, RunStatus.FAILED)
+MOST_REFUSALS = 20
+
+
+def unsettled_of(workspace: Workspace | int) -> QuerySet[ContextFile]:
+    """Files whose state nobody has dealt with; a source that is out of use asks for nothing."""
+    rows = ContextFile.objects.in_workspace(workspace)
+    return rows.filter(is_settled=False, state__in=GRAVITY, source__archived_at=None)
+
+
+def inbox_count(workspace: Workspace) -> int:
+    return unsettled_of(workspace).count()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What someone wants to see of the inbox; empty words want everything."""
+
+    state: str = ""
+    source: str = ""
+    words: str = ""
+
+    def rows(self, workspace: Workspace) -> QuerySet[ContextFile]:
+        rows = unsettled_of(workspace)
+        if self.words:
+            rows = rows.filter(path__icontains=self.words)
+        if self.source:
+            rows = rows.filter(source__slug=self.source)
+        return rows.filter(state=self.state) if self.state else rows
+
+
+def waiting_files(workspace: Workspace, wanted: Wanted) -> QuerySet[ContextFile]:
+    """The rows of the inbox with all that a row shows."""
+    links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent__archived_at=None)
+    chosen = links.order_by().values("file").annotate(size=Count("pk")).values("size")
+    gravity = Case(
+        *(When(state=state, then=Fixed(place)) for place, state in enumerate(GRAVITY)),
+        output_field=IntegerField(),
+    )
+    rows = wanted.rows(workspace).select_related("source", "newest", "in_force")
+    rows = rows.defer("newest__head", "in_force__head", "in_force__findings", "in_force__problems")
+    rows = rows.annotate(chosen_count=Coalesce(Subquery(chosen), 0), gravity=gravity)
+    return rows.order_by("gravity", "-changed_at", "path", "pk")
+
+
+@dataclass
+class Tally:
+    """How many files wait, by state and by source."""
+
+    states: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    labels: dict[str, str] = field(default_factory=dict)
+    total: int = 0
+
+    @property
+    def all_states(self) -> int:
+        return sum(self.states.values())
+
+    @property
+    def all_sources(self) -> int:
+        return sum(self.sources.values())
+
+
+def tally_of(workspace: Workspace, wanted: Wanted) -> Tally:
+    """One question: each choice is counted as if it were made besides the others."""
+    tally = Tally()
+    rows = Wanted(words=wanted.words).rows(workspace).order_by()
+    groups = rows.values_list("state", "source__slug", "source__label").annotate(Count("pk"))
+    for state, slug, label, size in groups:
+        tally.labels[slug] = label
+        is_state, is_source = wanted.state in {"", state}, wanted.source in {"", slug}
+        tally.states[state] += size if is_source else 0
+        tally.sources[slug] += size if is_state else 0
+        tally.total += size if is_state and is_source else 0
+    return tally
+
+
+# --- what the last looks refused -----------------------------------------------------------------------
+
+
+def last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
+    """The last finished look at each source in use."""
+    runs = RefreshRun.objects.in_workspace(workspace)
+    of_source = runs.filter(source=OuterRef("pk"), status__in=FINISHED).order_by("-pk").values("pk")[:1]
+    sources = Source.objects.in_workspace(workspace).filter(archived_at=None)
+    latest = sources.order_by().annotate(latest=Subquery(of_source)).values("latest")
+    return runs.filter(pk__in=latest).select_related("source").order_by("source__label", "source_id")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What one source's last look left out, but for files that have a page of their own."""
+
+    run: RefreshRun
+    shown: list[dict[str, Any]]
+    more: int
+
+
+def refused_at(runs: Iterable[RefreshRun], known: Mapping[int, set[str]]) -> list[Refused]:
+    found = []
+    for run in runs:
+        files = known.get(run.source_id, set())
+        refusals = [one for one in run.refusals if one["path"] not in files]
+        if refusals:
+            shown = refusals[:MOST_REFUSALS]
+            found.append(Refused(run, shown, len(refusals) - len(shown)))
+    return found
+
+
+def inbox_state(workspace: Workspace) -> list[Any]:
+    """A few figures that differ whenever the inbox does; two questions, whatever its length."""
+    rows = unsettled_of(workspace).order_by().values_list("state")
+    files = rows.annotate(Count("pk"), Sum("pk"), Max("changed_at"), Max("newest_id"), Sum("in_force_id"))
+    refusals = last_runs(workspace).filter(refused__gt=0)
+    words = MD5(Cast("refusals", TextField()))
+    return [*files.order_by("state"), *refusals.annotate(words=words).values_list("source_id", "words")]

@@ -1,0 +1,19 @@
+"""A warning panel above text that members typed, wherever a record is shown."""
+
+from typing import Any
+
+from django import template
+
+from personas.models import Record
+from skills.typed_text import flags_in
+
+register = template.Library()
+
+SHOWN = 20
+
+
+@register.inclusion_tag("skills/_findings.html")
+def findings(record: Record) -> dict[str, Any]:
+    """What a person should look at in this record's text; nothing found, nothing shown."""
+    flags = flags_in(record)
+    return {"flags": flags[:SHOWN], "more": max(0, len(flags) - SHOWN)}

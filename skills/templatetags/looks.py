@@ -1,0 +1,80 @@
+"""What templates say of runs and of the states of files: words, tones, durations."""
+
+from datetime import timedelta
+
+from django import template
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from personas.templatetags.ui import badge
+from skills.models import FileState, RefreshRun, RunStatus
+
+register = template.Library()
+
+RUN_TONES = {
+    RunStatus.QUEUED: "neutral",
+    RunStatus.RUNNING: "info",
+    RunStatus.DONE: "success",
+    RunStatus.FAILED: "error",
+    RunStatus.LOST: "warning",
+}
+FILE_TONES = {
+    FileState.NEW: "info",
+    FileState.CURRENT: "success",
+    FileState.CHANGED: "accent",
+    FileState.MISSING: "warning",
+    FileState.INVALID: "error",
+    FileState.QUARANTINED: "error",
+    FileState.IGNORED: "neutral",
+}
+CAUSES = {
+    "created": "First look",
+    "person": "Asked for",
+    "schedule": "Schedule",
+    "watch": "A file changed",
+    "push": "Files pushed",
+    "lost": "After a lost worker",
+    "edited": "Source edited",
+    "rules": "Rules edited",
+    "command": "Command line",
+}
+
+
+@register.simple_tag
+def run_badge(run: RefreshRun | None) -> SafeString:
+    if run is None:
+        return badge("Not looked at yet")
+    return badge(RunStatus(run.status).label, RUN_TONES[RunStatus(run.status)])
+
+
+@register.simple_tag
+def file_badge(state: str, count: int | None = None) -> SafeString:
+    """The state of one file, or of so many."""
+    words = FileState(state).label
+    return badge(words if count is None else f"{count:,} {words.lower()}", FILE_TONES[FileState(state)])
+
+
+@register.filter
+def state_label(state: str) -> str:
+    return str(FileState(state).label)
+
+
+@register.filter
+def cause_words(run: RefreshRun) -> str:
+    return CAUSES.get(run.cause, run.cause)
+
+
+@register.filter
+def duration(run: RefreshRun) -> str:
+    """How long it took, or has taken so far; nothing before it has begun."""
+    if run.started_at is None:
+        return ""
+    return span((run.finished_at or timezone.now()) - run.started_at)
+
+
+def span(time: timedelta) -> str:
+    seconds = max(time.total_seconds(), 0)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,154 @@
+"""Every guard over pushed files, broken on purpose: a case that stays green with the fault does not count."""
+
+import zlib
+from types import SimpleNamespace
+
+import pytest
+
+from skills.bundles import archives, entries, gathering, paths, read_files, read_zip
+from skills.bundles.entries import Entry
+from skills.confined import Refused
+from tests.skills.bundle_corpus import ARCHIVES
+from tests.skills.bundle_making import quoted
+from tests.skills.test_bundles import findings
+
+pytestmark = pytest.mark.planted
+BY_NAME = {case.name: case for case in ARCHIVES}
+
+
+def nothing(place, name: str):
+    """The check does not take place."""
+    return lambda patch: patch.setattr(place, name, lambda *_: None)
+
+
+def trusted_size(patch) -> None:
+    """All is unpacked, and cut to the size that was announced."""
+    patch.setattr(entries, "inflated", lambda packed, size: zlib.decompressobj(-15).decompress(packed)[:size])
+
+
+def any_checksum(patch) -> None:
+    patch.setattr(entries, "zlib", SimpleNamespace(**{**vars(zlib), "crc32": lambda _: Anything()}))
+
+
+class Anything:
+    """Different from nothing."""
+
+    def __ne__(self, other):
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def last_end(patch) -> None:
+    """The last that looks like an end is one."""
+    patch.setattr(archives, "end_of", lambda data: data.rfind(b"PK\5\6"))
+
+
+def believed_64(patch) -> None:
+    def widened(data, at, narrow):
+        return archives.END_64.unpack_from(data, max(at, 0))[4:]
+
+    patch.setattr(archives, "widened", widened)
+
+
+def no_clashes(patch) -> None:
+    patch.setattr(gathering, "clashes", lambda _: {})
+
+
+def by_spelling(patch) -> None:
+    patch.setattr(paths, "alike", str)
+
+
+def by_case_only(patch) -> None:
+    patch.setattr(paths, "alike", str.casefold)
+
+
+def no_total(patch) -> None:
+    patch.setattr(gathering, "sum", lambda _: 0, raising=False)
+
+
+def no_encryption(patch) -> None:
+    patch.setattr(Entry, "is_encrypted", False)
+
+
+def raw_names(patch) -> None:
+    patch.setattr(gathering, "shown", str)
+
+
+def cut_at_nul(patch) -> None:
+    """As the standard library does."""
+    patch.setattr(Entry, "path", property(lambda self: self.record.name.decode().partition("\0")[0]))
+
+
+def neighbours_fall(patch) -> None:
+    """One bad file takes all others with it."""
+
+    def add(self, path):
+        raise Refused("files", "One of the files cannot be taken.")
+
+    patch.setattr(gathering.Refusals, "noted", add)
+
+
+FAULTS = [
+    (trusted_size, "larger than both headers say"),
+    (trusted_size, "more after the packed bytes"),
+    (any_checksum, "wrong checksum"),
+    (any_checksum, "stored bytes that were changed"),
+    (nothing(archives, "check_layout"), "files that quote each other"),
+    (nothing(archives, "check_layout"), "something between"),
+    (nothing(archives, "check_layout"), "something before, and the numbers mended"),
+    (nothing(archives, "check_layout"), "packed bytes past the end"),
+    (last_end, "something after"),
+    (last_end, "an archive in the comment"),
+    (believed_64, "two ends that disagree"),
+    (believed_64, "an end in 64 bits elsewhere"),
+    (nothing(Entry, "check_kind"), "special file: link"),
+    (nothing(Entry, "check_kind"), "special file: device"),
+    (nothing(Entry, "check_kind"), "folder with bytes"),
+    (nothing(Entry, "check_kind"), "folder by the DOS mark"),
+    (lambda patch: patch.setattr(entries, "agree", lambda *_: True), "headers with two names"),
+    (lambda patch: patch.setattr(entries, "agree", lambda *_: True), "headers with two sizes"),
+    (no_encryption, "encrypted"),
+    (no_encryption, "all encrypted"),
+    (nothing(gathering, "check_path"), "upwards"),
+    (nothing(gathering, "check_path"), "absolute"),
+    (nothing(gathering, "check_path"), "backslash"),
+    (nothing(gathering, "check_path"), "drive letter"),
+    (nothing(gathering, "check_path"), "line break"),
+    (nothing(gathering, "check_path"), "folder out of the push"),
+    (cut_at_nul, "NUL"),
+    (raw_names, "escape sequence"),
+    (no_clashes, "twice"),
+    (no_clashes, "a file where a folder is"),
+    (by_spelling, "twice by case"),
+    (by_case_only, "twice by composition"),
+    (nothing(gathering, "check_size"), "one byte too large"),
+    (nothing(gathering, "check_size"), "fifty megabytes in fifty kilobytes"),
+    (no_total, "too much altogether"),
+    (no_total, "a bomb of many files"),
+    (neighbours_fall, "wrong checksum"),
+]
+
+
+@pytest.mark.parametrize(
+    ("plant", "name"), [pytest.param(*row, id=f"{at}: {row[1]}") for at, row in enumerate(FAULTS)]
+)
+def test_a_broken_guard_is_found(plant, name, monkeypatch):
+    assert findings(BY_NAME[name]) == []
+    plant(monkeypatch)
+    assert findings(BY_NAME[name])
+
+
+def test_without_its_guard_a_bomb_would_unfold(monkeypatch):
+    """So the archive that quotes itself is no mere heap of bytes: each file in it holds all that follow."""
+    data = quoted(50, bytes(100_000))
+    assert read_zip(data).files == ()
+    monkeypatch.setattr(archives, "check_layout", lambda *_: None)
+    files = read_zip(data).files
+    assert len(files) == 50
+    assert sum(len(content) for _, content in files) > 1_000 * len(data)
+
+
+def test_without_its_guard_a_list_would_be_judged_otherwise(monkeypatch):
+    monkeypatch.setattr(gathering, "check_path", lambda _: None)
+    assert read_files([("../x", b"")]).files
