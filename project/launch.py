@@ -62,6 +62,9 @@ def start_jobs(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
     worker = ["worker", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     supervisor.start("worker", [*celery, *worker], environment)
     supervisor.start("beat", [*celery, "beat", "--pidfile=", "--loglevel", "WARNING"], environment)
+    # In production files change by deployments, and the schedule is soon enough.
+    if not settings.PRODUCTION:
+        supervisor.start("watcher", [PYTHON, settings.BASE_DIR / "manage.py", "watch_sources"], environment)
 
 
 def web_command(host: str, port: int) -> list[str]:

@@ -1,8 +1,126 @@
-"""Skills in the operators' back office."""
+"""Skills, sources and files in the operators' back office; only grants are made there."""
 
-from django.contrib import admin
+from typing import Any
 
-from personas.admin import RecordAdmin
-from skills.models import Skill
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from personas.admin import KeptAdmin, ReadOnlyAdmin, RecordAdmin, operator
+from personas.errors import DomainError
+from skills.models import (
+    AgentContext,
+    ContextFile,
+    FileAgent,
+    FileRevision,
+    PushedFile,
+    RefreshRun,
+    RuleSet,
+    Skill,
+    Source,
+    SourceGrant,
+    Waiver,
+)
+from skills.services.grants import grant_folder, note_grant, plain, withdraw_grant
+
+
+class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """Says which roots there are, because nobody knows them by heart."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "path" in self.fields:
+            roots = ", ".join(str(root) for root in settings.DRAMATIS_SOURCE_ROOTS)
+            said = (
+                f"Allowed are {roots} and all below." if roots else "DRAMATIS_SOURCE_ROOTS names no root yet."
+            )
+            self.fields["path"].help_text = said
+
+    def clean_path(self) -> str:
+        return plain(self.cleaned_data["path"])
+
+
+@admin.register(SourceGrant)
+class GrantAdmin(KeptAdmin):
+    """A grant is given and taken back; its folder never changes under the sources that were made in it."""
+
+    form = GrantForm
+    list_display = ("path", "workspace", "note", "source_count", "created_at")
+    list_filter = ("workspace",)
+    search_fields = ("path", "note")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).prefetch_related("sources")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return True
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("workspace", "path", "created_at") if obj else ("created_at",)
+
+    @admin.display(description="sources")
+    def source_count(self, grant: SourceGrant) -> int:
+        return len(grant.sources.all())
+
+    def save_model(self, request: HttpRequest, obj: SourceGrant, form: Any, change: bool) -> None:
+        if change:
+            note_grant(obj, form.cleaned_data["note"], by=operator(request))
+        else:
+            made = grant_folder(obj.workspace, obj.path, note=obj.note, by=operator(request))
+            obj.pk, obj.created_at = made.pk, made.created_at
+
+    def delete_model(self, request: HttpRequest, obj: SourceGrant) -> None:
+        withdraw_grant(obj, by=operator(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for grant in queryset:
+            try:
+                withdraw_grant(grant, by=operator(request))
+            except DomainError as error:
+                messages.error(request, error.message)
+
+
+class RowAdmin(ReadOnlyAdmin):
+    """Rows of a workspace, with whose they are."""
+
+    list_display: tuple[str, ...] = ("__str__", "workspace")
+    list_filter: tuple[str, ...] = ("workspace",)
+
+
+@admin.register(Source)
+class SourceAdmin(RowAdmin):
+    list_display = ("label", "workspace", "source_kind", "grant", "folder", "refresh_minutes", "archived_at")
+    list_select_related = ("workspace", "grant")
+
+
+@admin.register(ContextFile)
+class ContextFileAdmin(RowAdmin):
+    list_display = ("path", "source", "workspace", "file_kind", "state", "changed_at")
+    list_filter = ("workspace", "state")
+    list_select_related = ("workspace", "source")
+    raw_id_fields = ("newest", "agreed", "in_force")
+
+
+@admin.register(RefreshRun)
+class RefreshRunAdmin(RowAdmin):
+    list_display = (
+        "pk",
+        "source",
+        "workspace",
+        "status",
+        "cause",
+        "actor_label",
+        "requested_at",
+        "finished_at",
+    )
+    list_filter = ("workspace", "status")
+    list_select_related = ("workspace", "source")
+
 
 admin.site.register(Skill, RecordAdmin)
+admin.site.register([AgentContext, FileAgent, FileRevision, PushedFile, RuleSet, Waiver], RowAdmin)

@@ -6,3 +6,9 @@ from django.apps import AppConfig
 class SkillsConfig(AppConfig):
     name = "skills"
     verbose_name = "Skills"
+
+    def ready(self) -> None:
+        from personas.navigation import COUNTERS
+        from skills.selectors.inbox import inbox_count
+
+        COUNTERS["inbox:list"] = inbox_count

@@ -31,6 +31,8 @@ def pytest_load_initial_conftests() -> None:
     os.environ["DRAMATIS_ENV"] = "development"
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         os.environ["REDIS_URL"] = with_database(os.environ["REDIS_URL"], int(worker.removeprefix("gw")) + 1)
+        # The demo lays files out there, and two databases must not tell one tree two stories.
+        os.environ["DRAMATIS_VAR"] += f"/{worker}"
         return
     _scratch.append(tempfile.mkdtemp(prefix="drm-var-"))
     os.environ["DRAMATIS_VAR"] = _scratch[0]

@@ -34,11 +34,11 @@ from personas.services.records import create_record, edit_record
 from personas.services.work import add_responsibility, open_task
 from personas.services.workspaces import create_workspace
 from prompts.demo import DEMO_PASSWORD
+from prompts.demo.files import bring_files
 from prompts.demo.unfold import unfolded
 from skills.models import Skill
 
 CAST = Path(__file__).parent / "cast"
-TREE = Path(__file__).parent / "tree"
 
 
 @cache
@@ -62,6 +62,8 @@ def load_demo() -> Workspace:
         defaults = {"workspace": workspace, "role": person["role"]}
         members.get_or_create(user=people[person["email"]], defaults=defaults)
     Stage(workspace, Actor.person(owner), people).fill()
+    wen = Actor.person(people["wen@example.com"])
+    bring_files(workspace, told("agents"), by=Actor.person(owner), wen=wen)
     return workspace
 
 

@@ -109,6 +109,12 @@ class SkillImportForm(forms.Form):
         required=False, strip=False, widget=forms.Textarea(attrs={"rows": 18}), label="Or paste the text"
     )
 
+    def clean_file(self) -> Any:
+        upload = self.cleaned_data["file"]
+        if upload and upload.size > MAX_BYTES:
+            raise forms.ValidationError("This file is larger than 256 KiB.")
+        return upload
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if not cleaned.get("file") and not cleaned.get("text", "").strip() and not self.errors:
@@ -116,11 +122,9 @@ class SkillImportForm(forms.Form):
         return cleaned
 
     def source(self) -> bytes | str:
-        """What was handed in; of a file one byte more than anyone reads, so that its size is told as it is."""
         upload = self.cleaned_data.get("file")
-        return upload.read(MAX_BYTES + 1) if upload else str(self.cleaned_data["text"])
+        return upload.read() if upload else str(self.cleaned_data["text"])
 
     def keep(self, text: str) -> None:
-        """Show what the file says in the box: a browser forgets which file it was."""
-        self.data = self.data.copy()
-        self.data["text"] = text
+        """Show what the file says in the box, to be mended there: a browser forgets which file it was."""
+        self.data = {**self.data, "text": text}

@@ -5,28 +5,19 @@ from typing import Any
 from django import forms
 
 from personas.forms.base import RecordForm
-from skills.harnesses import HARNESSES, Caps, Harness
+from skills.harnesses import HARNESSES, Caps
 from skills.models import Source, SourceGrant, SourceKind
+from skills.rule_words import files_read
 from skills.selectors.sources import grants_of
 
 MOST_ZIP_BYTES = Caps().total_bytes
 ON_DISK = ("grant", "folder", "refresh_minutes")
 
 
-def files_read(harness: Harness) -> str:
-    """What the rules look for, as file names; a folder is told where the name alone says nothing."""
-    names = []
-    for path in [path for rule in harness.rules for path in rule.paths]:
-        *folders, name = path.split("/")
-        shown = "skills" if name == "SKILL.md" else f"{folders[-1]}/{name}" if "*" in name else name
-        names += [shown] if shown not in names else []
-    return ", ".join(names)
-
-
 class GrantChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
     """One of the folders that operators granted to this workspace."""
 
-    def label_from_instance(self, obj: SourceGrant) -> str:  # type: ignore[override]  # offers nothing else
+    def label_from_instance(self, obj: SourceGrant) -> str:
         return f"{obj.path} ({obj.note})" if obj.note else obj.path
 
 
@@ -50,9 +41,7 @@ class SourceForm(RecordForm):
     source_kind = forms.ChoiceField(
         label="Kind", choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
     )
-    grant = GrantChoice(
-        queryset=None, required=False, empty_label="Choose a folder", label="Granted folder"
-    )
+    grant = GrantChoice(queryset=None, required=False, empty_label="Choose a folder", label="Granted folder")
     refresh_minutes = forms.IntegerField(
         label="Refresh every … minutes",
         required=False,

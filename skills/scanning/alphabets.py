@@ -40,6 +40,7 @@ TAGS = "E0000-E007F"
 VARIATION_SELECTORS = "180B-180D 180F FE00-FE0F E0100-E01EF"
 # Tab, line ends and form feed are how text files are laid out.
 CONTROLS = "0000-0008 000E-001F 007F-0084 0086-009F"
+HIDING = f"{INVISIBLE} {BIDI_CONTROLS} {BIDI_MARKS} {TAGS} {VARIATION_SELECTORS} {CONTROLS}"
 
 # --- where some of them belong -------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class Named:
         self.spelled = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
     def tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
-        pattern = ANY_TAG if any(sign in text for sign in LIKE_LESS) else ASCII_TAG
+        pattern = ANY_TAG if any(map(text.__contains__, LIKE_LESS)) else ASCII_TAG
         for found in pattern.finditer(text):
             name = found[found.lastgroup or 0]
             if plain(name) in self.names or (not name.isascii() and self.spelled.fullmatch(name)):
@@ -60,7 +60,7 @@ class Named:
 
 def may_hold_tags(look: Glance) -> bool:
     """Most texts hold none, and a string is quicker than a pattern to say so."""
-    return "<" in look.text or any(sign in look.unusual for sign in LIKE_LESS)
+    return "<" in look.text or any(map(look.text.__contains__, LIKE_LESS))
 
 
 def closings(*, opened: bool) -> Finder:

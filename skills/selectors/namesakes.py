@@ -115,9 +115,7 @@ def by_rule(
 ) -> Iterator[SkillInUse]:
     if outlook is None:
         return
-    here = {
-        row.path: row for row in files if row.source_id == outlook.source.pk and row.reach == Reach.FOUND
-    }
+    here = {row.path: row for row in files if row.source_id == outlook.source.pk and row.reach == Reach.FOUND}
     for path in order:
         if path in here and is_given(here[path]):
             yield judged_skill(here[path], outlook.harness.name)

@@ -39,3 +39,9 @@ class Progress:
 
 def progress_of(source: Source) -> Progress:
     return Progress(tuple(runs_of(source)[:RUNS_SHOWN]))
+
+
+def refusals_of(progress: Progress) -> list[dict[str, str]]:
+    """What the last finished look left out; a push that waits for its look tells its own first."""
+    told = [run.refusals for run in (progress.current, progress.ended) if run]
+    return next((refusals for refusals in told if refusals), [])

@@ -7,9 +7,9 @@ from functools import cached_property
 from django.db.models import QuerySet
 
 from personas.models import Workspace
-from skills.harness_json import dump
 from skills.harnesses import HARNESSES, KINDS, Harness, Kind
 from skills.models import RuleSet, Source
+from skills.rule_words import files_read
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Rules:
         return self.copy.as_harness() if self.copy and self.is_own else HARNESSES[self.name]
 
     @property
-    def is_changed(self) -> bool:
-        return dump(self.harness) != dump(HARNESSES[self.name])
+    def reads(self) -> str:
+        return files_read(self.harness)
 
     @property
     def kinds(self) -> list[Kind]:

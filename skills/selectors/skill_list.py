@@ -10,7 +10,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Coalesce, Lower
 
 from personas.models import Workspace
-from skills.models import ContextFile, FileState, Reach, Skill
+from skills.models import ContextFile, FileState, Reach, Skill, Source
 from skills.selectors.namesakes import FOUND, WRITTEN, Key, Standing, standings
 from skills.selectors.skills import found_skills_of, skills_of
 
@@ -56,7 +56,9 @@ class Asked:
         wanted = FOUND_STATES[self.state]
         if self.source:
             wanted &= Q(source__slug=self.source)
-        return wanted & self.naming("name", "path", "in_force__head__description", "newest__head__description")
+        return wanted & self.naming(
+            "name", "path", "in_force__head__description", "newest__head__description"
+        )
 
     def naming(self, *fields: str) -> Q:
         if not self.words:
@@ -152,7 +154,7 @@ def skill_entries(workspace: Workspace, asked: Asked) -> list[Entry]:
 
 
 def entries(rows: QuerySet[Any], asked: Q, there: Q, **columns: Any) -> QuerySet[Any]:
-    marked = rows.annotate(**columns).annotate(
+    marked: QuerySet[Any] = rows.annotate(**columns).annotate(
         sort=Lower("shown"), is_asked=truth(asked), is_present=truth(there)
     )
     names = ("sort", "kind", "pk", "shown", "its_source", "its_path", "is_asked", "is_present")
@@ -183,6 +185,23 @@ def listed_skills(
         )
         for entry in shown
     ]
+
+
+def namesakes_of(skill: Skill) -> list[ListedSkill]:
+    """The others of this name, and what becomes of each."""
+    everything = skill_entries(skill.workspace, Asked())
+    others = [
+        entry
+        for entry in everything
+        if entry.name == skill.name and entry.is_asked and entry[1:3] != (WRITTEN, skill.pk)
+    ]
+    return listed_skills(skill.workspace, everything, others) if others else []
+
+
+def source_choices(workspace: Workspace) -> list[tuple[str, str]]:
+    """Address and label of every source, for a filter."""
+    rows = Source.objects.in_workspace(workspace).order_by("label", "pk")
+    return list(rows.values_list("slug", "label"))
 
 
 def by_key(kind: int, rows: QuerySet[R], entries: Iterable[Entry]) -> dict[Key, R]:

@@ -12,7 +12,6 @@ from skills.models import ContextFile, FileState, PushedFile, RefreshRun, Source
 from skills.selectors.contexts import Outlook, outlooks_of
 
 
-
 @dataclass(frozen=True)
 class SourceSummary:
     """A source with all that a list shows of it."""

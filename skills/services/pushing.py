@@ -12,7 +12,7 @@ from skills.bundles.paths import alike, clashes
 from skills.discovery import Refusal
 from skills.discovery.searching import WHOLE
 from skills.harnesses import Caps
-from skills.models import PushedFile, RefreshRun, RunStatus, Source, SourceKind
+from skills.models import PushedFile, RefreshRun, Source, SourceKind
 from skills.services.contents import Contents
 from skills.services.refreshing import hold
 from skills.services.runs import NotRefreshable, request_refresh
@@ -153,16 +153,12 @@ def remove(source: Source, paths: set[str]) -> int:
 
 
 def awaited_run(source: Source, bundle: Bundle, *, by: Actor) -> RefreshRun:
-    """A run that no worker can begin before this push is there to be seen; it begins with its refusals."""
-    rows = RefreshRun.objects.in_workspace(source.workspace_id).select_for_update(of=("self",))
-    held = None
-    while held is None:
-        run = request_refresh(source, cause="push", by=by)
-        held = rows.filter(pk=run.pk, status=RunStatus.QUEUED).first()
-    refusals = {one["path"]: one for one in held.refusals}
+    """The run that will see these files; it begins with what the push refused."""
+    run = request_refresh(source, cause="push", by=by)
+    refusals = {one["path"]: one for one in run.refusals}
     refusals |= {refusal.path: refusal._asdict() for refusal in bundle.refusals}
     mended = {path for path, _ in bundle.files}
-    held.refusals = [one for path, one in refusals.items() if path not in mended]
-    held.refused = len(held.refusals)
-    held.save(update_fields=["refusals", "refused"])
-    return held
+    run.refusals = [one for path, one in refusals.items() if path not in mended]
+    run.refused = len(run.refusals)
+    run.save(update_fields=["refusals", "refused"])
+    return run

@@ -53,7 +53,7 @@ def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
 
 
 def waiting_run(source: Source) -> RefreshRun | None:
-    """Held until the caller has committed: the look must not begin before what it is asked to see is there."""
+    """Held until the caller has committed: a look must not begin before what it should see is there."""
     rows = RefreshRun.objects.in_workspace(source.workspace_id)
     return rows.select_for_update(of=("self",)).filter(source=source, status=RunStatus.QUEUED).first()
 

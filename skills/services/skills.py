@@ -95,6 +95,14 @@ def refusals_of(workspace: Workspace, values: dict[str, Any]) -> Invalid:
     return Invalid(errors)
 
 
+def is_same(skill: Skill, source: bytes | str) -> bool:
+    """Whether the file says what the skill says."""
+    parsed = parse_skill(source).skill
+    return parsed is not None and all(
+        getattr(skill, name) == value for name, value in values_of(parsed).items()
+    )
+
+
 def values_of(parsed: ParsedSkill) -> dict[str, Any]:
     """What of the file goes into which column."""
     names = ("name", "description", "license", "compatibility", "allowed_tools", "disable_model_invocation")

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -199,4 +199,3 @@ urlpatterns: list[URLPattern] = [
     path("adopt/", adopt, name="adopt"),
 ]
 urls = (urlpatterns, "inbox")
-__all__ = ["Page", "urls"]

@@ -1,19 +1,110 @@
-"""Skills written in the browser."""
+"""Skills, written here or found: one list, and the pages of those that are written here."""
 
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path
 
-from personas.tenancy import WorkspaceRequest
-from personas.views.records import RecordPages
+from personas.roles import Permission
+from personas.tenancy import WorkspaceRequest, needs
+from personas.views.records import PAGE_SIZE, asked, posted
+from skills.forms.checks import check_of, look_at
 from skills.forms.skills import SkillForm
 from skills.models import Skill
 from skills.selectors import skills_of
+from skills.selectors.skill_list import Asked, listed_skills, namesakes_of, skill_entries, source_choices
+from skills.services.files import require_trust
+from skills.views.skill_files import SkillFilePages
+
+PLACES = [("", "Everywhere"), ("here", "Written here"), ("found", "Found")]
+STATES = [
+    ("", "In view"),
+    ("trusted", "Trusted"),
+    ("waiting", "Waiting for trust"),
+    ("quarantined", "Quarantined"),
+    ("invalid", "Invalid"),
+    ("missing", "Missing"),
+    ("aside", "Archived or ignored"),
+]
 
 
-class SkillPages(RecordPages[Skill]):
+class SkillPages(SkillFilePages):
     model, form = Skill, SkillForm
     name, one, icon, templates = "skills", "skill", "skill", "skills"
     lede = "Know-how in Markdown: agents see name and description, and load the rest when they need it."
-    key, searched = "name", ("name", "description")
+    key = "name"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Skill]:
         return skills_of(request.workspace)
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            # No skill's page lies under these, whatever its name.
+            path("new/check/", posted(self.check), name="check"),
+            path("trust/policy/", posted(self.decide_trust), name="trust-policy"),
+            *super().more_urls(),
+        ]
+
+    # --- the list ---------------------------------------------------------------------------------------
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        sources = source_choices(request.workspace)
+        offered = [("where", "Where", PLACES), ("state", "State", STATES)]
+        if sources:
+            offered.append(("source", "Source", [("", "Every source"), *sources]))
+        return [{"name": name, "label": label, "options": options} for name, label, options in offered]
+
+    def index(self, request: WorkspaceRequest) -> HttpResponse:
+        filters = self.filters(request)
+        for entry in filters:
+            said = asked(request, entry["name"])
+            entry["value"] = said if said in dict(entry["options"]) else ""
+        words = asked(request, "q").strip()[:200]
+        wanted = Asked(words, **{entry["name"]: entry["value"] for entry in filters})
+        everything = skill_entries(request.workspace, wanted)
+        found = [entry for entry in everything if entry.is_asked]
+        page: Any = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+        page.object_list = listed_skills(request.workspace, everything, page.object_list)
+        context = {"page": page, "filters": filters, "q": words, "is_narrowed": bool(words or request.GET)}
+        return self.show(request, "list", context)
+
+    @needs(Permission.MANAGE_SOURCES)
+    def decide_trust(self, request: WorkspaceRequest) -> HttpResponse:
+        """Whether found skills wait for someone's trust."""
+        needed = request.POST.get("needed")
+        if needed not in {"0", "1"}:
+            messages.error(request, "Say whether found skills need trust: 1 or 0.")
+        else:
+            require_trust(request.workspace, needed == "1", by=request.actor)
+            said = "wait until someone trusts them" if needed == "1" else "are used as soon as they are sound"
+            messages.success(request, f"Found skills now {said}.")
+        return redirect("skills:list", request.workspace.slug)
+
+    # --- one skill --------------------------------------------------------------------------------------
+
+    def detail_context(self, request: WorkspaceRequest, record: Skill) -> dict[str, Any]:
+        return {"namesakes": namesakes_of(record)}
+
+    def show(
+        self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        if page == "form":
+            context["check"] = self.first_look(context["form"])
+        return super().show(request, page, context, status)
+
+    def first_look(self, form: SkillForm) -> Any:
+        if form.is_bound:
+            return check_of(form)
+        return look_at(form.record) if form.record else None
+
+    @needs(Permission.EDIT)
+    def check(self, request: WorkspaceRequest) -> HttpResponse:
+        """What saving would say to what is typed so far; `of` names the skill that is being edited."""
+        key = asked(request, "of")
+        record = self.find(request, key) if key else None
+        form = self.form(request.POST, workspace=request.workspace, record=record)
+        return render(request, "skills/_checked.html", {"check": check_of(form)})

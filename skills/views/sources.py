@@ -18,7 +18,7 @@ from personas.views.records import PAGE_SIZE, RecordPages, posted
 from skills.bundles import read_zip
 from skills.forms.sources import MOST_ZIP_BYTES, SourceForm, UploadForm
 from skills.models import FileState, RefreshRun, Source, SourceKind
-from skills.selectors.progress import progress_of
+from skills.selectors.progress import Progress, progress_of, refusals_of
 from skills.selectors.sources import (
     files_of,
     grants_of,
@@ -142,27 +142,33 @@ class SourcePages(RecordPages[Source]):
 
     def detail_context(self, request: WorkspaceRequest, record: Source) -> dict[str, Any]:
         readers = readers_by_source(request.workspace)[record.pk]
-        return self.live_context(request, record) | {"readers": readers, "upload": UploadForm()}
+        shown = self.parts(request, record, progress_of(record))
+        return shown | {"readers": readers, "upload": UploadForm()}
 
     def live(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         """The parts that change while a worker looks; nothing while the page is up to date."""
         source = self.find(request, key)
-        seen, ended = request.GET.get("seen", ""), request.GET.get("ended", "")
-        context = self.live_context(request, source)
-        if seen == context["progress"].signature:
+        progress = progress_of(source)
+        asked = request.GET.copy()
+        seen, ended = (asked.pop(name, [""])[-1] for name in ("seen", "ended"))
+        if seen == progress.signature:
             return HttpResponse(status=204)
-        context |= {"record": source, "is_partial": True, "is_over": ended != context["progress"].ended_pk}
+        # What is left is the page's own address, which its links are made from.
+        request.GET = asked  # type: ignore[assignment]  # a copy of the same kind
+        context = self.parts(request, source, progress) | {"record": source}
+        context |= {"is_partial": True, "is_over": ended != progress.ended_pk}
         return render(request, "skills/sources/_live.html", context)
 
-    def live_context(self, request: WorkspaceRequest, source: Source) -> dict[str, Any]:
-        state = request.GET.get("state", "")
-        state = state if state in FileState.values else ""
-        files = Paginator(files_of(source, state), PAGE_SIZE).get_page(request.GET.get("page"))
+    def parts(self, request: WorkspaceRequest, source: Source, progress: Progress) -> dict[str, Any]:
+        """What both the page and its live parts show."""
+        said = request.GET.get("state", "")
+        state = said if said in FileState.values else ""
         return {
-            "progress": progress_of(source),
+            "progress": progress,
+            "refusals": refusals_of(progress),
             "states": states_of(request.workspace, [source])[source.pk],
             "state": state,
-            "files": files,
+            "files": Paginator(files_of(source, state), PAGE_SIZE).get_page(request.GET.get("page")),
             "pushed": pushed_count(source) if source.source_kind == SourceKind.PUSHED else None,
             "live_url": reverse("sources:live", args=[request.workspace.slug, source.slug]),
         }

@@ -20,6 +20,9 @@ MAY_LOOK_BEYOND = {
     "personas/services/members.py": "an invitation is found by its signed link",
     "personas/admin.py": "operators see all workspaces",
     "project/preparation.py": "whether there is any workspace yet, to decide on the demo",
+    "skills/services/runs.py": "the sweep finds lost, forgotten and due looks wherever they are",
+    "skills/services/files.py": "the sweep ends waivers that ran out, wherever they are",
+    "skills/watching.py": "one watcher keeps an eye on the folders of all sources",
 }
 BEYOND = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
 
@@ -116,6 +119,7 @@ CORE = (
     "skills.leniency",
     "skills.scanning",
     "skills.discovery",
+    "skills.bundles",
     "skills.harness_json",
     "personas.front_matter",
     "personas.persona_files",

@@ -1,6 +1,7 @@
 """Throws dice: one byte of one stored column is flipped, and whoever holds the record to account must notice."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
@@ -109,7 +110,8 @@ def rehashed(old, new):
 
 def names_it(said: str, old, new, *, is_moved) -> bool:
     """The row by its old or new name, or the gap it left or made; for a lost ledger row its block."""
-    if any(words in said for words in (old.name, new.name)):
+    # No digit after it: move 1 is not move 12.
+    if any(re.search(rf"{name}(?!\d)", said) for name in (old.name, new.name)):
         return True
     if hasattr(new, "place"):
         return said.endswith((f"with {new.place}", f"followed by {new.place}"))

@@ -5,6 +5,7 @@ import stat
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from skills.harnesses import Caps
 from tests.skills.bundle_making import Part, archive, archive_64, deflated, overlapping, quoted
@@ -31,11 +32,11 @@ class Case:
 
 
 def beside(
-    name: str, *parts: Part, taken: tuple[str, ...] = (), caps: Caps | None = None, **refused: str
+    name: str, part: Part, rule: str = "", *, taken: tuple[str, ...] = (), caps: Caps | None = None
 ) -> Case:
-    """Parts beside a good one; refusals by path, or `rule` for the one part's own."""
-    rules = {parts[0].name: refused["rule"]} if "rule" in refused else {}
-    return Case(name, lambda: archive(GOOD, *parts), rules, taken, caps or Caps())
+    """A part beside a good one, with the rule by which it is refused."""
+    refused = {str(part.name): rule} if rule else {}
+    return Case(name, lambda: archive(GOOD, part), refused, taken, caps or Caps())
 
 
 def whole(name: str, data: Callable[[], bytes], rule: str, caps: Caps | None = None) -> Case:
@@ -91,7 +92,7 @@ HIDDEN = [
     ("a path of 1,001 letters", "a/" * 500 + "b", "a/" * 499 + "a…", "name"),
     ("a path of 10,001 letters", "a/" * 5_000 + "b", "a/" * 499 + "a…", "name"),
 ]
-CLASHES = [
+CLASHES: list[tuple[str, list[str], dict[str, str], list[str]]] = [
     ("twice", ["b.md", "b.md"], {"b.md": "twice"}, []),
     ("twice by case", ["b.md", "B.md"], {"b.md": "alike", "B.md": "alike"}, []),
     ("twice by the folder's case", ["b/c.md", "B/c.md"], {"b/c.md": "alike", "B/c.md": "alike"}, []),
@@ -104,13 +105,10 @@ CLASHES = [
 ]
 
 ENTRIES = [
-    *[
-        beside(f"special file: {rule}", Part("x.md", mode=kind | 0o777), rule=rule)
-        for rule, kind in MODES.items()
-    ],
-    beside("link from a system that has none", Part("x", mode=0o120777, central={"system": 0}), rule="link"),
-    beside("folder by mode", Part("x.md", b"", mode=0o040755), rule="folder"),
-    beside("folder by the DOS mark", Part("x.md", b"", central={"attributes": 0x10}), rule="folder"),
+    *[beside(f"special file: {rule}", Part("x.md", mode=kind | 0o777), rule) for rule, kind in MODES.items()],
+    beside("link from a system that has none", Part("x", mode=0o120777, central={"system": 0}), "link"),
+    beside("folder by mode", Part("x.md", b"", mode=0o040755), "folder"),
+    beside("folder by the DOS mark", Part("x.md", b"", central={"attributes": 0x10}), "folder"),
     Case("folder with bytes", lambda: archive(GOOD, Part("x/", b"hidden")), {"x": "folder"}),
     Case("folder out of the push", lambda: archive(GOOD, Part("../x/", b"")), {"../x": "outside"}),
     Case("link named like a folder", lambda: archive(GOOD, Part("x/", b"", mode=0o120777)), {"x": "link"}),
@@ -118,38 +116,38 @@ ENTRIES = [
     Case(
         "deeper folder where a file is", lambda: archive(GOOD, Part("x"), Part("x/y/", b"")), {"x": "folder"}
     ),
-    beside("encrypted", Part("x.md", flags=1), rule="encrypted"),
-    beside("strongly encrypted", Part("x.md", flags=0x41), rule="encrypted"),
-    beside("encrypted by one header only", Part("x.md", local={"flags": 1}), rule="mismatch"),
+    beside("encrypted", Part("x.md", flags=1), "encrypted"),
+    beside("strongly encrypted", Part("x.md", flags=0x41), "encrypted"),
+    beside("encrypted by one header only", Part("x.md", local={"flags": 1}), "mismatch"),
     *[
-        beside(f"compression method {method}", Part("x.md", method=method), rule="compression")
+        beside(f"compression method {method}", Part("x.md", method=method), "compression")
         for method in (1, 6, 9, 12, 14, 93, 95, 99)
     ],
-    beside("a patch", Part("x.md", flags=0x20), rule="compression"),
-    beside("wrong checksum", Part("x.md", local={"crc": 7}, central={"crc": 7}), rule="damaged"),
-    beside("bytes that cannot be unpacked", Part("x.md", packed=b"\xff" * 9), rule="damaged"),
-    beside("stored bytes that were changed", Part("x.md", b"words", 0, packed=b"sword"), rule="damaged"),
+    beside("a patch", Part("x.md", flags=0x20), "compression"),
+    beside("wrong checksum", Part("x.md", local={"crc": 7}, central={"crc": 7}), "damaged"),
+    beside("bytes that cannot be unpacked", Part("x.md", packed=b"\xff" * 9), "damaged"),
+    beside("stored bytes that were changed", Part("x.md", b"words", 0, packed=b"sword"), "damaged"),
     beside(
         "cut off while packed", Part("x.md", ZEROS[:99], packed=deflated(ZEROS[:99])[:-2]), rule="mismatch"
     ),
-    beside("more after the packed bytes", Part("x.md", packed=deflated(b"words") + b"more"), rule="mismatch"),
-    beside("larger than both headers say", LIAR, rule="mismatch"),
-    beside("smaller than both headers say", Part("x.md", ZEROS[:9], packed=deflated(b"")), rule="mismatch"),
-    beside("stored, larger than said", Part("x.md", b"words", 0, packed=b"words and more"), rule="mismatch"),
-    beside("headers with two names", Part("x.md", local={"name": b"y.md"}), rule="mismatch"),
-    beside("headers with a way out", Part("x.md", local={"name": b"../x.md"}), rule="mismatch"),
-    beside("headers with two sizes", Part("x.md", local={"size": 4}), rule="mismatch"),
-    beside("headers with two methods", Part("x.md", local={"method": 0}), rule="mismatch"),
-    beside("headers with two checksums", Part("x.md", local={"crc": 1}), rule="mismatch"),
-    beside("one byte too large", BOMB, rule="size"),
+    beside("more after the packed bytes", Part("x.md", packed=deflated(b"words") + b"more"), "mismatch"),
+    beside("larger than both headers say", LIAR, "mismatch"),
+    beside("smaller than both headers say", Part("x.md", ZEROS[:9], packed=deflated(b"")), "mismatch"),
+    beside("stored, larger than said", Part("x.md", b"words", 0, packed=b"words and more"), "mismatch"),
+    beside("headers with two names", Part("x.md", local={"name": b"y.md"}), "mismatch"),
+    beside("headers with a way out", Part("x.md", local={"name": b"../x.md"}), "mismatch"),
+    beside("headers with two sizes", Part("x.md", local={"size": 4}), "mismatch"),
+    beside("headers with two methods", Part("x.md", local={"method": 0}), "mismatch"),
+    beside("headers with two checksums", Part("x.md", local={"crc": 1}), "mismatch"),
+    beside("one byte too large", BOMB, "size"),
     beside("as large as allowed", Part("x.md", ZEROS[:MOST]), taken=("x.md",)),
-    beside("fifty megabytes in fifty kilobytes", Part("x.md", ZEROS), rule="size"),
+    beside("fifty megabytes in fifty kilobytes", Part("x.md", ZEROS), "size"),
     beside(
         "64 bits of lies",
         Part("x.md", local=LATER, central={"size": WIDE, "extra": extra_64(2**63)}),
         rule="size",
     ),
-    beside("64 bits promised and not given", Part("x.md", local=LATER, central={"size": WIDE}), rule="size"),
+    beside("64 bits promised and not given", Part("x.md", local=LATER, central={"size": WIDE}), "size"),
     beside(
         "64 bits that tell the truth",
         Part("x.md", central={"size": WIDE, "extra": b"\x99\x99\2\0ab" + extra_64(5)}, local=LATER),
@@ -165,7 +163,7 @@ ENTRIES = [
         lambda: archive(GOOD, Part(b"caf\xe9.md", flags=0x800)),
         {"caf\\xe9.md": "name"},
     ),
-    beside("a lower cap", Part("x.md", ZEROS[:99]), rule="size", caps=Caps(file_bytes=98)),
+    beside("a lower cap", Part("x.md", ZEROS[:99]), "size", caps=Caps(file_bytes=98)),
 ]
 
 SOUND = [
@@ -256,13 +254,10 @@ ARCHIVES = [
     *ENTRIES,
     *SOUND,
     *WHOLE,
-    *[beside(name, Part(path), rule=rule) for name, path, rule in PATHS],
+    *[beside(name, Part(path), rule) for name, path, rule in PATHS],
+    *[Case(name, partial(archive, GOOD, Part(path)), {shown: rule}) for name, path, shown, rule in HIDDEN],
     *[
-        Case(name, lambda path=path: archive(GOOD, Part(path)), {shown: rule})
-        for name, path, shown, rule in HIDDEN
-    ],
-    *[
-        Case(name, lambda paths=paths: archive(GOOD, *map(Part, paths)), refused, tuple(taken))
+        Case(name, partial(archive, GOOD, *map(Part, paths)), refused, tuple(taken))
         for name, paths, refused, taken in CLASHES
     ],
 ]

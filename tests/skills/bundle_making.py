@@ -4,6 +4,7 @@ import struct
 import zlib
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Any
 
 REGULAR = 0o100644
 LOCAL = "<4s5H3L2H"
@@ -44,7 +45,7 @@ class Part:
             return self.packed
         return deflated(self.content) if self.method == 8 else self.content
 
-    def says(self, which: dict) -> dict:
+    def says(self, which: dict) -> dict[str, Any]:
         truth = {
             "sign": b"",
             "name": self.raw_name,
@@ -62,7 +63,7 @@ class Part:
         say = self.says({"sign": b"PK\3\4", **self.local})
         sizes = (say["crc"], say["packed"], say["size"], len(say["name"]), len(say["extra"]))
         head = struct.pack(LOCAL, say["sign"], 20, say["flags"], say["method"], 0, 33, *sizes)
-        return head + say["name"] + say["extra"]
+        return b"".join([head, say["name"], say["extra"]])
 
     def record(self, place: int) -> bytes:
         say = self.says({"sign": b"PK\1\2", "place": place, "system": 3, **self.central})
@@ -80,7 +81,7 @@ class Part:
             *(say["sign"], made, 20, say["flags"], say["method"], 0, 33, *sizes),
             *(0, 0, say["attributes"], say["place"]),
         )
-        return head + say["name"] + say["extra"] + self.comment
+        return b"".join([head, say["name"], say["extra"], self.comment])
 
 
 def archive(*parts: Part, comment: bytes = b"", gap: bytes = b"", end: dict | None = None) -> bytes:
@@ -122,23 +123,17 @@ def overlapping(copies: int, content: bytes) -> bytes:
 
 
 def quoted(copies: int, content: bytes) -> bytes:
-    """Each file's bytes quote the next one's header as they stand, so that all end in the same kernel."""
-    kernel = deflated(content)
-    heads, crc, size = b"", zlib.crc32(content), len(content)
-    rest = kernel
-    parts = []
+    """Each file's bytes quote the next one's header as it stands and then go on as that file does."""
+    body, stream = b"", deflated(content)
+    parts: list[tuple[Part, int]] = []
     for at in reversed(range(copies)):
-        # The last ones come first: each quotes all that follows.
-        name = f"{at}.md"
-        part = Part(
-            name, b"", packed=rest, local={"size": size, "crc": crc}, central={"size": size, "crc": crc}
-        )
-        parts.insert(0, (part, len(rest)))
-        following = part.header() + rest
-        rest = b"\0" + struct.pack("<HH", len(part.header()), len(part.header()) ^ 0xFFFF) + following
-        content = part.header() + content
-        crc, size = zlib.crc32(content), len(content)
-        heads = following
-    places = [len(heads) - length - len(part.header()) for part, length in parts]
-    table = b"".join([part.record(place) for (part, _), place in zip(parts, places, strict=True)])
-    return heads + table + ending(copies, len(table), len(heads), b"", {})
+        truth = {"crc": zlib.crc32(content), "size": len(content)}
+        part = Part(f"{at}.md", packed=stream, local=truth, central=truth)
+        header = part.header()
+        body = header + stream
+        parts.append((part, len(body)))
+        # A block that is stored, with its length and the complement of that.
+        stream = struct.pack("<BHH", 0, len(header), len(header) ^ 0xFFFF) + body
+        content = header + content
+    table = b"".join([part.record(len(body) - length) for part, length in parts])
+    return body + table + ending(copies, len(table), len(body), b"", {})

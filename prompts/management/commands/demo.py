@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from personas.models import Agent, Memory
 from prompts.demo import DEMO_EMAIL, DEMO_PASSWORD
 from prompts.demo.load import load_demo
+from skills.models import ContextFile
 
 
 class Command(BaseCommand):
@@ -19,5 +20,8 @@ class Command(BaseCommand):
         workspace = load_demo()
         agents = Agent.objects.in_workspace(workspace).count()
         memories = Memory.objects.in_workspace(workspace).count()
-        self.stdout.write(f"{workspace.name}: {agents} agents, {memories} memories.")
+        files = ContextFile.objects.in_workspace(workspace).count()
+        self.stdout.write(f"{workspace.name}: {agents} agents, {memories} memories, {files} files.")
+        if not files:
+            self.stdout.write(f"Its files need {settings.DEMO_SOURCES} among DRAMATIS_SOURCE_ROOTS.")
         self.stdout.write(f"Log in as {DEMO_EMAIL} with {DEMO_PASSWORD}")

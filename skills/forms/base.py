@@ -1,0 +1,14 @@
+"""What forms of this app share."""
+
+from django import forms
+
+from personas.errors import Invalid
+
+
+class VerbForm(forms.Form):
+    """Values for one verb; what the verb refuses stands under the field it speaks of."""
+
+    def take_errors(self, error: Invalid) -> None:
+        for name, said in error.errors.items():
+            for message in said:
+                self.add_error(name if name in self.fields else None, message)

@@ -1,0 +1,35 @@
+"""Which source an agent reads, by whose rules and from which folder."""
+
+from typing import Any
+
+from django import forms
+
+from personas.forms.base import RecordChoice
+from personas.models import Agent
+from skills.forms.base import VerbForm
+from skills.harnesses import HARNESSES
+from skills.models import Source
+
+
+class ContextForm(VerbForm):
+    """The agent's own choice; it starts with what holds now, be it inherited."""
+
+    source = RecordChoice(required=False, empty_label="None: it reads no files")
+    harness = forms.ChoiceField(
+        label="Rule set",
+        choices=[(name, name) for name in HARNESSES],
+        help_text="Which files count, and in which order.",
+    )
+    working_directory = forms.CharField(
+        required=False,
+        max_length=1_000,
+        help_text="Below the source’s root; files are looked for from here upwards. Empty: the root, or what "
+        "its parent has.",
+    )
+    revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+    def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rows = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
+        current = rows.filter(pk=self.initial.get("source")).first() if self.initial.get("source") else None
+        self.fields["source"].offer(rows, current)  # type: ignore[attr-defined]  # a RecordChoice

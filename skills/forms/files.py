@@ -1,0 +1,56 @@
+"""What a person says about a found file."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+
+from personas.forms.base import RecordChoices
+from personas.models import Workspace
+from personas.selectors import agents_of
+from skills.forms.base import VerbForm
+from skills.models import Reach
+from skills.services.files import LONGEST_WAIVER
+
+USUAL_WAIVER = timedelta(days=30)
+
+
+class WaiverForm(VerbForm):
+    """Why a quarantined revision may be used all the same, and until when."""
+
+    reason = forms.CharField(
+        max_length=500, help_text="For those who ask later: why this text is all right as it is."
+    )
+    until = forms.DateField(
+        label="Last day", help_text="At most a year from now; the next day it is in quarantine again."
+    )
+    digest = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        today = timezone.now().date()
+        self.fields["until"].initial = today + USUAL_WAIVER
+        self.fields["until"].widget.attrs |= {
+            "min": today.isoformat(),
+            "max": (today + LONGEST_WAIVER).isoformat(),
+        }
+
+
+class ReachForm(VerbForm):
+    """Which agents a discovered skill is for."""
+
+    reach = forms.ChoiceField(label="Who gets it", choices=Reach.choices, widget=forms.RadioSelect)
+    agents = RecordChoices(label="Chosen agents")
+
+    def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rows = agents_of(workspace).prefetch_related(None)
+        # Agents have no archived ones among the choices, but those chosen before stay.
+        self.fields["agents"].offer(rows, self.initial.get("agents"))  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or self.cleaned_data
+        if said.get("reach") == Reach.CHOSEN and not said.get("agents") and "agents" not in self.errors:
+            self.add_error("agents", "Choose at least one agent.")
+        return said

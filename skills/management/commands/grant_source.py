@@ -1,0 +1,32 @@
+"""Grants a folder to a workspace."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from personas.actors import SYSTEM
+from personas.errors import Invalid
+from personas.models import Workspace
+from skills.services.grants import grant_folder
+
+
+class Command(BaseCommand):
+    help = "Grants a folder below one of DRAMATIS_SOURCE_ROOTS to a workspace."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("workspace", help="the workspace's address")
+        parser.add_argument("path", help="the folder, from the root of the disk")
+        parser.add_argument("--note", default="", help="what people read beside it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        workspace = Workspace.objects.filter(slug=options["workspace"]).first()
+        if workspace is None:
+            raise CommandError(f"There is no workspace “{options['workspace']}”.")
+        try:
+            grant = grant_folder(workspace, options["path"], note=options["note"], by=SYSTEM)
+        except Invalid as error:
+            raise CommandError(
+                " ".join(said for all_said in error.errors.values() for said in all_said)
+            ) from None
+        self.stdout.write(f"{workspace.name} may read {grant.path} and what lies below.")

@@ -1,0 +1,58 @@
+"""Looks at a source here and now, without a worker."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from personas.actors import SYSTEM
+from personas.errors import DomainError
+from personas.models import Workspace
+from skills.models import RefreshRun, Source
+from skills.services.refreshing import refresh_source
+from skills.services.runs import LostRun, claim_run, fail_run, request_refresh
+
+
+class Command(BaseCommand):
+    help = "Looks at a source here and now, without a worker, and tells what came of it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("workspace", help="the workspace's address")
+        parser.add_argument("source", help="the source's address")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        source = self.find(options["workspace"], options["source"])
+        try:
+            asked = request_refresh(source, cause="command", by=SYSTEM)
+        except DomainError as error:
+            raise CommandError(error.message) from None
+        run = claim_run(source.workspace_id, asked.pk)
+        if run is None:
+            raise CommandError("A worker is looking at it already; the next look follows by itself.")
+        self.tell(self.carry_out(run))
+
+    def find(self, workspace: str, slug: str) -> Source:
+        home = Workspace.objects.filter(slug=workspace).first()
+        rows = Source.objects.in_workspace(home).filter(slug=slug) if home else Source.objects.none()
+        source = rows.first()
+        if source is None:
+            raise CommandError(f"There is no source “{slug}” in a workspace “{workspace}”.")
+        return source
+
+    def carry_out(self, run: RefreshRun) -> RefreshRun:
+        try:
+            return refresh_source(run)
+        except LostRun:
+            raise CommandError("It took so long that someone else began anew.") from None
+        except BaseException as error:
+            fail_run(run, f"Something went wrong: {type(error).__name__}.")
+            raise
+
+    def tell(self, run: RefreshRun) -> None:
+        self.stdout.write(f"{run.source}: {run.seen} seen, {run.read} read, {run.refused} refused.")
+        for state, count in run.outcome.items():
+            self.stdout.write(f"  {count} {state}")
+        for refusal in run.refusals:
+            self.stdout.write(f"  {refusal['path']}: {refusal['reason']}")
+        if run.error:
+            raise CommandError(run.error)

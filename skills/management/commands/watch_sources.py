@@ -1,0 +1,103 @@
+"""Watches the folders of all sources and asks for a look as soon as a file in one of them is saved."""
+
+import time
+from collections.abc import Generator
+from contextlib import closing
+from typing import Any, NoReturn
+
+import structlog
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, close_old_connections
+
+from skills.watching import Changes, Survey, ask_for_looks, basis_of, make_survey, watched_sources
+
+log = structlog.get_logger(__name__)
+
+# Changes within this time count as one; saving a file is often three or four of them.
+DEBOUNCE_MS, STEP_MS = 200, 50
+TICK_MS = 250
+# How soon a new source is noticed, and how long to rest after something failed.
+SURVEY_SECONDS, REST_SECONDS = 2.0, 2.0
+
+
+class Command(BaseCommand):
+    help = __doc__
+    # Checks cost a second of every start; `dev.py check` runs them.
+    requires_system_checks: list[str] = []
+
+    def handle(self, *args: Any, **options: Any) -> NoReturn:
+        try:
+            import watchfiles  # noqa: F401  # only to say in words that it is missing
+        except ImportError as error:
+            raise CommandError("Watching needs the package watchfiles.") from error
+        watcher = Watcher()
+        while True:
+            watcher.keep_on()
+
+
+class Watcher:
+    """Goes on whatever happens to folders, database or broker: files are then found by the schedule."""
+
+    def __init__(self) -> None:
+        self.known: set[int] = set()
+        # Sources to be looked at, kept here until someone has been asked.
+        self.pending: set[int] = set()
+
+    def keep_on(self) -> None:
+        """Watch until the folders to be watched are others."""
+        try:
+            survey = make_survey()
+            # What changed while nobody watched.
+            self.pending |= set(survey.lookouts) - self.known
+            self.known = set(survey.lookouts)
+            self.follow(survey)
+        except (DatabaseError, OSError, RuntimeError) as error:
+            # Too many watches, a folder that went in the same moment, a database that restarts.
+            log.warning("watching_interrupted", error=str(error))
+            time.sleep(REST_SECONDS)
+        finally:
+            close_old_connections()
+
+    def follow(self, survey: Survey) -> None:
+        checked = time.monotonic()
+        with closing(changes_in(survey.folders())) as batches:
+            for changes in batches:
+                moved = survey.moved(changes)
+                # Where folders moved, first watch the new ones: then nothing can slip through between.
+                self.ask(survey.touched(changes) - moved)
+                if moved:
+                    self.pending |= moved
+                    return
+                if time.monotonic() - checked > SURVEY_SECONDS:
+                    checked = time.monotonic()
+                    if basis_of(watched_sources()) != survey.basis:
+                        return
+                    close_old_connections()
+
+    def ask(self, touched: set[int]) -> None:
+        self.pending |= touched
+        if self.pending:
+            ask_for_looks(self.pending)
+            log.info("looks_asked_for", sources=sorted(self.pending))
+            self.pending.clear()
+
+
+def changes_in(folders: list[str]) -> Generator[Changes]:
+    """Batches of changes; an empty one now and then, the first as soon as all folders are watched."""
+    from watchfiles import watch
+
+    if not folders:
+        while True:
+            yield []
+            time.sleep(TICK_MS / 1000)
+    for batch in watch(
+        *folders,
+        watch_filter=None,
+        debounce=DEBOUNCE_MS,
+        step=STEP_MS,
+        rust_timeout=TICK_MS,
+        yield_on_timeout=True,
+        recursive=False,
+        ignore_permission_denied=True,
+    ):
+        yield [(change.name, path) for change, path in batch]  # type: ignore[misc]  # three names, as ours

@@ -1,0 +1,91 @@
+"""A harness's rules in words that people read; pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from skills.harnesses import HOME, Caps, Harness, Rule
+
+KIND_WORDS = {
+    "base": "System prompt",
+    "append": "Addition to the system prompt",
+    "persona": "Persona file",
+    "context": "Context file",
+    "workspace": "Workspace file",
+    "skill": "Skill",
+}
+WHERE = {
+    "each": "In each folder from the root down to the working directory",
+    "project": "In the working directory alone",
+}
+WHICH = {"all": "All of them", "first": "The first that is there"}
+CAP_WORDS = {
+    "file_bytes": "Bytes of one file",
+    "total_bytes": "Bytes of all files",
+    "files": "Files",
+    "entries": "Names looked at",
+    "depth": "Folders deep",
+    "seconds": "Seconds",
+}
+
+
+@dataclass(frozen=True)
+class RuleInWords:
+    """One rule as a row of a table."""
+
+    kind: str
+    paths: tuple[str, ...]
+    where: str
+    which: str
+    is_off: bool
+
+
+@dataclass(frozen=True)
+class CapInWords:
+    """One cap, and whether a workspace lowered it."""
+
+    words: str
+    value: float
+    is_lowered: bool
+
+
+def rules_in_words(harness: Harness) -> list[RuleInWords]:
+    """The rules in their order, the extra skill folders last as they count last."""
+    extra = [f"{folder}/*/SKILL.md" for folder in harness.extra_skill_folders]
+    rows = [rule_in_words(rule, where_of(rule), harness) for rule in harness.rules]
+    if extra:
+        rows.append(rule_in_words(Rule("skill", tuple(extra)), "Below the source's root", harness))
+    return rows
+
+
+def rule_in_words(rule: Rule, where: str, harness: Harness) -> RuleInWords:
+    which = WHICH[rule.take] if len(rule.paths) > 1 else ""
+    return RuleInWords(KIND_WORDS[rule.kind], rule.paths, where, which, rule.kind in harness.off)
+
+
+def where_of(rule: Rule) -> str:
+    if all(path.startswith(HOME) for path in rule.paths):
+        return "In the global folder"
+    either = any(path.startswith(HOME) for path in rule.paths)
+    return f"{WHERE[rule.at]}, or in the global folder" if either else WHERE[rule.at]
+
+
+def caps_in_words(caps: Caps) -> list[CapInWords]:
+    most = Caps()
+    values = [(name, getattr(caps, name)) for name in CAP_WORDS]
+    return [CapInWords(CAP_WORDS[name], value, value != getattr(most, name)) for name, value in values]
+
+
+def files_read(harness: Harness) -> str:
+    """What the rules look for, as file names; a folder is told where the name alone says too little."""
+    return ", ".join(unique(short(path) for rule in harness.rules for path in rule.paths))
+
+
+def short(path: str) -> str:
+    *folders, name = path.split("/")
+    if name == "SKILL.md":
+        return "skills"
+    return f"{folders[-1]}/{name}" if "*" in name and folders else name
+
+
+def unique(words: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(words))

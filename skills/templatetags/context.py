@@ -1,0 +1,94 @@
+"""Template tags for found files: states, kinds, texts and differences with what hides in them drawn."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from personas.diffing import Line
+from personas.models import Agent
+from personas.templatetags.ui import badge
+from skills.glyphs import Seen, glyph
+from skills.models import FileState
+from skills.reasons import KIND_WORDS, reasons_of, standing_of
+from skills.selectors.troubles import troubles_of
+from skills.templatetags.drawing import Part, box, drawn
+from skills.templatetags.drawing import diff_parts as parts_of_lines
+from skills.templatetags.drawing import text_lines as parts_of_text
+
+register = template.Library()
+
+TONES = {
+    "quarantined": "error",
+    "invalid": "error",
+    "missing": "warning",
+    "changed": "info",
+    "new": "accent",
+    "current": "success",
+    "ignored": "neutral",
+}
+# How the scanner writes a hidden character into an excerpt.
+MARK = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
+
+
+@register.simple_tag
+def state_badge(state: str) -> SafeString:
+    """A file's state as a coloured word."""
+    return badge(FileState(state).label, TONES[state])
+
+
+@register.filter
+def kind_words(kind: str) -> str:
+    """What sort of file it is, for people."""
+    return KIND_WORDS.get(kind, kind)
+
+
+register.filter("reasons", reasons_of)
+register.filter("standing", standing_of)
+
+
+@register.filter
+def glyphs(text: str) -> SafeString:
+    """A text, escaped, with a box and its code point for each character that hides."""
+    return drawn(Seen(text).pieces())
+
+
+@register.filter
+def marked(excerpt: str) -> SafeString:
+    """An excerpt of the scanner's, escaped, with its marks drawn as boxes."""
+    pieces = MARK.split(excerpt)
+    return format_html_join(
+        "",
+        "{}",
+        (
+            (box(glyph(chr(int(piece, 16)))) if place % 2 and int(piece, 16) < 0x110000 else piece,)
+            for place, piece in enumerate(pieces)
+        ),
+    )
+
+
+@register.filter
+def short(digest: str) -> SafeString:
+    """The beginning of a digest; all of it is in the title."""
+    return format_html('<span class="dr-mono" title="{}">{}</span>', digest, digest[:12])
+
+
+@register.simple_tag
+def text_lines(text: str, flagged: Collection[int] = ()) -> list[Part]:
+    """A text as numbered lines."""
+    return parts_of_text(text, flagged)
+
+
+@register.simple_tag
+def diff_parts(lines: Sequence[Line]) -> list[Part]:
+    """Lines of a difference, quiet stretches folded."""
+    return parts_of_lines(lines)
+
+
+@register.inclusion_tag("skills/contexts/_alert.html", takes_context=True)
+def context_alert(context: dict[str, Any], agent: Agent) -> dict[str, Any]:
+    """Loud, on an agent's own page: files that it should be given and that are withheld."""
+    return {"workspace": context["workspace"], "agent": agent, "troubles": troubles_of(agent)}

@@ -1,0 +1,109 @@
+"""What the pages of one file show."""
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.utils import timezone
+
+from personas.diffing import Line, diff_lines
+from personas.tenancy import WorkspaceRequest
+from skills.forms.files import ReachForm, WaiverForm
+from skills.models import ContextFile, FileAgent, FileRevision, FileState
+from skills.reasons import reasons_of, standing_of
+from skills.selectors.files import (
+    agents_by_id,
+    compared,
+    last_looked_at,
+    revisions_of,
+    seen_digest,
+    waivers_of,
+    words_of,
+)
+from skills.selectors.rivals import rivals_of, winners_of
+from skills.services.settling import readers_of
+from skills.verdicts import verdicts_on
+
+PAGE_SIZE = 25
+ADOPTABLE = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
+
+
+def file_page(
+    request: WorkspaceRequest,
+    file: ContextFile,
+    *,
+    waiver_form: WaiverForm | None = None,
+    reach_form: ReachForm | None = None,
+) -> dict[str, Any]:
+    digest = seen_digest(file)
+    history = Paginator(revisions_of(file).defer("findings", "problems", "head"), PAGE_SIZE)
+    agents = agents_by_id(request.workspace, readers_of(file.source, [file]))
+    pair = compared(file)
+    page = {
+        "file": file,
+        "reasons": reasons_of(file),
+        "standing": standing_of(file),
+        "digest": digest,
+        "can_adopt": file.state in ADOPTABLE and not file.is_settled,
+        "waiver_form": waiver_form or WaiverForm(initial={"digest": digest}),
+        "waivers": waivers_of(file),
+        "today": timezone.now().date(),
+        "page": history.get_page(request.GET.get("page")),
+        "looked_at": last_looked_at(file),
+        "agents": agents,
+        "pair": pair,
+        "lines": difference(*pair) if pair else None,
+        "in_force_words": words_of(file.in_force) if file.in_force else None,
+        "newest_words": words_of(file.newest) if file.newest and not file.in_force else None,
+        "flagged": flagged_lines(file.newest) if file.newest else set(),
+    }
+    return page | (skill_parts(request, file, agents, reach_form) if file.file_kind == "skill" else {})
+
+
+def skill_parts(
+    request: WorkspaceRequest, file: ContextFile, agents: list[Any], form: ReachForm | None
+) -> dict[str, Any]:
+    links = FileAgent.objects.in_workspace(request.workspace).filter(file=file)
+    chosen = list(links.values_list("agent_id", flat=True))
+    initial = {"reach": file.reach, "agents": chosen}
+    revision, rivals = file.newest or file.in_force, rivals_of(file)
+    return {
+        "trust": trust_words(file),
+        "head": revision.head if revision else {},
+        "verdicts": verdicts_on(revision, file.source.harnesses) if revision else [],
+        "rivals": rivals,
+        "winners": winners_of(file.name, agents) if rivals else [],
+        "reach_form": form or ReachForm(workspace=request.workspace, initial=initial),
+    }
+
+
+def trust_words(file: ContextFile) -> tuple[str, str]:
+    """Whether someone stands for the skill as it is now, with a tone."""
+    newest = file.newest
+    if newest is not None and newest.digest == file.trusted_digest:
+        return "Trusted as it is now", "success"
+    if not file.source.workspace.skills_need_trust:
+        return "Not asked for in this workspace", "neutral"
+    if file.trusted_digest:
+        return "Lost: it has changed since someone trusted it", "warning"
+    return "Not yet: no agent gets it before someone trusts it", "warning"
+
+
+def revision_page(file: ContextFile, revision: FileRevision) -> dict[str, Any]:
+    earlier = revisions_of(file).filter(number__lt=revision.number).select_related("content").first()
+    return {
+        "file": file,
+        "revision": revision,
+        "earlier": earlier,
+        "lines": difference(earlier, revision) if earlier else None,
+        "words": words_of(revision),
+        "flagged": flagged_lines(revision),
+        "looked_at": last_looked_at(file),
+    }
+
+
+def difference(before: FileRevision, after: FileRevision) -> list[Line]:
+    return diff_lines(words_of(before).text, words_of(after).text)
+
+
+def flagged_lines(revision: FileRevision) -> set[int]:
+    return {one["line"] for one in (*revision.findings, *revision.problems) if one["line"]}
