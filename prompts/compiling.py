@@ -1,6 +1,6 @@
 """Gathered inputs → a prompt with all that a version says of it; nothing is written here."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -47,15 +47,19 @@ class Compiled:
         return said
 
 
-def compiled(gathered: Gathered) -> Compiled:
-    """Assemble, measure and pin."""
+def assembled(gathered: Gathered) -> Prompt:
     layout = LAYOUTS.get(gathered.layout)
     if layout is None:
         raise NotBuildable(f"There is no layout “{gathered.layout}” any more. Choose another for this agent.")
     try:
-        prompt = build(layout, gathered.inputs)
+        return build(layout, gathered.inputs)
     except AssemblyError as error:
         raise NotBuildable(str(error)) from error
+
+
+def compiled(gathered: Gathered) -> Compiled:
+    """Assemble, measure and pin."""
+    prompt = assembled(gathered)
     texts = section_texts(prompt.segments)
     sizes = {section: [len(text), tokens_in(text)] for section, text in texts.items()}
     return Compiled(
@@ -133,14 +137,3 @@ def compiler() -> str:
     for path in sorted(ASSEMBLY.rglob("*.py")):
         whole.update(path.relative_to(ASSEMBLY).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return whole.hexdigest()[:20]
-
-
-def sections_over_budget(total: int, budget: int | None) -> str:
-    return (
-        f"{total:,} tokens, over the budget of {budget:,}." if budget is not None and total > budget else ""
-    )
-
-
-def origins_in(segments: Iterable[Any]) -> set[tuple[str, str]]:
-    """Kinds and ids of the records that words of a prompt came from."""
-    return {(segment.origin.kind, segment.origin.id) for segment in segments if segment.origin.id}

@@ -1,6 +1,6 @@
 """Skills, sources and files in the operators' back office; only grants are made there."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -89,7 +89,7 @@ class RowAdmin(ReadOnlyAdmin):
     """Rows of a workspace, with whose they are."""
 
     list_display: tuple[str, ...] = ("__str__", "workspace")
-    list_filter: tuple[str, ...] = ("workspace",)
+    list_filter: ClassVar[tuple[str, ...]] = ("workspace",)
 
 
 @admin.register(Source)

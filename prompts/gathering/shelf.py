@@ -25,7 +25,8 @@ from prompts.gathering.converting import (
 from prompts.gathering.persona import Persona
 from prompts.levels import Levels, Settings
 from prompts.models import PromptSettings
-from skills.selectors.in_use import Given, given_to_all
+from skills.models import Skill
+from skills.selectors.in_use import Given, SkillDraft, given_to_all
 
 T = TypeVar("T")
 
@@ -48,11 +49,16 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Draft:
-    """A record as it would be after an edit that nobody has made yet."""
+    """A record as it would be after an edit that nobody has made yet; None leaves its links as they are."""
 
     record: Record
     tools: Sequence[records.Tool] | None = None
     planning_tools: Sequence[records.Tool] | None = None
+    channels: Sequence[records.Channel] | None = None
+    agent_ids: frozenset[int] | None = None
+
+    def skill(self) -> SkillDraft | None:
+        return SkillDraft(self.record, self.agent_ids) if isinstance(self.record, Skill) else None
 
 
 def gather(
@@ -93,6 +99,8 @@ class Shelf:
         for link in links.select_related("channel").order_by("position", "pk"):
             if link.channel.archived_at is None:
                 found[link.agent_id].append(self.drafted(link.channel))
+        if self.draft and self.draft.channels is not None and isinstance(self.draft.record, Agent):
+            found[self.draft.record.pk] = list(self.draft.channels)
         return found
 
     @cached_property
@@ -126,6 +134,9 @@ class Shelf:
         found: dict[int, list[told.Responsibility]] = defaultdict(list)
         for row in self.all_drafted(rows.order_by("position", "pk")):
             found[row.agent_id].append(told.Responsibility(row.title, row.text, origin_of(row)))
+        new = self.draft.record if self.draft else None
+        if isinstance(new, records.Responsibility) and new._state.adding:
+            found[new.agent_id].append(told.Responsibility(new.title, new.text, origin_of(new)))
         return found
 
     @cached_property
@@ -155,7 +166,7 @@ class Shelf:
 
     @cached_property
     def given(self) -> dict[int, Given]:
-        return given_to_all(self.workspace, self.agents)
+        return given_to_all(self.workspace, self.agents, self.draft.skill() if self.draft else None)
 
     @cached_property
     def settings(self) -> list[PromptSettings]:

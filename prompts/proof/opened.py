@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from prompts.proof.checkpoints import Checkpoint, SignedCheckpoint, read_checkpoint
-from prompts.proof.keys import Ed25519PublicKey, load_public
+from prompts.proof.keys import Ed25519PublicKey, load_public, public_pem
 from prompts.proof.reading import (
     read_list,
     read_number,
@@ -127,6 +127,8 @@ class Opened:
         refuse_other_keys(read_object(said, "checkpoint"), known, "checkpoint")
         given = {name: said[name] for name in ("body", "signature", "key")}
         key = load_public(read_text(said["public_key"], "checkpoint.public_key"))
+        if public_pem(key) != said["public_key"]:
+            raise ValueError("checkpoint.public_key is not spelled as PEM should be")
         return read_record(SignedCheckpoint, given, "checkpoint"), key
 
     @cached_property
@@ -135,11 +137,11 @@ class Opened:
 
 
 def read_segment(data: object, where: str) -> Segment:
-    """Further keys are allowed: they explain, and nothing here vouches for them."""
     said = read_object(data, where)
-    text = said.get("text")
-    words = None if text is None else read_text(text, f"{where}.text")
-    return Segment(read_object(said.get("stored"), f"{where}.stored"), words)
+    # Further keys would stand in the evidence with nothing to vouch for them.
+    refuse_other_keys(said, {"stored", "text"}, where)
+    words = None if said["text"] is None else read_text(said["text"], f"{where}.text")
+    return Segment(read_object(said["stored"], f"{where}.stored"), words)
 
 
 def read_links(kind: type[C], data: object, where: str) -> list[Stored[C]]:

@@ -31,5 +31,6 @@ class ContextForm(VerbForm):
     def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rows = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
-        current = rows.filter(pk=self.initial.get("source")).first() if self.initial.get("source") else None
+        chosen = self.initial.get("source")
+        current = rows.filter(pk=chosen).first() if chosen else None
         self.fields["source"].offer(rows, current)  # type: ignore[attr-defined]  # a RecordChoice

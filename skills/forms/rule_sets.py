@@ -40,14 +40,14 @@ class RulesForm(forms.Form):
         ),
     )
 
-    def __init__(self, *args: Any, shown: Rules, **kwargs: Any) -> None:
+    def __init__(self, data: Any = None, *, shown: Rules) -> None:
         self.shown = shown
         now = {
             "revision": shown.copy.revision if shown.copy else 0,
             "kinds": [kind for kind in shown.kinds if kind not in shown.harness.off],
             "rules": written(dump(shown.harness)),
         }
-        super().__init__(*args, initial=now, **kwargs)
+        super().__init__(data, initial=now)
         boxes: Any = self.fields["kinds"]
         boxes.choices = [(kind, KIND_WORDS[kind]) for kind in shown.kinds]
 

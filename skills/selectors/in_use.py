@@ -64,21 +64,33 @@ class Given:
         return [one for one in self.files if one.kind in kinds]
 
 
+@dataclass(frozen=True)
+class SkillDraft:
+    """A skill as it would be after an edit, and whom it would be handed to; None leaves that as it is."""
+
+    skill: Skill
+    agent_ids: frozenset[int] | None = None
+
+
 def given_to(agent: Agent) -> Given:
     return given_to_all(agent.workspace_id, [agent])[agent.pk]
 
 
-def given_to_all(workspace: Workspace | int, agents: Sequence[Agent]) -> dict[int, Given]:
+def given_to_all(
+    workspace: Workspace | int, agents: Sequence[Agent], draft: SkillDraft | None = None
+) -> dict[int, Given]:
     """By agent; the number of queries does not grow with the agents."""
-    holdings = Holdings(workspace, agents)
+    holdings = Holdings(workspace, agents, draft)
     return {agent.pk: holdings.given(agent) for agent in agents}
 
 
 class Holdings:
     """Files and skills of a workspace, loaded once for many agents."""
 
-    def __init__(self, workspace: Workspace | int, agents: Sequence[Agent]) -> None:
-        self.workspace, self.agents = workspace, agents
+    def __init__(
+        self, workspace: Workspace | int, agents: Sequence[Agent], draft: SkillDraft | None = None
+    ) -> None:
+        self.workspace, self.agents, self.draft = workspace, agents, draft
         outlooks = outlooks_of(workspace)
         self.outlooks = {agent.pk: outlooks[agent.pk] for agent in agents if agent.pk in outlooks}
         self.found: dict[tuple[int, str, str], Found] = {}
@@ -119,11 +131,22 @@ class Holdings:
     @cached_property
     def written(self) -> list[Skill]:
         rows = Skill.objects.in_workspace(self.workspace).filter(archived_at=None)
-        return list(rows.order_by("name", "pk"))
+        found = list(rows.order_by("name", "pk"))
+        if self.draft is None:
+            return found
+        others = [row for row in found if row.pk != self.draft.skill.pk]
+        return sorted([*others, self.draft.skill], key=lambda row: row.name)
 
     @cached_property
-    def written_links(self) -> set[tuple[int, int]]:
-        return set(SkillLink.objects.in_workspace(self.workspace).values_list("skill_id", "agent_id"))
+    def written_links(self) -> set[tuple[int | None, int]]:
+        links: set[tuple[int | None, int]] = set(
+            SkillLink.objects.in_workspace(self.workspace).values_list("skill_id", "agent_id")
+        )
+        draft = self.draft
+        if draft is None or draft.agent_ids is None:
+            return links
+        others = {link for link in links if link[0] != draft.skill.pk}
+        return others | {(draft.skill.pk, agent_id) for agent_id in draft.agent_ids}
 
     @cached_property
     def handed(self) -> list[ContextFile]:

@@ -5,9 +5,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Case, Count, IntegerField, Max, OuterRef, QuerySet, Subquery, Sum, TextField
+from django.db.models import (
+    Case,
+    Count,
+    IntegerField,
+    Max,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    Sum,
+    TextField,
+    When,
+)
 from django.db.models import Value as Fixed
-from django.db.models import When
 from django.db.models.functions import MD5, Cast, Coalesce
 
 from personas.models import Workspace

@@ -31,6 +31,11 @@ class Standing:
     def holders(self) -> int:
         return self.used + self.hidden.total() + self.dropped
 
+    @property
+    def rivals(self) -> list[tuple[str, int]]:
+        """What hides it and for how many agents; a template cannot ask a counter."""
+        return sorted(self.hidden.items())
+
 
 @dataclass(frozen=True)
 class Hands:

@@ -38,6 +38,7 @@ class Row:
     file: ContextFile
     # None: it is handed to every agent.
     readers: int | None
+    ticks: frozenset[str] = frozenset()
 
     @property
     def reasons(self) -> list[str]:
@@ -50,6 +51,16 @@ class Row:
     @property
     def digest(self) -> str:
         return seen_digest(self.file)
+
+    @property
+    def tick(self) -> str:
+        """What the box stands for; short, since every poll says which boxes are ticked."""
+        return f"{self.file.pk}:{self.digest[:16]}"
+
+    @property
+    def is_ticked(self) -> bool:
+        """What has changed since it was ticked comes back unticked."""
+        return self.tick in self.ticks
 
     @property
     def is_adoptable(self) -> bool:
@@ -86,7 +97,11 @@ def live(request: WorkspaceRequest) -> HttpResponse:
 @require_POST
 def adopt(request: WorkspaceRequest) -> HttpResponse:
     """Adopt the ticked files, or all that were shown, each as it was seen; one refusal stops no other."""
-    picks = dict(picked(request.POST.getlist("shown" if "everything" in request.POST else "pick")))
+    shown = dict(picked(request.POST.getlist("shown")))
+    ticks = dict(picked(request.POST.getlist("pick")))
+    picks = (
+        shown if "everything" in request.POST else {key: whole(ticks[key], shown.get(key)) for key in ticks}
+    )
     files = list(files_of(request.workspace).filter(pk__in=picks).order_by("path", "pk"))
     adopted = 0
     for file in files:
@@ -111,18 +126,26 @@ def picked(values: Iterable[str]) -> Iterable[tuple[int, str]]:
             yield int(key), digest
 
 
+def whole(said: str, shown: str | None) -> str:
+    """The digest that a tick is the beginning of."""
+    return shown if shown is not None and shown.startswith(said) else said
+
+
 def inbox(request: WorkspaceRequest) -> dict[str, Any]:
     """All that the page shows, in a fixed number of questions."""
     workspace, wanted = request.workspace, wanted_by(request)
     tally = tally_of(workspace, wanted)
     page = CountedPages(waiting_files(workspace, wanted), tally.total).get_page(request.GET.get("page"))
     files, runs = list(page.object_list), refusing_runs(request, wanted)
-    every, paths = known_paths(workspace, {file.source_id for file in files} | {run.source_id for run in runs})
+    every, paths = known_paths(
+        workspace, {file.source_id for file in files} | {run.source_id for run in runs}
+    )
     counts = reader_counts(workspace, files, paths)
     address = reverse("inbox:list", args=[workspace.slug])
+    ticks = frozenset(request.GET.getlist("pick"))
     return {
         "page": page,
-        "rows": [Row(file, readers(file, counts[file.pk])) for file in files],
+        "rows": [Row(file, readers(file, counts[file.pk]), ticks) for file in files],
         "tally": tally,
         "tabs": state_tabs(tally, wanted),
         "sources": source_choices(tally, wanted),

@@ -61,23 +61,23 @@ def move(sequence, **changes) -> LabelMoveRow:
     return LabelMoveRow(**(values | changes))
 
 
-def handed_out(number, **changes) -> LedgerRow:
+def handed_out(nth, **changes) -> LedgerRow:
     """Ids have gaps: the counter is shared by all workspaces, and some transactions fail."""
     values = {
         "workspace": WORKSPACE,
-        "id": 16 * number,
+        "id": 16 * nth,
         "key": "key:4",
         "agent": 3,
-        "channel": 2 if number % 3 else None,
+        "channel": 2 if nth % 3 else None,
         "label": "production",
         "version": 47,
         "number": 7,
         "slots": digest("slots", {"day": "Saturday"}),
-        "served": text_digest(f"Text {number}"),
-        "size": 4_096 + number,
-        "status": 200 if number % 5 else 304,
-        "request_id": f"req-{number}",
-        "at": AT + timedelta(seconds=number),
+        "served": text_digest(f"Text {nth}"),
+        "size": 4_096 + nth,
+        "status": 200 if nth % 5 else 304,
+        "request_id": f"req-{nth}",
+        "at": AT + timedelta(seconds=nth),
     }
     return LedgerRow(**(values | changes))
 

@@ -98,7 +98,7 @@ def test_the_files_look_lived_in_and_leave_something_for_the_inbox(sources):
     workspace = load_demo()
     found = states(workspace)
     assert Counter(found.values()) == {
-        "current": 19,
+        "current": 18,
         "changed": 1,
         "new": 1,
         "quarantined": 1,

@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from prompts.proof.canonical import canonical, read_json
 from prompts.proof.checkpoints import (
     Checkpoint,
-    Head,
     SignedCheckpoint,
     checkpoint_line,
     read_checkpoint,
@@ -57,7 +56,11 @@ def test_what_only_grew_agrees_with_an_earlier_checkpoint():
 
 @pytest.mark.parametrize(
     ("table", "name"),
-    [("versions", "version 7 of agent 3 on channel 2"), ("moves", "label move 12"), ("blocks", "ledger block 4")],
+    [
+        ("versions", "version 7 of agent 3 on channel 2"),
+        ("moves", "label move 12"),
+        ("blocks", "ledger block 4"),
+    ],
 )
 def test_a_cut_tail_is_named(table, name):
     held = record()
@@ -76,7 +79,9 @@ def test_a_whole_chain_that_is_gone_is_named():
     checkpoint = checkpoint_of(held)
     held.versions = [stored for stored in held.versions if stored[0].agent != 5]
     assert not list(faults_in(held))
-    assert [fault.key for fault in compare(checkpoint, present(held))] == ["version 5 of agent 5 on channel 2"]
+    assert [fault.key for fault in compare(checkpoint, present(held))] == [
+        "version 5 of agent 5 on channel 2"
+    ]
 
 
 def test_a_full_rewrite_verifies_and_yet_is_found():
@@ -137,8 +142,8 @@ def changed(body, *path, to):
 )
 def test_a_body_that_contradicts_itself_is_not_read(path, to):
     body = changed(checkpoint_of(record()).body(), *path, to=to)
-    with pytest.raises(ValueError, match="checkpoint"):
-        read_checkpoint(body) if to != 0.5 else read_checkpoint({**body, "previous": 0.5})
+    with pytest.raises(ValueError, match="checkpoint|float"):
+        read_checkpoint(body)
 
 
 # --- signatures ----------------------------------------------------------------------------------------
@@ -153,13 +158,17 @@ def test_a_signature_holds_for_its_body_and_its_key_alone():
         assert not verify_signature(replace(signed, body=changed(signed.body, *path, to=to)), PUBLIC)
 
 
+def flips(data: bytes):
+    for bit in range(len(data) * 8):
+        yield data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
+
+
 def test_every_flipped_bit_of_a_signature_is_found():
     signed = sign(checkpoint_of(record()), KEY)
-    raw = b64decode(signed.signature)
-    for bit in range(len(raw) * 8):
-        flipped = bytearray(raw)
-        flipped[bit // 8] ^= 1 << bit % 8
-        assert not verify_signature(replace(signed, signature=b64encode(flipped).decode()), PUBLIC)
+    inner = [b64encode(raw).decode() for raw in flips(b64decode(signed.signature))]
+    # Base64 can spell the same bytes in several ways; only one of them counts.
+    outer = [raw.decode("latin-1") for raw in flips(signed.signature.encode())]
+    assert not [one for one in inner + outer if verify_signature(replace(signed, signature=one), PUBLIC)]
 
 
 @pytest.mark.parametrize("signature", ["", "x", "é", "AAAA", "A" * 88, "\ud800"])
@@ -252,7 +261,14 @@ def test_lines_are_read_as_they_were_written():
 
 def test_a_torn_line_is_named_and_the_others_are_read():
     days = signed_days(3)
-    lines = [*map(checkpoint_line, days), "", "[" * 9_000, '{"body":1.5}', "{}", checkpoint_line(days[0])[:99]]
+    lines = [
+        *map(checkpoint_line, days),
+        "",
+        "[" * 9_000,
+        '{"body":1.5}',
+        "{}",
+        checkpoint_line(days[0])[:99],
+    ]
     lines[1] = lines[1].replace('"count":18', '"count":17')
     found = list(read_checkpoint_lines(lines))
     faults = [each for each in found if isinstance(each, Fault)]
@@ -260,7 +276,3 @@ def test_a_torn_line_is_named_and_the_others_are_read():
     assert [fault.key for fault in faults] == [
         f"line {number} of the checkpoint file" for number in (2, 5, 6, 7, 8)
     ]
-
-
-def test_heads_are_plain_tuples():
-    assert Head(3, None, 4, "ab")[:3] == (3, None, 4)

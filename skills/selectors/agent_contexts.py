@@ -1,0 +1,94 @@
+"""What the context page of one agent shows: who chose what, what it is given and what waits."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Max, Q, QuerySet, Sum
+
+from personas.models import Agent
+from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
+from skills.selectors.contexts import Outlook, outlook_of, upwards
+from skills.selectors.in_use import Given, Holdings
+
+WAITING = (FileState.NEW, FileState.CHANGED)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who decided what an agent reads and where it works; None means nobody has."""
+
+    row: AgentContext | None = None
+    chosen_by: Agent | None = None
+    directory: str = ""
+    directory_of: Agent | None = None
+
+    @property
+    def why_nothing(self) -> str:
+        """Why the agent reads no files, when it does not."""
+        if self.row is None:
+            return "Nobody has chosen a source for it yet."
+        if self.row.source is None:
+            return "It was decided that it reads no files."
+        if self.row.source.is_archived:
+            return f"Its source “{self.row.source}” is archived."
+        return "Its rule set is not known any more."
+
+
+def choice_of(agent: Agent) -> Choice:
+    """By whom the agent's outlook was decided: itself, or the nearest one above it."""
+    agents = {row.pk: row for row in Agent.objects.in_workspace(agent.workspace_id)}
+    rows = AgentContext.objects.in_workspace(agent.workspace_id).select_related("source")
+    line = list(upwards(agent, agents))
+    choices = {row.agent_id: row for row in rows.filter(agent__in=line)}
+    chooser = next((one for one in line if one.pk in choices), None)
+    between = line[: line.index(chooser) + 1] if chooser else [agent]
+    worker = next((one for one in between if one.working_directory), None)
+    return Choice(
+        choices[chooser.pk] if chooser else None,
+        chooser,
+        worker.working_directory if worker else "",
+        worker,
+    )
+
+
+def context_of(agent: Agent) -> tuple[Given, list[ContextFile]]:
+    """What the agent is given, and what it would be given if someone agreed to it."""
+    holdings = Holdings(agent.workspace_id, [agent])
+    given = holdings.given(agent)
+    found = holdings.found_for(given.outlook) if given.outlook else []
+    by_rule = [file for kind, file in found if kind != "skill" or file.reach == Reach.FOUND]
+    waiting = [file for file in by_rule if file.in_force_id is None and file.state in WAITING]
+    return given, [*waiting, *handed_to(agent).filter(in_force=None, state__in=WAITING)]
+
+
+def handed_to(agent: Agent) -> QuerySet[ContextFile]:
+    """Skills that someone gave this agent, whatever its rules find."""
+    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(file_kind="skill", is_ignored=False)
+    links = FileAgent.objects.in_workspace(agent.workspace_id).filter(agent=agent)
+    chosen = Q(reach=Reach.CHOSEN, pk__in=links.values("file"))
+    return rows.filter(Q(reach=Reach.ALL) | chosen).select_related("newest", "in_force", "source")
+
+
+def context_state(agent: Agent) -> list[Any]:
+    """A few figures that differ whenever the page does; cheap enough to be asked every two seconds."""
+    outlook = outlook_of(agent)
+    rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by()
+    skills = Q(file_kind="skill") & ~Q(reach=Reach.FOUND)
+    shown = rows.filter(Q(source=outlook.source) | skills if outlook else skills)
+    files = shown.values_list("state", "reach").annotate(
+        Count("pk"), Sum("pk"), Sum("newest_id"), Sum("in_force_id"), Max("changed_at")
+    )
+    links = FileAgent.objects.in_workspace(agent.workspace_id).filter(agent=agent)
+    written = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
+    return [
+        seen_from(outlook),
+        *files.order_by("state", "reach"),
+        links.aggregate(Sum("file_id")),
+        written.aggregate(Count("pk"), Sum("pk"), Sum("revision")),
+    ]
+
+
+def seen_from(outlook: Outlook | None) -> tuple[Any, ...]:
+    if outlook is None:
+        return ()
+    return (outlook.source.pk, outlook.source.label, repr(outlook.harness), outlook.working_directory)

@@ -1,0 +1,94 @@
+"""One prompt handed out and everything that proves it, the same every time."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from prompts.proof.canonical import digest, text_digest
+from prompts.proof.checkpoints import Checkpoint, Head, LedgerMark, Mark, sign
+from prompts.proof.evidence import bundle
+from prompts.proof.rows import LOCKFILE, REPORT, SEGMENTS, SLOTS
+from tests.prompts.proof_stage import AT, KEY, WORKSPACE, block_of, chained, handed_out, move, version
+
+GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
+WORDS = ("You are Iris, who keeps the harbour's books.\n", "Today is a day.")
+SECTIONS = ("identity", "now")
+SAID = WORDS[0] + "Today is Saturday."
+SLOT_VALUES = {"day": "Saturday"}
+STORED = [
+    {
+        "content": text_digest(words),
+        "section": section,
+        "origin": {"kind": "identity", "id": "12", "revision": 4}
+        if section == "identity"
+        else {"kind": "layout"},
+        "slot": "day" if section == "now" else "",
+    }
+    for words, section in zip(WORDS, SECTIONS, strict=True)
+]
+LOCKED = {"identity": STORED[0]["content"], "layout": "dramatis", "rules": 3}
+
+
+def fill(segments, slots):
+    """What the assembly would do: a slot's words are those of the call."""
+    return "".join(
+        f"Today is {slots['day']}." if segment.stored["slot"] == "day" else segment.text
+        for segment in segments
+    )
+
+
+class Case:
+    """The parts of a bundle, to be spoiled one at a time and put together again by someone who knows how."""
+
+    def __init__(self) -> None:
+        self.text, self.slots, self.lockfile = SAID, SLOT_VALUES, LOCKED
+        self.segments = [{"stored": each, "text": text} for each, text in zip(STORED, WORDS, strict=True)]
+        self.version = version(
+            2,
+            digest=digest("build", [STORED, WORDS]),
+            segments=digest(SEGMENTS, STORED),
+            text=text_digest("".join(WORDS)),
+            lockfile=digest(LOCKFILE, LOCKED),
+            report=digest(REPORT, {"problems": []}),
+        )
+        self.ledger = handed_out(
+            5,
+            number=2,
+            slots=digest(SLOTS, SLOT_VALUES),
+            served=text_digest(SAID),
+            size=len(SAID.encode()),
+            status=200,
+        )
+        self.key = KEY
+
+    def sealed(self):
+        """Three blocks of four rows; the row in question stands in the second."""
+        rows = [self.ledger if number == 5 else handed_out(number) for number in range(1, 13)]
+        return [(row, row.seal()) for row in rows]
+
+    def parts(self):
+        sealed = self.sealed()
+        versions = chained([version(1), self.version, version(3)])
+        blocks = chained(block_of(n, sealed[4 * n - 4 : 4 * n]) for n in (1, 2, 3))
+        moves = chained([move(1), move(2)])
+        checkpoint = Checkpoint(
+            workspace=WORKSPACE,
+            at=AT + timedelta(days=1),
+            heads=(Head(3, 2, 3, versions[-1][1]), Head(9, None, 1, chained([version(1, 9, None)])[0][1])),
+            label_moves=Mark(2, moves[-1][1]),
+            ledger=LedgerMark(3, blocks[-1][1], blocks[-1][0].last_id),
+        )
+        return {
+            "text": self.text,
+            "served": text_digest(SAID),
+            "slots": self.slots,
+            "versions": versions[1:],
+            "segments": self.segments,
+            "lockfile": self.lockfile,
+            "ledger": (self.ledger, self.ledger.seal()),
+            "block_rows": [(row.id, seal) for row, seal in sealed[4:8]],
+            "blocks": blocks[1:],
+            "signed": (sign(checkpoint, self.key), self.key.public_key()),
+        }
+
+    def bundle(self, **changes):
+        return bundle(**(self.parts() | changes))

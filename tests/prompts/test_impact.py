@@ -1,0 +1,95 @@
+"""What an edit would do, told before it is made; and nothing is written by asking."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from personas.models import Agent, Memory
+from personas.services.records import edit_record
+from prompts.drafts import agents_touched, draft_of
+from prompts.impact import common_length, impact_of
+from prompts.models import AgentPrompt, PromptSettings
+from tests.factories import BY, make_agent, make_channel, make_skill, make_soul
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def deck(workspace):
+    return make_channel(workspace, "deck")
+
+
+@pytest.fixture
+def soul(workspace):
+    return make_soul(workspace, text="Be brave.")
+
+
+@pytest.fixture
+def crew(workspace, deck, soul) -> list[Agent]:
+    return [make_agent(workspace, f"mate-{at}", soul=soul, channels=[deck]) for at in range(3)]
+
+
+def asked(record, **values):
+    draft = draft_of(record, values)
+    return impact_of(record.workspace_id, draft, agents_touched(record, draft))
+
+
+def test_a_shared_soul_changes_every_prompt_that_has_it_in_one_way(crew, soul):
+    impact = asked(soul, text="Be wise and brave.")
+    assert (len(impact.affected), len(impact.agents), len(impact.groups)) == (3, 3, 1)
+    assert [change.section for change in impact.groups[0].changes] == ["soul"]
+    assert impact.token_delta == 3 * 2
+    assert impact.broken_prefixes == 3
+    assert "Be wise and brave." in "".join(line.text for line in impact.groups[0].changes[0].lines)
+
+
+def test_asking_writes_nothing(crew, soul):
+    with CaptureQueriesContext(connection) as queries:
+        asked(soul, text="Be wise.")
+    assert not [q["sql"] for q in queries if q["sql"].startswith(("INSERT", "UPDATE", "DELETE"))]
+    assert soul.text == "Be brave."
+
+
+def test_asking_takes_the_same_number_of_queries_for_many(workspace, deck, soul, crew):
+    with CaptureQueriesContext(connection) as few:
+        asked(soul, text="Be wise.")
+    for at in range(5):
+        make_agent(workspace, f"more-{at}", soul=soul, channels=[deck])
+    with CaptureQueriesContext(connection) as many:
+        asked(soul, text="Be wise.")
+    assert len(many) == len(few)
+
+
+def test_what_was_told_is_what_then_happens(crew, soul):
+    impact = asked(soul, text="Be wise.")
+    promised = {one.prompt.pk: one.tokens_after for one in impact.affected}
+    edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
+    rows = AgentPrompt.objects.in_workspace(soul.workspace_id).select_related("latest")
+    assert {row.pk: row.latest.tokens for row in rows} == promised
+
+
+def test_a_new_memory_and_a_skill_for_all_are_counted(workspace, crew):
+    memory = Memory(workspace=workspace, text="The harbour closes at nine.")
+    assert len(asked(memory, text=memory.text).affected) == 3
+    skill = make_skill(workspace, "splice-rope", agents=[])
+    assert len(asked(skill, for_all_agents=True).affected) == 3
+
+
+def test_an_agents_tools_and_channels_are_drafted_too(workspace, crew, deck):
+    other = make_channel(workspace, "bridge")
+    impact = asked(crew[0], channels=[other], tools=[])
+    assert [str(channel) for _, channel in impact.new] == ["Bridge"]
+    assert [row.channel_id for row in impact.gone] == [deck.pk]
+
+
+def test_a_budget_that_would_be_passed_is_named(workspace, crew, soul):
+    settings = PromptSettings(workspace=workspace, token_budget=1)
+    settings.save()
+    assert len(asked(soul, text="Be wise and brave.").over_budget) == 3
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "length"), [("", "", 0), ("ab", "ab", 2), ("abc", "abd", 2), ("x", "y", 0)]
+)
+def test_the_common_beginning_is_found(one, other, length):
+    assert common_length(one, other) == length

@@ -1,0 +1,46 @@
+"""Skills on disk for tests: written, looked at, trusted, and read by agents."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from personas.models import Agent
+from skills.models import ContextFile, Source
+from skills.services.contexts import choose_context
+from skills.services.files import adopt_file
+from tests.factories import BY
+
+HIDDEN = "\u200b"
+
+
+def skill_text(
+    name: str, description: str = "Does a thing.", body: str = "Do the thing.", more: str = ""
+) -> str:
+    return f"---\nname: {name}\ndescription: {description}\n{more}---\n\n{body}\n"
+
+
+def write_skill(root: Path, path: str, text: str) -> Path:
+    """Put a SKILL.md there, with another time than any before it."""
+    file = root / path / "SKILL.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    at = file.stat().st_mtime_ns + 1_000_000 if file.exists() else None
+    file.write_text(text)
+    if at:
+        os.utime(file, ns=(at, at))
+    return file
+
+
+def found(source: Source, path: str) -> ContextFile:
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
+    return rows.select_related("source", "newest__content", "in_force__content").get(path=f"{path}/SKILL.md")
+
+
+def trust(source: Source, path: str) -> ContextFile:
+    file = found(source, path)
+    assert file.newest is not None
+    return adopt_file(file, digest=file.newest.digest, by=BY)
+
+
+def read_by(agent: Agent, source: Source, harness: str = "plain", **more: Any) -> None:
+    said = {"working_directory": "", "expected": agent.revision} | more
+    choose_context(agent, source, harness, by=BY, **said)
