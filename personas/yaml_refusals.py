@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import yaml
 
 from personas.text_problems import Problem
-from personas.yaml_nodes import MAX_DEPTH, pyyaml_events
+from personas.yaml_events import MAX_DEPTH, pyyaml_events
 
 NO_ALIAS = "Anchors and aliases are not allowed; put a value that begins with & or * in quotes."
 REFUSALS = {

@@ -282,6 +282,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 25},
     },
+    "seal-ledger": {"task": "prompts.tasks.seal_ledger_job", "schedule": 60.0, "options": {"expires": 50}},
+    "roll-off-ledger": {
+        "task": "prompts.tasks.roll_off_ledger_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
     "heartbeat": {"task": "project.jobs.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
     # Lost, due and forgotten looks at sources; often enough that a killed worker costs under a minute.
     "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},

@@ -1,7 +1,7 @@
 """Gathered inputs → a prompt with all that a version says of it; nothing is written here."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -17,11 +17,15 @@ from prompts.assembly.pieces import Origin
 from prompts.assembly.sizes import section_texts
 from prompts.gathering import Gathered
 from prompts.proof.canonical import canonical
-from prompts.storing import Packed, packed
+from prompts.storing import Packed, as_json, packed
 from prompts.tokens import count_tokens
 
 ASSEMBLY = Path(__file__).parent / "assembly"
 tokens_in = lru_cache(maxsize=20_000)(count_tokens)
+
+
+# By identity, with the part itself so that no other can take its place while the batch lasts.
+Digests = dict[int, tuple[Any, str]]
 
 
 class NotBuildable(Exception):
@@ -37,14 +41,9 @@ class Compiled:
     packed: Packed
     sizes: dict[str, list[int]]
     tokens: int
-    lockfile: dict[str, Any]
-    problems: tuple[str, ...]
-
-    @property
-    def report(self) -> dict[str, Any]:
-        said: dict[str, Any] = dump(self.prompt.report)
-        said["problems"] = list(self.problems)
-        return said
+    # The digest of every part, and of all else that the text depends on.
+    parts: dict[str, str]
+    pins: dict[str, str]
 
 
 def assembled(gathered: Gathered) -> Prompt:
@@ -57,77 +56,68 @@ def assembled(gathered: Gathered) -> Prompt:
         raise NotBuildable(str(error)) from error
 
 
-def compiled(gathered: Gathered) -> Compiled:
-    """Assemble, measure and pin."""
+def compiled(gathered: Gathered, digests: Digests | None = None) -> Compiled:
+    """Assemble, measure and pin; digests are shared by the prompts of a batch, for so are their parts."""
     prompt = assembled(gathered)
     texts = section_texts(prompt.segments)
     sizes = {section: [len(text), tokens_in(text)] for section, text in texts.items()}
+    report = as_json(report_of(prompt, gathered.problems))
     return Compiled(
         gathered,
         prompt,
-        packed(prompt),
+        packed(prompt, report),
         sizes,
         sum(tokens for _, tokens in sizes.values()),
-        lockfile_of(gathered),
-        (*prompt.report.problems, *gathered.problems),
+        parts_of(gathered.inputs, {} if digests is None else digests),
+        pins_of(gathered),
     )
 
 
-def lockfile_of(gathered: Gathered) -> dict[str, Any]:
-    """The digest of everything the text depends on: parts, settings, layout and compiler."""
-    parts = list(parts_of(gathered.inputs))
-    plain = {
-        name: getattr(gathered.inputs, name)
-        for name in (
-            "native_tools",
-            "working_directory",
-            "mode",
-            "entry",
-            "is_sub_agent",
-            "directories",
-            "capabilities",
-        )
-    }
-    limits = dump(gathered.inputs.limits)
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+def report_of(prompt: Prompt, more: Sequence[str]) -> dict[str, Any]:
+    """What the segments cannot tell: what was cut or left out and why, problems, records without a place."""
+    parts, told = prompt.report.parts, prompt.report
     return {
-        "layout": gathered.layout,
-        "compiler": compiler(),
-        "settings": digest_of(canonical(settings | {"limits": limits, "agent": gathered.inputs.agent})),
-        "parts": parts,
+        "cut": {part.name: part.cut for part in parts if part.cut},
+        "omitted": {part.name: part.omitted for part in parts if part.omitted},
+        "problems": [*told.problems, *more],
+        "lost": list(told.lost),
     }
 
 
-def parts_of(inputs: PromptInputs) -> Iterator[dict[str, Any]]:
-    """Every record and file among the inputs, in the order they go in."""
+def pins_of(gathered: Gathered) -> dict[str, str]:
+    inputs = gathered.inputs
+    plain = {
+        "agent": inputs.agent,
+        "native_tools": inputs.native_tools,
+        "working_directory": inputs.working_directory,
+        "mode": inputs.mode,
+        "entry": inputs.entry,
+        "is_sub_agent": inputs.is_sub_agent,
+        "directories": list(inputs.directories),
+        "capabilities": list(inputs.capabilities),
+        "limits": dump(inputs.limits),
+    }
+    return {"layout": gathered.layout, "compiler": compiler(), "settings": digest_of(canonical(plain))}
+
+
+def parts_of(inputs: PromptInputs, digests: Digests) -> dict[str, str]:
+    """Every record and file among the inputs by kind, id and revision, with the digest of what it says."""
+    found: dict[str, str] = {}
+    for part in each_part(inputs):
+        origin: Origin = part.origin
+        if id(part) not in digests:
+            digests[id(part)] = (part, digest_of(as_json(dump(part))))
+        found[f"{origin.kind}:{origin.id}@{origin.revision}"] = digests[id(part)][1]
+    return found
+
+
+def each_part(inputs: PromptInputs) -> Iterator[Any]:
     for each in fields(inputs):
         value = getattr(inputs, each.name)
         for part in value if isinstance(value, tuple) else (value,):
-            if (
-                is_dataclass(part)
-                and isinstance(origin := getattr(part, "origin", None), Origin)
-                and origin.id
-            ):
-                yield {name: said for name, said in origin._asdict().items() if said} | {
-                    "digest": part_digest(part)
-                }
-
-
-def part_digest(part: Any) -> str:
-    """Parts are shared by many prompts of a batch; each is digested once per process."""
-    try:
-        return _known_digest(part)
-    except TypeError:
-        return _digest(part)
-
-
-@lru_cache(maxsize=20_000)
-def _known_digest(part: Any) -> str:
-    return _digest(part)
-
-
-def _digest(part: Any) -> str:
-    return digest_of(repr(dump(part)).encode())
+            origin = getattr(part, "origin", None)
+            if isinstance(origin, Origin) and origin.id:
+                yield part
 
 
 @cache

@@ -1,5 +1,6 @@
 """What an edit would do before anybody makes it: which prompts, which words, at what cost; only read."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -123,6 +124,7 @@ class Words:
     prompt: AgentPrompt
     version: PromptVersion
     sections: Sections
+    problems: frozenset[str]
 
     @property
     def text(self) -> str:
@@ -135,10 +137,13 @@ def latest_words(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[t
     prompts = list(rows.filter(latest__isnull=False).select_related("agent", "channel", "latest"))
     versions = [(prompt, prompt.latest) for prompt in prompts if prompt.latest]
     digests = {digest for _, version in versions for digest in digests_in(version.segments)}
-    contents = contents_of(workspace, digests)
+    contents = contents_of(workspace, digests | {version.report for _, version in versions})
     return {
         (prompt.agent_id, prompt.channel_id): Words(
-            prompt, version, section_texts(unpacked(version.segments, contents))
+            prompt,
+            version,
+            section_texts(unpacked(version.segments, contents)),
+            frozenset(json.loads(contents[version.report] or b"{}").get("problems", ())),
         )
         for prompt, version in versions
     }
@@ -160,11 +165,8 @@ def judge(
         return
     after = section_texts(prompt.segments)
     changes = changes_between(words.sections, after)
-    said = [f"{gathered.agent}: {problem}" for problem in prompt.report.problems]
-    known = set(words.version.report.get("problems", []))
-    impact.problems += [
-        line for line, problem in zip(said, prompt.report.problems, strict=True) if problem not in known
-    ]
+    fresh = [problem for problem in prompt.report.problems if problem not in words.problems]
+    impact.problems += [f"{gathered.agent} · {gathered.channel}: {problem}" for problem in fresh]
     key = tuple(
         [
             (change.section, digest_of(change.before.encode()), digest_of(change.after.encode()))

@@ -1,11 +1,14 @@
 """The questions asked about prompts; every one names its workspace."""
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
 from django.db.models import QuerySet
 
 from personas.models import Agent, Content, Workspace
 from prompts.assembly.pieces import Segment
+from prompts.lockfiles import unpacked_parts
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.storing import digests_in, unpacked
 
@@ -22,7 +25,7 @@ def prompt_of(agent: Agent, channel_slug: str) -> AgentPrompt | None:
 def versions_of(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
     """Newest first, without the heavy columns."""
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    return rows.defer("segments", "sizes", "report", "lockfile").order_by("-number")
+    return rows.defer("segments", "sizes", "lockfile").order_by("-number")
 
 
 def labels_of(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
@@ -33,6 +36,22 @@ def labels_of(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
 def segments_of(version: PromptVersion) -> tuple[Segment, ...]:
     """As they were built."""
     return unpacked(version.segments, contents_of(version.workspace_id, digests_in(version.segments)))
+
+
+def report_of(version: PromptVersion) -> dict[str, Any]:
+    """What was cut, left out, lost or wrong when it was built."""
+    data = contents_of(version.workspace_id, [version.report]).get(version.report)
+    found: dict[str, Any] = json.loads(data or b"{}")
+    return found
+
+
+def parts_of(version: PromptVersion) -> dict[str, str]:
+    """The whole lockfile: every part with the digest of what it said."""
+    base = version.lockfile.get("base")
+    if base is None:
+        return unpacked_parts(version.lockfile, None)
+    rows = PromptVersion.objects.in_workspace(version.workspace_id).filter(prompt=version.prompt_id)
+    return unpacked_parts(version.lockfile, rows.values_list("lockfile", flat=True).get(number=base)["parts"])
 
 
 def text_of(version: PromptVersion) -> str:

@@ -22,12 +22,13 @@ class Packed:
 
     segments: list[dict[str, Any]]
     tools: str
+    report: str
     digest: str
     text_digest: str
     contents: dict[str, bytes] = field(default_factory=dict)
 
 
-def packed(prompt: Prompt) -> Packed:
+def packed(prompt: Prompt, report: bytes) -> Packed:
     """The list, the contents it names, and the digest that tells whether anything changed."""
     contents: dict[str, bytes] = {}
 
@@ -43,7 +44,7 @@ def packed(prompt: Prompt) -> Packed:
         for row, segment in zip(rows, prompt.segments, strict=True)
     ]
     digest = digest_of(canonical([prompt.layout, tools, words]))
-    return Packed(rows, tools, digest, digest_of(prompt.text.encode()), contents)
+    return Packed(rows, tools, keep(report), digest, digest_of(prompt.text.encode()), contents)
 
 
 def row_of(segment: Segment, keep: Callable[[bytes], str]) -> dict[str, Any]:

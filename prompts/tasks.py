@@ -1,12 +1,20 @@
 """The jobs that keep prompts true to their parts; each does nothing the second time."""
 
+from collections.abc import Callable, Iterable
+
+import structlog
 from celery import shared_task
 from django.conf import settings
+from django.db import DatabaseError
 from django.utils import timezone
 
 from personas.queueing import send
 from prompts.services.building import rebuild_agents
+from prompts.services.retention import roll_off, workspaces_with_old_blocks
+from prompts.services.sealing import seal_workspace, workspaces_to_seal
 from prompts.services.sweeping import agents_due, agents_waiting
+
+log = structlog.get_logger(__name__)
 
 
 @shared_task
@@ -21,3 +29,24 @@ def sweep_prompts_job() -> None:
     for workspace_id, agent_ids in [*agents_waiting(now), *agents_due(now)]:
         for start in range(0, len(agent_ids), settings.DRAMATIS_BUILD_BATCH):
             send(rebuild_prompts_job, workspace_id, agent_ids[start : start + settings.DRAMATIS_BUILD_BATCH])
+
+
+@shared_task
+def seal_ledger_job() -> None:
+    """Close the ledger rows that have come to rest."""
+    for_each(workspaces_to_seal(), seal_workspace)
+
+
+@shared_task
+def roll_off_ledger_job() -> None:
+    """Let go of ledger blocks that have outlived their workspace's months."""
+    for_each(workspaces_with_old_blocks(timezone.now()), roll_off)
+
+
+def for_each(workspace_ids: Iterable[int], verb: Callable[[int], object]) -> None:
+    """One workspace in trouble must not keep the others waiting."""
+    for workspace_id in workspace_ids:
+        try:
+            verb(workspace_id)
+        except DatabaseError:
+            log.exception("ledger_job_failed", workspace=workspace_id)

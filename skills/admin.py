@@ -74,6 +74,13 @@ class GrantAdmin(KeptAdmin):
             made = grant_folder(obj.workspace, obj.path, note=obj.note, by=operator(request))
             obj.pk, obj.created_at = made.pk, made.created_at
 
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """Nothing goes with a grant; where a source stands in one, the page names it and offers no button."""
+        used = [f"{source}, which reads {grant}" for grant in objs for source in grant.sources.all()]
+        return [str(grant) for grant in objs], {"source grants": len(objs)}, set(), used
+
     def delete_model(self, request: HttpRequest, obj: SourceGrant) -> None:
         withdraw_grant(obj, by=operator(request))
 

@@ -10,6 +10,9 @@ from personas.reading import field_label
 from skills.models import Skill
 from skills.scanning import Finding, scan
 
+# What pages call otherwise than the column.
+LABELS = {("skill", "body"): "Instructions"}
+
 
 class Flag(NamedTuple):
     """A finding in one field of a record."""
@@ -22,7 +25,7 @@ class Flag(NamedTuple):
 def flags_in(record: Record) -> list[Flag]:
     """Every finding in what people typed into the record, field by field."""
     return [
-        Flag(name, field_label(record, name), finding)
+        Flag(name, LABELS.get((record.kind, name)) or field_label(record, name), finding)
         for name, text in typed_texts(record)
         for finding in findings_in(record, name, text)
     ]
@@ -43,8 +46,5 @@ def findings_in(record: Record, name: str, text: str) -> list[Finding]:
 
 def wide_tools(text: str) -> list[Finding]:
     """The scanner reads grants in a file's head, so it is shown one; the place is the field's own line."""
-    before = "allowed-tools: "
-    found = scan(f"---\n{before}{text}\n---\n", kind="skill")
-    return [
-        replace(one, line=1, column=one.column - len(before)) for one in found if one.rule == "wide-tools"
-    ]
+    found = scan(f"---\nallowed-tools:\n {text}\n---\n", kind="skill")
+    return [replace(one, line=1, column=one.column - 1) for one in found if one.rule == "wide-tools"]

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.base_user import BaseUserManager
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Lower
 
@@ -75,7 +75,16 @@ class Workspace(models.Model):
     # A discovered skill then reaches no prompt before someone has trusted exactly that content.
     skills_need_trust = models.BooleanField(default=True)
     last_task_number = models.PositiveIntegerField(default=0, editable=False)
+    # How long rows of the ledger are kept; auditors count on half a year at least.
+    ledger_months = models.PositiveSmallIntegerField(default=24, validators=[MinValueValidator(6)])
     created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(ledger_months__gte=6), name="ledger_kept_half_a_year_at_least"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

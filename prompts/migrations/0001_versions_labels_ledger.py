@@ -290,7 +290,7 @@ class Migration(migrations.Migration):
                 ("characters", models.PositiveIntegerField()),
                 ("tokens", models.PositiveIntegerField()),
                 ("sizes", models.JSONField()),
-                ("report", models.JSONField()),
+                ("report", models.CharField(max_length=64)),
                 ("lockfile", models.JSONField()),
                 ("causes", models.JSONField()),
                 ("author_label", models.CharField(max_length=254)),

@@ -6,7 +6,7 @@ from prompts.models.lines import AgentPrompt, BuildCause
 from prompts.models.proof import Checkpoint
 from prompts.models.releases import Release, ReleaseItem, ReleaseStatus
 from prompts.models.settings import PromptSettings
-from prompts.models.versions import PromptVersion
+from prompts.models.versions import PromptVersion, VersionPart
 
 __all__ = [
     "LATEST",
@@ -25,4 +25,5 @@ __all__ = [
     "Release",
     "ReleaseItem",
     "ReleaseStatus",
+    "VersionPart",
 ]

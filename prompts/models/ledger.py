@@ -1,24 +1,30 @@
 """Every prompt handed out: one row each, sealed in blocks, rolled off only as whole blocks."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 
-from personas.models import ApiKey, WorkspaceOwned
+from personas.models import ApiKey, Workspace, WorkspaceOwned
 from prompts.models.lines import AgentPrompt
 from prompts.models.versions import PromptVersion
+
+# A fetch waits for nobody: the database checks a link by locking the row it leads to, and builds hold prompts
+# locked. The one statement that writes here has joined every one of these rows, and none is ever deleted.
+FREE: dict[str, Any] = {"on_delete": models.PROTECT, "related_name": "+", "db_constraint": False}
+BARE: dict[str, Any] = FREE | {"db_index": False}
 
 
 class LedgerEntry(WorkspaceOwned):
     """One prompt handed out; no row, no prompt."""
 
-    key = models.ForeignKey(ApiKey, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    workspace = models.ForeignKey(Workspace, **BARE)
+    key = models.ForeignKey(ApiKey, null=True, **BARE)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, **BARE)
     reader_label = models.CharField(max_length=254)
-    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
+    prompt = models.ForeignKey(AgentPrompt, **BARE)
     label = models.CharField(max_length=40, blank=True)
-    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+")
+    version = models.ForeignKey(PromptVersion, **FREE)
     # The facts of the call, with which the segments give the served bytes again.
     slots = models.JSONField()
     served_digest = models.CharField(max_length=64)
@@ -31,6 +37,7 @@ class LedgerEntry(WorkspaceOwned):
 
     class Meta(WorkspaceOwned.Meta):
         indexes = [
+            models.Index(fields=["workspace", "id"], name="ledger_in_order"),
             models.Index(fields=["workspace", "-at"], name="ledger_by_time"),
             models.Index(fields=["prompt", "-at"], name="ledger_by_prompt"),
             models.Index(fields=["workspace", "request_id"], name="ledger_by_request"),

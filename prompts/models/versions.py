@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from personas.models import WorkspaceOwned
+from personas.models import Workspace, WorkspaceOwned
 from prompts.models.lines import AgentPrompt
 
 
@@ -21,13 +21,14 @@ class PromptVersion(WorkspaceOwned):
     layout = models.CharField(max_length=40)
     compiler = models.CharField(max_length=20)
     segments = models.JSONField()
-    # Digest of the definitions for the provider's interface, or nothing.
+    # Digests of contents: the definitions for the provider's interface, if any, and what became of the parts.
     tools = models.CharField(max_length=64, blank=True)
+    report = models.CharField(max_length=64)
     characters = models.PositiveIntegerField()
     tokens = models.PositiveIntegerField()
     # By section: characters and tokens.
     sizes = models.JSONField()
-    report = models.JSONField()
+    # Whole, or as changes to that of an earlier version: see prompts.lockfiles.
     lockfile = models.JSONField()
     causes = models.JSONField()
     author_label = models.CharField(max_length=254)
@@ -46,3 +47,29 @@ class PromptVersion(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.prompt} v{self.number}"
+
+
+class VersionPart(WorkspaceOwned):
+    """From this version on its prompt holds a record or file at a revision; with none, it holds it no more.
+
+    Only changes are kept: what a version does not mention stands as in the versions before it. So an edit
+    leaves one row, and a record still finds every version that it is or was in. Append-only.
+    """
+
+    # The one index begins with the workspace and serves every question.
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
+    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
+    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=20)
+    object_id = models.BigIntegerField()
+    revision = models.PositiveIntegerField(null=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        indexes = [
+            models.Index(
+                fields=["workspace", "kind", "object_id", "prompt", "version"], name="parts_by_record"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.version} {self.kind} {self.object_id}"

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from cryptography.exceptions import InvalidSignature
+
 from prompts.proof.canonical import canonical, digest, message, moment, read_json
 from prompts.proof.faults import Fault
-from prompts.proof.keys import Ed25519PrivateKey, Ed25519PublicKey, InvalidSignature, key_id
+from prompts.proof.keys import PrivateKey, PublicKey, key_id
 from prompts.proof.reading import read_list, read_moment, read_number, read_object, read_record, read_text
 
 CHECKPOINT, HEADS = "checkpoint", "version-heads"
@@ -114,13 +116,13 @@ class SignedCheckpoint:
         return digest(CHECKPOINT, self.body)
 
 
-def sign(checkpoint: Checkpoint, private_key: Ed25519PrivateKey) -> SignedCheckpoint:
+def sign(checkpoint: Checkpoint, private_key: PrivateKey) -> SignedCheckpoint:
     body = checkpoint.body()
     signature = private_key.sign(message(CHECKPOINT, body))
     return SignedCheckpoint(body, b64encode(signature).decode(), key_id(private_key.public_key()))
 
 
-def verify_signature(signed: SignedCheckpoint, public_key: Ed25519PublicKey) -> bool:
+def verify_signature(signed: SignedCheckpoint, public_key: PublicKey) -> bool:
     """Whether this key signed this body; False too for what is no signature at all."""
     try:
         signature = b64decode(signed.signature, validate=True)

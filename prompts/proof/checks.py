@@ -29,7 +29,9 @@ def bytes_match(bundle: Opened) -> str:
 
 
 def built_text_matches(bundle: Opened) -> str:
-    whole = "".join(words_of(bundle.segments))
+    whole = "".join([segment.text for segment in bundle.segments if segment.text is not None])
+    if any(segment.text is None for segment in bundle.segments):
+        refuse_erased(bundle.segments)
     same(text_digest(whole), bundle.version.text, "the segments' words, joined,", "the version's text digest")
     return "the segments' words, joined, have the version's text digest"
 
@@ -41,13 +43,23 @@ def segments_match(bundle: Opened) -> str:
 
 
 def words_match(bundle: Opened) -> str:
-    """Every segment's words have the digest that its stored form names as `content`."""
-    for place, (stored, text) in enumerate(bundle.segments):
-        content = stored.get("content")
-        if text is not None and text_digest(text) != content:
-            raise ValueError(f"the words of segments[{place}] do not match the digest it names as content")
-    words_of(bundle.segments)
-    return "the words of every segment have the digest that is stored for them"
+    """Every segment's words are those its stored form holds, or names by their digest."""
+    for place, segment in enumerate(bundle.segments):
+        words_fit(segment, f"segments[{place}]")
+    refuse_erased(bundle.segments)
+    return "the words of every segment are those that are stored for it"
+
+
+def words_fit(segment: Segment, where: str) -> None:
+    stored, text, given = segment
+    if "text" in stored:
+        has_words = text == stored["text"] and "content" not in stored
+    else:
+        has_words = text_digest(text) == stored.get("content") if text is not None else "content" in stored
+    if not has_words:
+        raise ValueError(f"the words of {where} are not those that are stored for it")
+    if given is not None and text_digest(given) != stored.get("given"):
+        raise ValueError(f"what the slot of {where} was given does not match the digest stored for it")
 
 
 def lockfile_matches(bundle: Opened) -> str:
@@ -148,7 +160,7 @@ def rebuilt(bundle: Opened, fill: Fill | None) -> str:
     """Filling the stored segments with the call's slots gives the served words again."""
     if fill is None:
         raise Absent("nothing here can fill slots: the text was not built again")
-    words_of(bundle.segments)
+    refuse_erased(bundle.segments)
     try:
         made = fill(bundle.segments, bundle.slots)
     except (Absent, ValueError):
@@ -165,12 +177,10 @@ def same(found: str, told: str, what: str, other: str) -> None:
         raise ValueError(f"{what} and {other} do not match: {found[:16]}… is not {ascii(told[:16])[1:-1]}…")
 
 
-def words_of(segments: Sequence[Segment]) -> list[str]:
-    words = [segment.text for segment in segments if segment.text is not None]
-    if len(words) < len(segments):
-        erased = len(segments) - len(words)
+def refuse_erased(segments: Sequence[Segment]) -> None:
+    erased = sum(segment.is_erased for segment in segments)
+    if erased:
         raise Absent(f"the words of {erased} of {len(segments)} segments were erased; their digests remain")
-    return words
 
 
 def hash_matches(link: Stored[Any]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from prompts.proof.checkpoints import Checkpoint, SignedCheckpoint, read_checkpoint, verify_signature
 from prompts.proof.faults import Fault, Verdict, verdict
-from prompts.proof.keys import Ed25519PublicKey
+from prompts.proof.keys import PublicKey
 from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, VersionRow, version_name
 
 TABLE = "checkpoint"
@@ -51,13 +51,13 @@ def changed(there: str | None, when: str) -> str:
     return f"it was rewritten after the checkpoint of {when} was signed: its hash is another"
 
 
-def verify_checkpoints(signed: Iterable[SignedCheckpoint], keys: Mapping[str, Ed25519PublicKey]) -> Verdict:
+def verify_checkpoints(signed: Iterable[SignedCheckpoint], keys: Mapping[str, PublicKey]) -> Verdict:
     """Checkpoints in the order they were made, of one workspace or of many, with the known keys by id."""
     return verdict(judge_checkpoints(signed, keys))
 
 
 def judge_checkpoints(
-    signed: Iterable[SignedCheckpoint], keys: Mapping[str, Ed25519PublicKey]
+    signed: Iterable[SignedCheckpoint], keys: Mapping[str, PublicKey]
 ) -> Iterator[Fault | None]:
     """For every checkpoint its fault or None."""
     newest: dict[int, str] = {}
@@ -74,7 +74,7 @@ def judge_checkpoints(
         yield Fault(TABLE, name_of(each), reason) if reason else None
 
 
-def unsigned(signed: SignedCheckpoint, keys: Mapping[str, Ed25519PublicKey]) -> str:
+def unsigned(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]) -> str:
     """Why a signature does not count; empty when it does."""
     key = keys.get(signed.key)
     if key is None:

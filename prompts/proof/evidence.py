@@ -8,8 +8,8 @@ from typing import Any, Literal
 from prompts.proof import checks
 from prompts.proof.canonical import plain
 from prompts.proof.checkpoints import SignedCheckpoint
-from prompts.proof.keys import Ed25519PublicKey, public_pem
-from prompts.proof.opened import FORMAT, FORMAT_VERSION, NOT_YET_SEALED, Absent, Opened
+from prompts.proof.keys import PublicKey, public_pem
+from prompts.proof.opened import FORMAT, FORMAT_VERSION, NOT_YET_SEALED, Absent, Opened, Segment
 from prompts.proof.rows import LedgerBlockRow, LedgerRow, Stored, VersionRow
 
 State = Literal["ok", "failed", "absent"]
@@ -31,18 +31,18 @@ def bundle(
     served: str | None,
     slots: Mapping[str, Any] | None,
     versions: Sequence[Stored[VersionRow]],
-    segments: Sequence[Mapping[str, Any]] | None,
+    segments: Sequence[Segment] | None,
     lockfile: Mapping[str, Any] | None,
     ledger: tuple[LedgerRow, str] | None = None,
     block_rows: Iterable[tuple[int, str]] = (),
     blocks: Sequence[Stored[LedgerBlockRow]] = (),
-    signed: tuple[SignedCheckpoint, Ed25519PublicKey] | None = None,
+    signed: tuple[SignedCheckpoint, PublicKey] | None = None,
 ) -> dict[str, Any]:
     """JSON-ready evidence.
 
     `versions` begins with the version in question and `blocks` with the block that holds the ledger row; both
     go on to the newest that the checkpoint names. `block_rows` are the (id, seal) pairs of the first block.
-    A segment is {"stored": what the version's hash covers, "text": its words, or None when erased}.
+    A segment's words are None once they were erased.
     """
     sealed = {"rows": tuple(block_rows), "links": [link(each) for each in blocks]}
     waiting = NOT_YET_SEALED if ledger else None
@@ -54,7 +54,7 @@ def bundle(
             "served": served,
             "slots": slots,
             "versions": [link(each) for each in versions],
-            "segments": segments,
+            "segments": None if segments is None else [segment._asdict() for segment in segments],
             "lockfile": lockfile,
             "ledger": {"row": vars(ledger[0]), "seal": ledger[1]} if ledger else None,
             "block": sealed if blocks else waiting,

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from prompts.proof.checkpoints import Checkpoint, SignedCheckpoint, read_checkpoint
-from prompts.proof.keys import Ed25519PublicKey, load_public, public_pem
+from prompts.proof.keys import PublicKey, load_public, public_pem
 from prompts.proof.reading import (
     read_list,
     read_number,
@@ -38,10 +38,19 @@ class Absent(Exception):
 
 
 class Segment(NamedTuple):
-    """A stored segment, covered by the version's hash, and its words unless they were erased."""
+    """A stored segment, covered by the version's hash; its words; what its slot was given, as JSON text.
+
+    `stored` holds short words of our own itself, as `text`; all else by the digests `content` and `given`.
+    """
 
     stored: Mapping[str, Any]
     text: str | None
+    given: str | None = None
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether something it names by its digest can no longer be read."""
+        return self.text is None or (self.given is None and "given" in self.stored)
 
 
 class Block(NamedTuple):
@@ -121,7 +130,7 @@ class Opened:
         return Block(pairs, read_links(LedgerBlockRow, said["links"], "block.links"))
 
     @cached_property
-    def signed(self) -> tuple[SignedCheckpoint, Ed25519PublicKey]:
+    def signed(self) -> tuple[SignedCheckpoint, PublicKey]:
         said = self.part("checkpoint", "no checkpoint covers this bundle yet")
         known = {"body", "signature", "key", "public_key"}
         refuse_other_keys(read_object(said, "checkpoint"), known, "checkpoint")
@@ -139,9 +148,11 @@ class Opened:
 def read_segment(data: object, where: str) -> Segment:
     said = read_object(data, where)
     # Further keys would stand in the evidence with nothing to vouch for them.
-    refuse_other_keys(said, {"stored", "text"}, where)
-    words = None if said["text"] is None else read_text(said["text"], f"{where}.text")
-    return Segment(read_object(said["stored"], f"{where}.stored"), words)
+    refuse_other_keys(said, {"stored", "text", "given"}, where)
+    text, given = (
+        None if said[name] is None else read_text(said[name], f"{where}.{name}") for name in ("text", "given")
+    )
+    return Segment(read_object(said["stored"], f"{where}.stored"), text, given)
 
 
 def read_links(kind: type[C], data: object, where: str) -> list[Stored[C]]:

@@ -86,5 +86,6 @@ def put(
             label.prompt, label.version, label.moved_at = move.prompt, move.version, at
             moved.append(label)
     rows.bulk_create(new)
-    rows.bulk_update(moved, ["version", "moved_at"])
+    for label in moved:
+        label.save(update_fields=["version", "moved_at"])
     rows.filter(pk__in=gone).delete()

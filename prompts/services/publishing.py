@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
+
+from django.db.models import Q
 
 from personas.models import ReleasePolicy, Workspace
 from personas.services.contents import keep_contents
 from prompts.compiling import Compiled
+from prompts.lockfiles import packed_lockfile
 from prompts.models import PRODUCTION, AgentPrompt, PromptVersion
 from prompts.proving import version_row
+from prompts.services.holding import note_parts, parts_held
 from prompts.services.moving import Move, move_labels
 
 
@@ -22,6 +28,7 @@ class Author:
     causes: list[dict[str, Any]] = field(default_factory=list)
 
 
+Bases = dict[int, tuple[int, dict[str, str]]]
 Fresh = tuple[AgentPrompt, Compiled, Author]
 
 
@@ -31,15 +38,36 @@ def publish(workspace: Workspace | int, fresh: Sequence[Fresh], *, at: datetime)
         return []
     contents = {digest: data for _, made, _ in fresh for digest, data in made.packed.contents.items()}
     keep_contents(workspace, contents)
-    versions = [next_version(prompt, made, author, at) for prompt, made, author in fresh]
+    prompts = [prompt for prompt, _, _ in fresh]
+    bases = lockfile_bases(workspace, prompts)
+    before = parts_held(workspace, prompts, bases)
+    versions = [next_version(prompt, made, author, bases, at) for prompt, made, author in fresh]
     PromptVersion.objects.in_workspace(workspace).bulk_create(versions)
+    note_parts(workspace, versions, before, bases)
     for version in versions:
         version.prompt.latest = version
     follow(workspace, versions, at)
     return versions
 
 
-def next_version(prompt: AgentPrompt, made: Compiled, author: Author, at: datetime) -> PromptVersion:
+def lockfile_bases(workspace: Workspace | int, prompts: Sequence[AgentPrompt]) -> Bases:
+    """For each prompt the version whose lockfile stands whole, and its parts: others differ from that."""
+    numbers = {
+        prompt.pk: prompt.latest.lockfile.get("base", prompt.latest.number)
+        for prompt in prompts
+        if prompt.latest
+    }
+    if not numbers:
+        return {}
+    wanted = [Q(prompt=prompt, number=number) for prompt, number in numbers.items()]
+    rows = PromptVersion.objects.in_workspace(workspace).filter(reduce(or_, wanted))
+    found = rows.values_list("prompt_id", "number", "lockfile")
+    return {prompt: (number, lockfile["parts"]) for prompt, number, lockfile in found}
+
+
+def next_version(
+    prompt: AgentPrompt, made: Compiled, author: Author, bases: Bases, at: datetime
+) -> PromptVersion:
     version = PromptVersion(
         workspace_id=prompt.workspace_id,
         prompt=prompt,
@@ -47,14 +75,14 @@ def next_version(prompt: AgentPrompt, made: Compiled, author: Author, at: dateti
         digest=made.packed.digest,
         text_digest=made.packed.text_digest,
         layout=made.gathered.layout,
-        compiler=made.lockfile["compiler"],
+        compiler=made.pins["compiler"],
         segments=made.packed.segments,
         tools=made.packed.tools,
         characters=len(made.prompt.text),
         tokens=made.tokens,
         sizes=made.sizes,
-        report=made.report,
-        lockfile=made.lockfile,
+        report=made.packed.report,
+        lockfile=packed_lockfile(made.parts, made.pins, bases.get(prompt.pk)),
         causes=author.causes,
         author_label=author.label[:254],
         message=author.message[:200],

@@ -41,7 +41,12 @@ class SourceForm(RecordForm):
     source_kind = forms.ChoiceField(
         label="Kind", choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
     )
-    grant = GrantChoice(queryset=None, required=False, empty_label="Choose a folder", label="Granted folder")
+    grant = GrantChoice(
+        queryset=None,
+        label="Granted folder",
+        empty_label="Choose a folder",
+        error_messages={"required": "Choose the folder that operators granted."},
+    )
     refresh_minutes = forms.IntegerField(
         label="Refresh every … minutes",
         required=False,
@@ -66,6 +71,7 @@ class SourceForm(RecordForm):
         self.has_grants = bool(grants)
         offered: Any = self.fields["grant"]
         offered.queryset = grants_of(self.workspace)
+        offered.required = self.data.get("source_kind") != SourceKind.PUSHED
         if self.record is None and len(grants) == 1:
             self.initial.setdefault("grant", grants[0])
         if self.record is None and not grants:
@@ -74,18 +80,11 @@ class SourceForm(RecordForm):
             for name in ON_DISK:
                 del self.fields[name]
 
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        kind = self.record.source_kind if self.record else cleaned.get("source_kind")
-        if kind == SourceKind.FOLDER and not cleaned.get("grant") and "grant" not in self.errors:
-            self.add_error("grant", "Choose the folder that operators granted.")
-        return cleaned
-
     def values(self) -> dict[str, Any]:
         """What has no meaning for pushed files is left out, whatever the hidden fields say."""
         values = super().values()
         if values.get("source_kind") == SourceKind.PUSHED:
-            values |= {"grant": None, "refresh_minutes": None}
+            values |= {"grant": None, "folder": "", "refresh_minutes": None}
         return values
 
 

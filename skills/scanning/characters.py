@@ -55,7 +55,7 @@ NEAR = 40
 def any_of(ranges: str) -> Gate:
     """Whether the text holds any of these at all; few do."""
     search = one_of(ranges).search
-    return lambda look: bool(look.hidden and search(look.hidden))
+    return lambda look: bool(search(look.hidden))
 
 
 def runs(ranges: str, is_in_place: InPlace, unless: str = NOTHING) -> Finder:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import Glance
+from skills.scanning.glance import LIKE_LESS
 
 # Lower case; hyphen and underscore count as the same.
 SECTIONS = (
@@ -20,8 +20,7 @@ SECTIONS = (
 # Fields of a listing whose text is escaped whole: they cannot be closed, and XML is full of their names.
 FIELDS = ("description", "location", "name")
 
-# A model reads look-alikes of the bracket and the slash as what they look like.
-LIKE_LESS = "\uff1c\ufe64\u2039\u27e8\u3008"
+# Look-alikes count as what they look like.
 GREATER, SLASH = r">\uFF1E\uFE65\u203A\u27E9\u3009", r"/\uFF0F\u2215\u2044"
 # Marks and selectors that other rules let pass or merely warn of, and so could keep a tag from being seen.
 GAP = r"\s\u061C\u200E\u200F\uFE0E\uFE0F"
@@ -56,11 +55,6 @@ class Named:
             name = found[found.lastgroup or 0]
             if plain(name) in self.names or (not name.isascii() and self.spelled.fullmatch(name)):
                 yield found, plain(name)
-
-
-def may_hold_tags(look: Glance) -> bool:
-    """Most texts hold none, and a string is quicker than a pattern to say so."""
-    return "<" in look.text or any(map(look.text.__contains__, LIKE_LESS))
 
 
 def closings(*, opened: bool) -> Finder:

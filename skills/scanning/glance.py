@@ -1,25 +1,33 @@
 """What one quick look at a text tells: most rules need no other to know that they have nothing to say."""
 
+import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from skills.scanning.alphabets import HIDING, one_of
 
+# "tag" is a bracket that may begin one, "head" the first line of front matter.
+Sight = Literal["text", "hidden", "long word", "tag", "]", "@", "head"]
+
 HIDDEN = one_of(HIDING)
+# A model reads these as what they look like.
+LIKE_LESS = "\uff1c\ufe64\u2039\u27e8\u3008"
 # Printable ASCII and what lays it out: nearly all of most texts, and nothing in it hides.
 PLAIN = bytes([0x09, 0x0A, 0x0C, 0x0D, *range(0x20, 0x7F)])
-# What keys are made of becomes a row of crosses, everything else a gap.
-KEY_SIGNS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:+/=-")
-CROSSES = bytes([0x58 if byte in KEY_SIGNS else 0x20 for byte in range(256)])
+KEY_SIGNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:+/=-"
+# What keys are made of becomes a cross, other plain signs a gap, and the rest nought.
+CROSSES = bytes([0x58 if byte in KEY_SIGNS else 0x20 * (byte in PLAIN) for byte in range(256)])
+NO_CROSS = re.compile(rb"[^X]")
 # No key is shorter.
 LONG = b"X" * 20
 
 
 class Glance(NamedTuple):
     text: str
+    sights: frozenset[Sight]
     # Every character that may hide something, in order.
     hidden: str
-    # The words long enough to be a key, with spaces between: few, and none in many texts.
+    # The words long enough to be a key, with spaces between.
     long_words: str
 
 
@@ -27,20 +35,51 @@ class Glance(NamedTuple):
 Gate = Callable[[Glance], bool]
 
 
+def always(look: Glance) -> bool:
+    return True
+
+
 def glance(text: str) -> Glance:
+    crosses = crossed(text)
+    hidden = "" if text.isascii() and b"\0" not in crosses else hidden_characters(text)
+    words = " ".join([text[start:end] for start, end in long_rows(crosses)])
+    return Glance(text, frozenset(sights(text, hidden, words)), hidden, words)
+
+
+def sights(text: str, hidden: str, words: str) -> Iterator[Sight]:
+    yield "text"
+    if hidden:
+        yield "hidden"
+    if words:
+        yield "long word"
+    if "<" in text or (not text.isascii() and any(map(text.__contains__, LIKE_LESS))):
+        yield "tag"
+    if "]" in text:
+        yield "]"
+    if "@" in text:
+        yield "@"
+    if text.startswith(("---", "\ufeff---")):
+        yield "head"
+
+
+def hidden_characters(text: str) -> str:
     unusual = text.encode(errors="surrogatepass").translate(None, PLAIN).decode(errors="surrogatepass")
-    hidden = "".join(HIDDEN.findall(unusual)) if unusual else ""
-    return Glance(text, hidden, " ".join([text[start:end] for start, end in long_words(text)]))
+    return "".join(HIDDEN.findall(unusual))
 
 
 def long_words(text: str) -> Iterator[tuple[int, int]]:
     """Where each begins and ends."""
-    # A byte for each character, so that places are the same; the gap at the end ends the last word.
-    crosses, end = (text.encode("ascii", "replace") + b" ").translate(CROSSES), 0
+    return long_rows(crossed(text))
+
+
+def crossed(text: str) -> bytes:
+    """A byte for each character, so that places are the same, and a gap to end the last word."""
+    return (text.encode("ascii", "replace") + b" ").translate(CROSSES)
+
+
+def long_rows(crosses: bytes) -> Iterator[tuple[int, int]]:
+    end = 0
     while (start := crosses.find(LONG, end)) >= 0:
-        end = crosses.index(b" ", start)
+        gap = NO_CROSS.search(crosses, start)
+        end = gap.start() if gap else len(crosses)
         yield start, end
-
-
-def always(look: Glance) -> bool:
-    return True

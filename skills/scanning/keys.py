@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import Gate, Glance, long_words
+from skills.scanning.glance import Gate, Sight, long_words
 
 Check = Callable[[re.Match[str]], bool]
 Span = tuple[int, int]
@@ -81,9 +81,9 @@ class Shape:
     needles: tuple[str, ...]
     pattern: str
     check: Check = is_real
-    # A simpler pattern that always fits too, and whether there is always a long word in it.
+    # A simpler pattern that always fits too.
     hint: str = ""
-    is_long: bool = True
+    needs: Sight = "long word"
 
 
 # Not in the middle of a longer word. Quantifiers are possessive or bounded, so no text is read over and over.
@@ -189,7 +189,7 @@ OPEN_SHAPES = (
         URL,
         is_password,
         hint=r"://[^\s:@/]{0,100}:[^\s:@/]{3,200}@",
-        is_long=False,
+        needs="@",
     ),
 )
 LOOK_ALIKE = Shape("own-key-look-alike", "a key of Dramatis", ("drm_",), OWN, is_no_key_of_ours)
@@ -219,15 +219,10 @@ def finder(shape: Shape, expression: str, places: Callable[[str], Iterable[Span]
 
 
 def among_long_words(shape: Shape) -> Gate:
-    return lambda look: bool(look.long_words) and any(map(look.long_words.__contains__, shape.needles))
+    return lambda look: any(map(look.long_words.__contains__, shape.needles))
 
 
 def among_all(shape: Shape) -> Gate:
     hint = re.compile(shape.hint, re.ASCII)
 
-    def may_find(look: Glance) -> bool:
-        if not look.long_words and shape.is_long:
-            return False
-        return any(needle in look.text for needle in shape.needles) and bool(hint.search(look.text))
-
-    return may_find
+    return lambda look: any(map(look.text.__contains__, shape.needles)) and bool(hint.search(look.text))

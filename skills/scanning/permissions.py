@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import Glance
 
 # Front matter longer than this is refused by the parser.
 HEAD_LIMIT = 16_384
@@ -48,10 +47,6 @@ def head_end(text: str) -> int:
         return 0
     end = text.find("\n---", opened.end() - 1, HEAD_LIMIT)
     return min(len(text), HEAD_LIMIT) if end < 0 else end
-
-
-def has_head(look: Glance) -> bool:
-    return look.text.startswith(("---", "\ufeff---"))
 
 
 def wide_tools(text: str) -> Iterator[Hit]:

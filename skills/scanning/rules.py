@@ -20,6 +20,7 @@ UNSEEN_RULES = (
         "block",
         "An invisible character stands here that no script or emoji needs.",
         characters.invisible,
+        needs="hidden",
         may_find=characters.any_of(alphabets.INVISIBLE),
     ),
     Rule(
@@ -27,6 +28,7 @@ UNSEEN_RULES = (
         "block",
         "A control character makes text read in another order than it is written.",
         characters.bidi_controls,
+        needs="hidden",
         may_find=characters.any_of(alphabets.BIDI_CONTROLS),
     ),
     Rule(
@@ -34,6 +36,7 @@ UNSEEN_RULES = (
         "block",
         "A direction mark stands far from any right-to-left text, or inside a word.",
         characters.bidi_marks,
+        needs="hidden",
         may_find=characters.any_of(alphabets.BIDI_MARKS),
     ),
     Rule(
@@ -41,6 +44,7 @@ UNSEEN_RULES = (
         "block",
         "Unicode tag characters spell words that only a model reads.",
         characters.tag_characters,
+        needs="hidden",
         may_find=characters.any_of(alphabets.TAGS),
     ),
     Rule(
@@ -48,6 +52,7 @@ UNSEEN_RULES = (
         "block",
         "Variation selectors stand in a row or behind plain text: they can carry a hidden message.",
         characters.hidden_selectors,
+        needs="hidden",
         may_find=characters.any_of(alphabets.VARIATION_SELECTORS),
     ),
     # Pasted by accident often enough, and too few to say anything.
@@ -56,6 +61,7 @@ UNSEEN_RULES = (
         "warn",
         "A variation selector stands behind a character that has no variants.",
         characters.stray_selectors,
+        needs="hidden",
         may_find=characters.any_of(alphabets.VARIATION_SELECTORS),
     ),
     Rule(
@@ -63,6 +69,7 @@ UNSEEN_RULES = (
         "block",
         "A control character stands here; terminals and editors may hide text around it.",
         characters.controls,
+        needs="hidden",
         may_find=characters.any_of(alphabets.CONTROLS),
     ),
     Rule(
@@ -70,6 +77,7 @@ UNSEEN_RULES = (
         "note",
         "This looks like text once read in the wrong encoding.",
         characters.mojibake,
+        needs="hidden",
         may_find=characters.any_of(alphabets.CONTROLS),
     ),
 )
@@ -79,7 +87,7 @@ CLOSING_RULES = (
         "block",
         "This closes a section of the prompt, so that what follows would pass for ours.",
         closings.section_closings,
-        may_find=closings.may_hold_tags,
+        needs="tag",
     ),
     # Opened and closed by the file itself it ends nothing, but it may pose as a section.
     Rule(
@@ -87,14 +95,14 @@ CLOSING_RULES = (
         "warn",
         "The text opens and closes a tag that our prompts use for a section.",
         closings.section_pairs,
-        may_find=closings.may_hold_tags,
+        needs="tag",
     ),
     Rule(
         "field-closing",
         "note",
         "The text closes a tag that our listings use for a field.",
         closings.fields,
-        may_find=closings.may_hold_tags,
+        needs="tag",
     ),
 )
 SECRET_RULES = (
@@ -104,6 +112,7 @@ SECRET_RULES = (
             "block",
             f"This looks like {shape.called}. Take it out and revoke it.",
             in_one_word(shape),
+            needs=shape.needs,
             may_find=among_long_words(shape),
         )
         for shape in SHAPES
@@ -114,6 +123,7 @@ SECRET_RULES = (
             "block",
             f"This looks like {shape.called}. Take it out and change it.",
             anywhere(shape),
+            needs=shape.needs,
             may_find=among_all(shape),
         )
         for shape in OPEN_SHAPES
@@ -123,6 +133,7 @@ SECRET_RULES = (
         "note",
         f"This has the shape of {LOOK_ALIKE.called}, but its checksum is wrong.",
         in_one_word(LOOK_ALIKE),
+        needs=LOOK_ALIKE.needs,
         may_find=among_long_words(LOOK_ALIKE),
     ),
 )
@@ -132,20 +143,21 @@ WORDING_RULES = (
         "warn",
         "A comment holds what reads like an order to a model; people do not see it when the page is shown.",
         wording.orders_in_comments,
-        may_find=wording.may_hold_comments,
+        needs="tag",
     ),
     Rule(
         "order-in-link-title",
         "warn",
         "The title of a link holds what reads like an order to a model.",
         wording.orders_in_titles,
-        may_find=wording.may_hold_titles,
+        needs="]",
     ),
     Rule(
         "long-base64",
         "warn",
         "A long run of base64: a model may decode what a person does not.",
         wording.long_base64,
+        needs="long word",
         may_find=wording.may_hold_base64,
     ),
 )
@@ -156,7 +168,7 @@ SKILL_RULES = (
         "The skill asks for tools without any bound.",
         permissions.wide_tools,
         SKILLS_ONLY,
-        permissions.has_head,
+        needs="head",
     ),
     Rule(
         "permission-mode",
@@ -164,7 +176,7 @@ SKILL_RULES = (
         "The skill asks to pass by the harness's permissions.",
         permissions.permission_modes,
         SKILLS_ONLY,
-        permissions.has_head,
+        needs="head",
     ),
     Rule(
         "skill-hooks",
@@ -172,7 +184,7 @@ SKILL_RULES = (
         "The skill brings hooks or servers: commands that run without being asked for.",
         permissions.hooks,
         SKILLS_ONLY,
-        permissions.has_head,
+        needs="head",
     ),
 )
 

@@ -19,7 +19,8 @@ Found = tuple[Rule, Hit]
 def scan(text: str, *, kind: Kind = "context", rules: Sequence[Rule] = RULES) -> tuple[Finding, ...]:
     """What a person should look at before this text is used, in the order of the text."""
     look = glance(text)
-    asked = [rule for rule in rules if kind in rule.kinds and rule.may_find(look)]
+    sights = look.sights
+    asked = [rule for rule in rules if rule.needs in sights and kind in rule.kinds and rule.may_find(look)]
     # One more than is shown of each is enough to know the first ones of all, and that there are more.
     found = [(rule, hit) for rule in asked for hit in islice(rule.find(text), LIMIT + 1)]
     return told(text, found, kind) if found else ()

@@ -66,15 +66,6 @@ def orders_in_titles(text: str) -> Iterator[Hit]:
             yield Hit(*found.span())
 
 
-def may_hold_comments(look: Glance) -> bool:
-    # A single sign is found far sooner than a row of them.
-    return "<" in look.text and "<!--" in look.text
-
-
-def may_hold_titles(look: Glance) -> bool:
-    return "]" in look.text
-
-
 def may_hold_base64(look: Glance) -> bool:
     """A word as long as the shortest run, or three that could be its lines."""
     if len(look.long_words) < 3 * 60:

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Lower
 from personas.models import Workspace
 from skills.models import ContextFile, FileState, Reach, Skill, Source
 from skills.selectors.namesakes import FOUND, WRITTEN, Key, Standing, standings
-from skills.selectors.skills import found_skills_of, skills_of
+from skills.selectors.skills import folder_of, found_skills_of, skills_of
 
 R = TypeVar("R", bound=Model)
 SOUND = (FileState.NEW, FileState.CURRENT, FileState.CHANGED)
@@ -92,6 +92,11 @@ class ListedSkill:
     standing: Standing
     # How many bear this name, itself included.
     namesakes: int
+
+    @property
+    def title(self) -> str:
+        """A file that could not be read has no name but its folder's."""
+        return self.name or (folder_of(self.file.path) if self.file else "")
 
     @property
     def description(self) -> str:

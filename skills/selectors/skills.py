@@ -53,13 +53,17 @@ def instructions_of(used: SkillInUse) -> Instructions | None:
         return Instructions(
             skill.name, skill.description, skill.body, Origin("skill", skill.pk, skill.revision)
         )
-    file, revision = used.file, used.file.in_force if used.file else None
-    if file is None or revision is None:
+    return found_instructions(used, used.file) if used.file else None
+
+
+def found_instructions(used: SkillInUse, file: ContextFile) -> Instructions | None:
+    """The body is read out of the stored words; those that were erased tell nothing any more."""
+    revision = file.in_force
+    if revision is None or revision.content.data is None:
         return None
-    parsed = parse_skill(bytes(revision.content.data or b""), folder_name=folder_of(file.path)).skill
-    body = parsed.body if parsed else ""
+    parsed = parse_skill(bytes(revision.content.data), folder_name=folder_of(file.path)).skill
     origin = Origin("file", file.pk, revision.number, revision.digest)
-    return Instructions(used.name, used.description, body, origin)
+    return Instructions(used.name, used.description, parsed.body, origin) if parsed else None
 
 
 def folder_of(path: str) -> str:

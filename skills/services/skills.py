@@ -8,7 +8,7 @@ from django.db import transaction
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
-from personas.front_matter import load, split
+from personas.front_matter import load, newlines, split
 from personas.models import Workspace
 from personas.services.records import create_record
 from skills.bundles import write_zip
@@ -17,6 +17,7 @@ from skills.leniency import STRICT, weigh
 from skills.metadata_lines import LONGEST, is_editable
 from skills.models import ContextFile, FileRevision, Skill, Verdict
 from skills.parsing import HEAD_LINE, ParsedSkill, Problem, UnfitSkill, parse_skill, render_skill
+from skills.selectors.skills import folder_of
 
 FILE_NAME = "SKILL.md"
 NO_BODY = "There are no instructions below the head; a skill that is written here needs some."
@@ -127,7 +128,8 @@ def lines_of(source: bytes | str) -> dict[str, int]:
     text, _ = decode(source)
     head, _, body_line = split(text)
     keys = {block.key: block.line for block in load(head, HEAD_LINE) if block.key is not None}
-    return keys | {"body": body_line}
+    last = newlines(text).rstrip("\n").count("\n") + 1
+    return keys | {"body": min(body_line, last)}
 
 
 @transaction.atomic
@@ -139,7 +141,7 @@ def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[Prob
         source.workspace,
         bytes(revision.content.data or b""),
         by=by,
-        folder=folder_of(file),
+        folder=folder_of(file.path),
         message=f"Copied from {source.slug}/{file.path}"[:200],
     )
 
@@ -147,15 +149,11 @@ def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[Prob
 def copyable_revision(file: ContextFile) -> FileRevision:
     """What prompts use, else the newest; an editor's copy is no way round a quarantine."""
     revision = file.in_force or file.newest
-    if file.file_kind != "skill" or revision is None:
-        raise NotCopyable("Only a skill that could be read is copied.")
+    if file.file_kind != "skill" or revision is None or revision.content.data is None:
+        raise NotCopyable("Only a skill whose words are here is copied.")
     if file.in_force is None and revision.verdict == Verdict.BLOCKED:
         raise NotCopyable("This revision is in quarantine. Mend the file, or have its findings waived first.")
     return revision
-
-
-def folder_of(file: ContextFile) -> str:
-    return file.path.split("/")[-2] if "/" in file.path else ""
 
 
 def skill_archive(skill: Skill) -> bytes:
@@ -171,21 +169,6 @@ def skill_archive(skill: Skill) -> bytes:
         body=skill.body,
     )
     try:
-        return archive_of(skill.name, render_skill(parsed).encode())
+        return write_zip([(f"{skill.name}/{FILE_NAME}", render_skill(parsed).encode())])
     except UnfitSkill as error:
         raise NotExportable(f"This skill does not fit into a file: {error}") from error
-
-
-def found_archive(file: ContextFile) -> bytes:
-    """A found skill as it lies there: only its SKILL.md is kept, so only that is handed out."""
-    revision = file.in_force or file.newest
-    if file.file_kind != "skill" or revision is None:
-        raise NotExportable("There is nothing to hand out.")
-    return archive_of(folder_of(file) or file.name or "skill", bytes(revision.content.data or b""))
-
-
-def archive_of(folder: str, content: bytes) -> bytes:
-    try:
-        return write_zip([(f"{folder}/{FILE_NAME}", content)])
-    except ValueError as error:
-        raise NotExportable(f"This skill does not fit into an archive: {error}") from error

@@ -1,7 +1,7 @@
 """Template tags for found files: states, kinds, texts and differences with what hides in them drawn."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from django import template
@@ -31,7 +31,7 @@ TONES = {
     "ignored": "neutral",
 }
 # How the scanner writes a hidden character into an excerpt.
-MARK = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
+MARK = re.compile(r"⟦U\+([0-9A-F]{4,5}|10[0-9A-F]{4})⟧")
 
 
 @register.simple_tag
@@ -51,6 +51,12 @@ register.filter("standing", standing_of)
 
 
 @register.filter
+def thousands(number: int) -> str:
+    """A number that can be read at a glance."""
+    return f"{number:,}"
+
+
+@register.filter
 def glyphs(text: str) -> SafeString:
     """A text, escaped, with a box and its code point for each character that hides."""
     return drawn(Seen(text).pieces())
@@ -59,15 +65,13 @@ def glyphs(text: str) -> SafeString:
 @register.filter
 def marked(excerpt: str) -> SafeString:
     """An excerpt of the scanner's, escaped, with its marks drawn as boxes."""
-    pieces = MARK.split(excerpt)
-    return format_html_join(
-        "",
-        "{}",
-        (
-            (box(glyph(chr(int(piece, 16)))) if place % 2 and int(piece, 16) < 0x110000 else piece,)
-            for place, piece in enumerate(pieces)
-        ),
-    )
+    return format_html_join("", "{}", ((piece,) for piece in unmarked(excerpt)))
+
+
+def unmarked(excerpt: str) -> Iterator[str | SafeString]:
+    for place, piece in enumerate(MARK.split(excerpt)):
+        is_code = place % 2 == 1
+        yield box(glyph(chr(int(piece, 16)))) if is_code else piece
 
 
 @register.filter
@@ -77,9 +81,9 @@ def short(digest: str) -> SafeString:
 
 
 @register.simple_tag
-def text_lines(text: str, flagged: Collection[int] = ()) -> list[Part]:
-    """A text as numbered lines."""
-    return parts_of_text(text, flagged)
+def text_lines(text: str, flagged: Collection[int] | None = None) -> list[Part]:
+    """A text as numbered lines; those that something was found in stand out."""
+    return parts_of_text(text, flagged or ())
 
 
 @register.simple_tag

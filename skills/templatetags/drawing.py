@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import lru_cache
+from itertools import groupby, islice
 from typing import Literal
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from personas.diffing import Line
+from personas.diffing import Line, Span
 from skills.glyphs import Glyph, Seen, glyph
 from skills.scanning.excerpts import LINE_END
 
@@ -16,6 +17,15 @@ from skills.scanning.excerpts import LINE_END
 AROUND, SHORTEST_FOLD = 3, 4
 # A longer quiet stretch is only counted; and nobody reads more changed lines than this on one page.
 LONGEST_FOLD, MOST_LINES = 400, 4_000
+# So many pieces of one line are drawn; where every second character hides, the rest tells nothing new.
+MOST_PIECES = 2_000
+CUT = Glyph("…", "The rest of this line is not drawn; download the file to read it.")
+
+WORDS = {
+    "added": '<ins class="dr-diff-word">{}</ins>',
+    "removed": '<del class="dr-diff-word">{}</del>',
+    "same": "{}",
+}
 
 
 @dataclass(frozen=True)
@@ -40,9 +50,18 @@ class Part:
 
 def drawn(pieces: Iterable[str | Glyph]) -> SafeString:
     """Pieces as HTML; whatever a tenant wrote is escaped."""
-    return format_html_join("", "{}", ((box(one) if isinstance(one, Glyph) else one,) for one in pieces))
+    shown = [box(one) if isinstance(one, Glyph) else one for one in islice(pieces, MOST_PIECES + 1)]
+    if len(shown) > MOST_PIECES:
+        shown[-1] = box(CUT)
+    return joined(shown)
 
 
+def joined(pieces: Sequence[str]) -> SafeString:
+    """All at once: a line may have a thousand pieces, and a page thousands of lines."""
+    return format_html("{}" * len(pieces), *pieces) if pieces else format_html("{}", "")
+
+
+@lru_cache(maxsize=512)
 def box(glyph: Glyph) -> SafeString:
     return format_html('<span class="dr-glyph" title="{}">{}</span>', glyph.title, glyph.label)
 
@@ -52,20 +71,23 @@ def box(glyph: Glyph) -> SafeString:
 
 def text_lines(text: str, flagged: Collection[int] = ()) -> list[Part]:
     """A text with its line numbers, counted as findings count them."""
-    seen = Seen(text)
-    ends = [(found.start(), found.end()) for found in LINE_END.finditer(text)]
-    starts = [0, *(end for _, end in ends)]
-    stops = [*(start for start, _ in ends), len(text)]
-    if len(starts) > 1 and starts[-1] == len(text):
-        # What follows the last line end is no line.
-        starts, stops = starts[:-1], stops[:-1]
+    seen, places = Seen(text), list(line_places(text))
     lines = [
         DrawnLine("same", drawn(seen.pieces(start, stop)), after=number, is_flagged=number in flagged)
-        for number, (start, stop) in enumerate(zip(starts, stops, strict=True), start=1)
-        if number <= MOST_LINES
+        for number, (start, stop) in enumerate(places[:MOST_LINES], start=1)
     ]
-    left = len(starts) - len(lines)
+    left = len(places) - len(lines)
     return [Part("lines", len(lines), lines), *([Part("rest", left)] if left else [])]
+
+
+def line_places(text: str) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends; what follows the last line end is no line, if it is nothing."""
+    at = 0
+    for found in LINE_END.finditer(text):
+        yield at, found.start()
+        at = found.end()
+    if at < len(text) or not at:
+        yield at, len(text)
 
 
 # --- two texts -----------------------------------------------------------------------------------------
@@ -76,7 +98,9 @@ def diff_parts(lines: Sequence[Line]) -> list[Part]:
     brush = Brush(lines)
     parts: list[Part] = []
     room = MOST_LINES
-    for is_quiet, stretch in stretches(lines):
+    # Both texts end in a line end: what follows it is no line.
+    end = -1 if lines and lines[-1] == Line("same", (Span(""),), lines[-1].before, lines[-1].after) else None
+    for is_quiet, stretch in stretches(lines[:end]):
         if is_quiet:
             parts.append(folded(stretch, brush))
         else:
@@ -137,20 +161,16 @@ def whole(lines: Sequence[Line]) -> tuple[Seen, dict[int, int]]:
 
 
 def drawn_spans(line: Line, seen: Seen, offset: int) -> SafeString:
-    """Changed words are inserted or deleted text, so that they are heard as well as seen."""
+    """Changed words are inserted or deleted text; a line that is new as a whole says so by itself."""
     said = []
+    is_whole = len(line.spans) == 1
     for span in line.spans:
         pieces = seen.pieces(offset, offset + len(span.text))
         offset += len(span.text)
-        if span.is_changed and line.kind != "same":
-            look = '<ins class="dr-diff-word">{}</ins>' if line.kind == "added" else DELETED
-            said.append(format_html(look, drawn(line_ends_seen(pieces))))
-        else:
-            said.append(drawn(pieces))
-    return format_html_join("", "{}", ((one,) for one in said))
-
-
-DELETED = '<del class="dr-diff-word">{}</del>'
+        words = drawn(line_ends_seen(pieces) if span.is_changed else pieces)
+        is_marked = span.is_changed and not is_whole
+        said.append(format_html(WORDS[line.kind], words) if is_marked else words)
+    return joined(said)
 
 
 def line_ends_seen(pieces: Iterable[str | Glyph]) -> Iterator[str | Glyph]:

@@ -6,6 +6,7 @@ from django import template
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from personas.actors import SYSTEM
 from personas.templatetags.ui import badge
 from skills.models import FileState, RefreshRun, RunStatus
 
@@ -62,6 +63,12 @@ def state_label(state: str) -> str:
 @register.filter
 def cause_words(run: RefreshRun) -> str:
     return CAUSES.get(run.cause, run.cause)
+
+
+@register.filter
+def asker(run: RefreshRun) -> str:
+    """Who wanted it; what the product does by itself its cause tells."""
+    return "" if run.actor_label == SYSTEM.label else run.actor_label
 
 
 @register.filter

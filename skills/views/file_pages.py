@@ -24,6 +24,7 @@ from skills.services.settling import readers_of
 from skills.verdicts import verdicts_on
 
 PAGE_SIZE = 25
+MOST_COMPARED = 20_000
 ADOPTABLE = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
 
 
@@ -101,8 +102,11 @@ def revision_page(file: ContextFile, revision: FileRevision) -> dict[str, Any]:
     }
 
 
-def difference(before: FileRevision, after: FileRevision) -> list[Line]:
-    return diff_lines(words_of(before).text, words_of(after).text)
+def difference(before: FileRevision, after: FileRevision) -> list[Line] | None:
+    """None when there are more lines than anyone could read beside each other."""
+    old, new = words_of(before).text, words_of(after).text
+    is_long = max(old.count("\n"), new.count("\n")) > MOST_COMPARED
+    return None if is_long else diff_lines(old, new)
 
 
 def flagged_lines(revision: FileRevision) -> set[int]:

@@ -21,7 +21,6 @@ from skills.services.skills import (
     NotASkill,
     copy_found_skill,
     copyable_revision,
-    found_archive,
     import_skill,
     skill_archive,
 )
@@ -33,9 +32,8 @@ class SkillFilePages(RecordPages[Skill]):
     def more_urls(self) -> list[URLPattern]:
         return [
             path("import/", self.take_in, name="import"),
-            # No skill's page lies under these, whatever its name.
+            # No skill's page lies under this, whatever its name.
             path("copy/<int:file_id>/", posted(self.copy), name="copy"),
-            path("found/<int:file_id>/export/", self.export_found, name="export-found"),
             path("<slug:key>/export/", self.export, name="export"),
         ]
 
@@ -85,15 +83,6 @@ class SkillFilePages(RecordPages[Skill]):
         except DomainError as error:
             messages.error(request, error.message)
             return redirect(self.address(skill))
-
-    def export_found(self, request: WorkspaceRequest, file_id: int) -> HttpResponse:
-        rows = found_skills_of(request.workspace).select_related("newest__content", "in_force__content")
-        file = get_object_or_404(rows, pk=file_id)
-        try:
-            return zipped(file.name or "skill", found_archive(file))
-        except DomainError as error:
-            messages.error(request, error.message)
-            return redirect("files:detail", request.workspace.slug, file.pk)
 
 
 def zipped(name: str, data: bytes) -> HttpResponse:

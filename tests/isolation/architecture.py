@@ -144,7 +144,7 @@ for name in {names!r}:
 
 
 def core_modules(root: Path = ROOT) -> list[str]:
-    """The modules that must work without any framework; those of the pure packages are found by themselves."""
+    """The modules that must work without any framework; those of pure packages are found by themselves."""
     paths = sorted(path for package in PURE for path in (root / package.replace(".", "/")).rglob("*.py"))
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
     places = {name: root / name.replace(".", "/") for name in CORE}

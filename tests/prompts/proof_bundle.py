@@ -1,29 +1,37 @@
 """One prompt handed out and everything that proves it, the same every time."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from prompts.proof.canonical import digest, text_digest
 from prompts.proof.checkpoints import Checkpoint, Head, LedgerMark, Mark, sign
 from prompts.proof.evidence import bundle
+from prompts.proof.opened import Segment
 from prompts.proof.rows import LOCKFILE, REPORT, SEGMENTS, SLOTS
 from tests.prompts.proof_stage import AT, KEY, WORKSPACE, block_of, chained, handed_out, move, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
-WORDS = ("You are Iris, who keeps the harbour's books.\n", "Today is a day.")
-SECTIONS = ("identity", "now")
-SAID = WORDS[0] + "Today is Saturday."
+WORDS = ("You are Iris, who keeps the harbour's books.", "\n", "Today is a day.")
+SAID = "You are Iris, who keeps the harbour's books.\nToday is Saturday."
+# As the assembly wrote it, and so to the letter: its digest is over these very words.
+GIVEN = '{"before":"Today is ","share":0.5}'
 SLOT_VALUES = {"day": "Saturday"}
-STORED = [
+STORED: list[dict[str, Any]] = [
     {
-        "content": text_digest(words),
-        "section": section,
-        "origin": {"kind": "identity", "id": "12", "revision": 4}
-        if section == "identity"
-        else {"kind": "layout"},
-        "slot": "day" if section == "now" else "",
-    }
-    for words, section in zip(WORDS, SECTIONS, strict=True)
+        "content": text_digest(WORDS[0]),
+        "section": "identity",
+        "origin": {"kind": "identity", "id": "12", "revision": 4},
+    },
+    {"text": WORDS[1], "section": "identity"},
+    {
+        "content": text_digest(WORDS[2]),
+        "section": "now",
+        "slot": "day",
+        "span": 1,
+        "given": text_digest(GIVEN),
+    },
 ]
 LOCKED = {"identity": STORED[0]["content"], "layout": "dramatis", "rules": 3}
 
@@ -31,7 +39,7 @@ LOCKED = {"identity": STORED[0]["content"], "layout": "dramatis", "rules": 3}
 def fill(segments, slots):
     """What the assembly would do: a slot's words are those of the call."""
     return "".join(
-        f"Today is {slots['day']}." if segment.stored["slot"] == "day" else segment.text
+        f"{json.loads(segment.given)['before']}{slots['day']}." if segment.given else segment.text
         for segment in segments
     )
 
@@ -41,7 +49,8 @@ class Case:
 
     def __init__(self) -> None:
         self.text, self.slots, self.lockfile = SAID, SLOT_VALUES, LOCKED
-        self.segments = [{"stored": each, "text": text} for each, text in zip(STORED, WORDS, strict=True)]
+        self.segments = [Segment(each, text) for each, text in zip(STORED, WORDS, strict=True)]
+        self.segments[2] = self.segments[2]._replace(given=GIVEN)
         self.version = version(
             2,
             digest=digest("build", [STORED, WORDS]),

@@ -1,4 +1,4 @@
-"""Throws dice: one byte of one stored column is flipped, and whoever holds the record to account must notice."""
+"""Throws dice: one byte of one stored column is flipped, and whoever checks the record must notice."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from random import Random
 from prompts.proof import comparing
 from tests.prompts.proof_stage import Record, checkpoint_of, faults_in, present, record
 
-HASHES = {"versions": ("hash", "previous"), "moves": ("hash", "previous"), "blocks": ("hash", "previous")}
-HASHES["ledger"] = ("seal",)
+CHAINED = ("hash", "previous")
+HASHES = {"versions": CHAINED, "moves": CHAINED, "blocks": CHAINED, "ledger": ("seal",)}
 
 
 def columns(held: Record) -> list[tuple[str, str]]:

@@ -4,19 +4,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from prompts.proof.canonical import digest, text_digest
 from prompts.proof.chains import judge_chain
 from prompts.proof.checkpoints import Checkpoint, Head, LedgerMark, Mark
 from prompts.proof.comparing import Present
 from prompts.proof.faults import Fault
-from prompts.proof.keys import Ed25519PrivateKey
+from prompts.proof.keys import PrivateKey
 from prompts.proof.ledger import judge_ledger
 from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, VersionRow, rows_digest
 
 WORKSPACE = 1
 AT = datetime(2026, 3, 7, 14, 55, 5, 250_000, UTC)
-KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+KEY = PrivateKey.from_private_bytes(bytes(range(32)))
 # Agent and channel, and how many versions there are; chains of one row have nothing around them to hold them.
 CHAINS = {(3, None): 4, (3, 2): 7, (5, 2): 5, (8, 1): 1, (9, None): 1}
 MOVES, BLOCKS, ROWS_IN_A_BLOCK = 12, 4, 10
@@ -169,12 +170,12 @@ def faults_in(held: Record, tables=("versions", "moves", "ledger", "blocks")) ->
             yield from filter(None, judge_ledger(mine, rows))
 
 
-def checkpoint_of(held: Record, **changes) -> Checkpoint:
+def checkpoint_of(held: Record, **changes: Any) -> Checkpoint:
     heads = {
         (row.agent, row.channel): Head(row.agent, row.channel, row.number, h) for row, h, _ in held.versions
     }
     last, block = held.moves[-1], held.blocks[-1]
-    values = {
+    values: dict[str, Any] = {
         "workspace": WORKSPACE,
         "at": AT + timedelta(days=1),
         "heads": tuple(heads.values()),

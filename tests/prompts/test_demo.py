@@ -7,6 +7,7 @@ import pytest
 from django.apps import apps
 from django.conf import settings as project
 from django.core.management import CommandError, call_command
+from django.db import transaction
 
 from personas.models import LAYOUTS, Agent, Memory, MemoryState, Soul, WorkspaceOwned
 from prompts.demo.load import load_demo
@@ -143,13 +144,14 @@ def test_what_someone_wrote_on_disk_is_never_overwritten(sources):
     assert {path: (sources / path).read_text() for path in mine} == mine
 
 
-@pytest.mark.django_db(transaction=True)
-def test_another_database_tells_the_whole_story_again_from_the_same_folder(sources):
-    from django.test import TransactionTestCase
-
-    first = states(load_demo())
-    TransactionTestCase("run")._fixture_teardown()
+@pytest.mark.django_db
+def test_a_database_that_starts_anew_hears_the_whole_story_from_the_same_folder(sources):
+    """Rows go with the transaction, files stay."""
+    with transaction.atomic():
+        first = states(load_demo())
+        transaction.set_rollback(True)
     assert not Source.unscoped.exists()
+    assert (sources / SUPPORT).exists()
     assert states(load_demo()) == first
 
 

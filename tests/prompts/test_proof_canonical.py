@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from prompts.proof.canonical import DEEPEST, ListDigest, canonical, digest, read_json, text_digest
 
 words = st.text(st.characters(exclude_categories=["Cs"]))
-moments = st.datetimes(
-    min_value=datetime(1970, 1, 3), max_value=datetime(9999, 12, 30), timezones=st.timezones()
-)
+zones = st.integers(-1_439, 1_439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+moments = st.datetimes(timezones=st.timezones() | zones).filter(lambda when: 1 < when.year < 9_999)
 leaves = st.none() | st.booleans() | st.integers() | words
 values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(words, inner), max_leaves=20)
 floats = st.floats()
@@ -69,7 +68,8 @@ def test_a_time_is_the_same_whatever_its_zone(when):
 
 def test_the_form_is_exact():
     value = {"z": [1, -2, True, None], "Ä": 'é\n\x01\x7f/"\\', "a": {"": ()}, "😀": "\u2028", "ﬀ": 10**20}
-    expected = '{"a":{"":[]},"z":[1,-2,true,null],"Ä":"é\\n\\u0001\x7f/\\"\\\\","ﬀ":100000000000000000000,"😀":"\u2028"}'
+    expected = '{"a":{"":[]},"z":[1,-2,true,null],"Ä":"é\\n\\u0001\x7f/\\"\\\\",'
+    expected += '"ﬀ":100000000000000000000,"😀":"\u2028"}'
     assert canonical(value) == expected.encode()
     assert canonical(datetime(2026, 3, 7, 14, 55, 5, tzinfo=UTC)) == b'"2026-03-07T14:55:05.000000Z"'
     assert canonical(datetime(33, 1, 2, tzinfo=UTC)) == b'"0033-01-02T00:00:00.000000Z"'
@@ -105,7 +105,7 @@ def test_kinds_of_text_and_number_count_as_what_they_are():
     ids=lambda value: type(value).__name__,
 )
 def test_what_has_no_form_is_refused(value):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         canonical(value)
 
 
@@ -125,7 +125,7 @@ def test_depth_is_bounded_and_a_circle_ends():
     "text", ["1.0", "[NaN]", '{"a":-Infinity}', "1e3", '{"a":1,"a":1}', "{", "[" * 5_000]
 )
 def test_json_that_could_mean_two_things_is_not_read(text):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         read_json(text)
 
 

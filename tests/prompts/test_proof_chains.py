@@ -4,6 +4,7 @@ import time
 import tracemalloc
 from dataclasses import fields, replace
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,12 @@ from tests.prompts.proof_stage import (
     version,
 )
 
-TABLES = {"versions": VersionRow, "moves": LabelMoveRow, "ledger": LedgerRow, "blocks": LedgerBlockRow}
+TABLES: dict[str, Any] = {
+    "versions": VersionRow,
+    "moves": LabelMoveRow,
+    "ledger": LedgerRow,
+    "blocks": LedgerBlockRow,
+}
 # Found by the row's place or the block's rows, or missed by a checkpoint, even if no hash covered them.
 HELD_TWICE = {"workspace", "number", "sequence", "count", "rows", "id"}
 
@@ -142,7 +148,7 @@ def test_content_that_cannot_be_hashed_is_a_fault_and_not_a_crash(seven):
     seven[1] = replace(row, cause={"revision": 1.0}), hashed, previous
     assert first_fault(seven).startswith("version 2 of agent 3 on channel 2: its content cannot be hashed")
     given = handed_out(1)
-    bad = replace(given, size=1.5), given.seal()
+    bad = handed_out(1, size=1.5), given.seal()
     assert str(verify_ledger([], [bad]).first).startswith("ledger row 16: its content cannot be hashed")
 
 

@@ -142,7 +142,7 @@ def changed(body, *path, to):
 )
 def test_a_body_that_contradicts_itself_is_not_read(path, to):
     body = changed(checkpoint_of(record()).body(), *path, to=to)
-    with pytest.raises(ValueError, match="checkpoint|float"):
+    with pytest.raises(ValueError, match=r"checkpoint|float"):
         read_checkpoint(body)
 
 
@@ -196,9 +196,9 @@ def test_other_keys_are_refused():
     for pem in (b"", b"words", private, dump_key(KEY)[:-40], public_pem(PUBLIC).encode()):
         with pytest.raises(ValueError, match="key"):
             load_key(pem)
-    for pem in ("", "words", public, dump_key(KEY).decode()):
+    for text in ("", "words", public, dump_key(KEY).decode()):
         with pytest.raises(ValueError, match="key"):
-            load_public(pem)
+            load_public(text)
 
 
 # --- one after the other -------------------------------------------------------------------------------

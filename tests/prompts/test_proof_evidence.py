@@ -1,20 +1,20 @@
 """A bundle stands on its own; whatever is done to it, a named check fails, and none ever raises."""
 
 import json
-from copy import deepcopy
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.proof.canonical import canonical, read_json, text_digest
+from prompts.proof.canonical import canonical, read_json
 from prompts.proof.checkpoints import read_checkpoint, sign
 from prompts.proof.evidence import CHECKS, Check, stands, verify_evidence
 from prompts.proof.keys import key_id, new_key, public_pem
 from prompts.proof.opened import NOT_YET_SEALED
-from tests.prompts.proof_bundle import SAID, Case, fill
+from tests.prompts.proof_bundle import GIVEN, SAID, WORDS, Case, fill
 from tests.prompts.proof_stage import KEY, chained, version
 
 PUBLIC = KEY.public_key()
@@ -22,7 +22,8 @@ OURS = key_id(PUBLIC)
 
 
 def asked(data, **more):
-    return verify_evidence(data, **({"fill": fill, "expected_key": OURS} | more))
+    options: dict[str, Any] = {"fill": fill, "expected_key": OURS} | more
+    return verify_evidence(data, **options)
 
 
 def by_state(data, state, **more):
@@ -100,7 +101,7 @@ def test_a_version_nobody_fetched_has_no_ledger_row():
 
 def test_erased_words_leave_their_digests_provable():
     case = Case()
-    case.segments[0] = {"stored": case.segments[0]["stored"], "text": None}
+    case.segments[0] = case.segments[0]._replace(text=None)
     data = case.bundle(text=None)
     assert not failed(data)
     assert by_state(data, "absent") == {
@@ -109,7 +110,15 @@ def test_erased_words_leave_their_digests_provable():
         "segments join to the built text",
         "text built again",
     }
-    assert said(data, "words match their segments").startswith("the words of 1 of 2 segments were erased")
+    assert said(data, "words match their segments").startswith("the words of 1 of 3 segments were erased")
+
+
+def test_what_a_slot_was_given_can_be_erased_too():
+    case = Case()
+    case.segments[2] = case.segments[2]._replace(given=None)
+    data = case.bundle()
+    assert not failed(data)
+    assert by_state(data, "absent") == {"words match their segments", "text built again"}
 
 
 # --- each check stands alone ---------------------------------------------------------------------------
@@ -126,7 +135,8 @@ def spoil_slots(case):
 
 
 def spoil_segments(case):
-    case.segments[0]["stored"] = case.segments[0]["stored"] | {"origin": {"kind": "soul", "id": "1"}}
+    stored = case.segments[0].stored | {"origin": {"kind": "soul", "id": "1"}}
+    case.segments[0] = case.segments[0]._replace(stored=stored)
     return case.bundle()
 
 
@@ -137,8 +147,19 @@ def spoil_lockfile(case):
 
 def spoil_words(case):
     """Two segments whose words were shifted across their border: the whole is the same."""
-    case.segments[0]["text"], case.segments[1]["text"] = "You are Iris", SAID.removeprefix("You are Iris")
-    case.version = replace(case.version, text=text_digest(SAID))
+    first, second, third = case.segments
+    case.segments = [first._replace(text=WORDS[0][:-1]), second._replace(text=WORDS[0][-1] + WORDS[1]), third]
+    return case.bundle()
+
+
+def spoil_inline_words(case):
+    """Words that are stored in the list itself cannot have been erased."""
+    case.segments[1] = case.segments[1]._replace(text=None)
+    return case.bundle()
+
+
+def spoil_given(case):
+    case.segments[2] = case.segments[2]._replace(given=GIVEN + " ")
     return case.bundle()
 
 
@@ -241,7 +262,9 @@ SPOILED = [
     (spoil_slots, {"slots match the ledger"}),
     (spoil_segments, {"segments match the version"}),
     (spoil_lockfile, {"lockfile matches the version"}),
-    (spoil_words, {"words match their segments", "text built again"}),
+    (spoil_words, {"words match their segments"}),
+    (spoil_inline_words, {"words match their segments"}),
+    (spoil_given, {"words match their segments"}),
     (spoil_built_text, {"segments join to the built text"}),
     (spoil_version_hash, {"version hash", "checkpoint covers the version"}),
     (spoil_seal, {"ledger seal"}),
@@ -321,7 +344,7 @@ def places(value, path=()):
 def put(data, path, value):
     if not path:
         return value
-    copy = deepcopy(data)
+    copy = json.loads(json.dumps(data))
     inner = copy
     for key in path[:-1]:
         inner = inner[key]
@@ -330,7 +353,7 @@ def put(data, path, value):
 
 
 def cut(data, path):
-    copy = deepcopy(data)
+    copy = json.loads(json.dumps(data))
     inner = copy
     for key in path[:-1]:
         inner = inner[key]
@@ -338,7 +361,7 @@ def cut(data, path):
     return copy
 
 
-ODD = (
+ODD: tuple[Any, ...] = (
     None,
     True,
     -1,
@@ -364,14 +387,16 @@ def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails():
     quiet = set()
     for path in PLACES:
         for value in ODD:
-            checks = asked(put(WHOLE, path, value))
+            data = put(WHOLE, path, value)
+            checks = asked(data)
             assert all(isinstance(check, Check) and check.words for check in checks)
             "\n".join(check.words for check in checks).encode()
-            if stands(checks) and put(WHOLE, path, value) != WHOLE:
+            if stands(checks) and data != WHOLE:
                 quiet.add(path)
     # These may honestly be absent: erased words, or what is not recorded yet.
+    erasable = {("segments", 0, "text"), ("segments", 2, "text"), ("segments", 2, "given")}
     absent = {("text",), ("served",), ("slots",), ("segments",), ("lockfile",), ("ledger",), ("block",)}
-    assert quiet == absent | {("checkpoint",), ("segments", 0, "text"), ("segments", 1, "text")}
+    assert quiet == absent | {("checkpoint",)} | erasable
 
 
 def test_nothing_taken_away_raises_and_all_of_it_fails():
@@ -383,7 +408,7 @@ def test_flipped_bytes_of_a_bundle_file_are_found():
     text = canonical(WHOLE)
     dice = Random(4)  # noqa: S311  # repeatable, and no secret
     read = 0
-    for _ in range(2_000):
+    for _ in range(1_000):
         place = dice.randrange(len(text))
         flipped = text[:place] + bytes([text[place] ^ 1 << dice.randrange(8)]) + text[place + 1 :]
         try:
@@ -392,7 +417,7 @@ def test_flipped_bytes_of_a_bundle_file_are_found():
             continue
         read += 1
         assert not stands(asked(data)), flipped[place - 20 : place + 20]
-    assert read > 500
+    assert read > 250
 
 
 anything = st.recursive(
@@ -402,7 +427,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), anything), min_size=1, max_size=4))
 def test_no_bundle_makes_the_verifier_raise(changes):
     data = WHOLE

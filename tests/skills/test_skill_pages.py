@@ -158,7 +158,6 @@ def test_strangers_and_other_workspaces_see_nothing_of_it(workspace, elsewhere, 
     assert names_shown(as_mallory, elsewhere) == []
     file = found(source, f"{HERE}/tea")
     assert as_mallory.post(f"/w/{elsewhere.slug}/skills/copy/{file.pk}/").status_code == 404
-    assert as_mallory.get(f"/w/{elsewhere.slug}/skills/found/{file.pk}/export/").status_code == 404
 
 
 # --- namesakes ------------------------------------------------------------------------------------------
@@ -279,13 +278,6 @@ def test_a_skill_too_large_for_a_file_says_so(workspace, as_bob):
     make_skill(workspace, "tea", body="🫖" * 70_000)
     answer = as_bob.get(f"/w/{workspace.slug}/skills/tea/export/", follow=True)
     assert "does not fit into a file" in answer.content.decode()
-
-
-def test_a_found_skill_is_exported_as_it_lies_there(workspace, source, as_bob, tree):
-    file = found(source, f"{HERE}/tea")
-    answer = as_bob.get(f"/w/{workspace.slug}/skills/found/{file.pk}/export/")
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        assert archive.read("tea/SKILL.md") == (tree / HERE / "tea" / "SKILL.md").read_bytes()
 
 
 # --- while typing ---------------------------------------------------------------------------------------

@@ -33,8 +33,7 @@ class Command(BaseCommand):
 
     def find(self, workspace: str, slug: str) -> Source:
         home = Workspace.objects.filter(slug=workspace).first()
-        rows = Source.objects.in_workspace(home).filter(slug=slug) if home else Source.objects.none()
-        source = rows.first()
+        source = Source.objects.in_workspace(home).filter(slug=slug).first() if home else None
         if source is None:
             raise CommandError(f"There is no source “{slug}” in a workspace “{workspace}”.")
         return source

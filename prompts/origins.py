@@ -1,0 +1,155 @@
+"""Where words came from, for people: kind, name, revision, author, and the page to read it on."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import Q
+from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce, Substr
+from django.urls import reverse
+
+from personas.models import (
+    Agent,
+    Channel,
+    Identity,
+    Revision,
+    Soul,
+    Tool,
+    UserProfile,
+    Workspace,
+    WorkspaceOwned,
+)
+from prompts.assembly.pieces import Origin
+from prompts.models import PromptSettings
+from prompts.parts import is_key
+from skills.models import ContextFile, Skill
+
+OURS = "Dramatis"
+LONGEST_NAME = 80
+
+
+class Kind(NamedTuple):
+    """A kind of record: its word, its family of pages, and what stands for one record in an address."""
+
+    words: str
+    family: str = ""
+    model: type[WorkspaceOwned] | None = None
+    key: str = "pk"
+
+
+KINDS: dict[str, Kind] = {
+    "identity": Kind("Identity", "identities", Identity, "slug"),
+    "soul": Kind("Soul", "souls", Soul, "slug"),
+    "user_profile": Kind("User profile", "user-profiles", UserProfile, "slug"),
+    "agent": Kind("Agent", "agents", Agent, "slug"),
+    "responsibility": Kind("Responsibility", "responsibilities"),
+    "memory": Kind("Memory", "memories"),
+    "tool": Kind("Tool", "tools", Tool, "name"),
+    "channel": Kind("Channel", "channels", Channel, "slug"),
+    "skill": Kind("Skill", "skills", Skill, "name"),
+    "context_file": Kind("File", "files", ContextFile),
+    "prompt_settings": Kind("Prompt settings", "", PromptSettings),
+}
+
+RevisionKey = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Told:
+    """One origin in words."""
+
+    kind: str
+    words: str
+    name: str = ""
+    revision: int = 0
+    author: str = ""
+    url: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        return self.kind == "layout"
+
+
+LAYOUT_WORDS = Told("layout", OURS)
+
+
+def told_of(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origin, Told]:
+    """Every origin with its words; as many queries as there are kinds, whatever their number."""
+    wanted = {origin for origin in origins if origin.kind in KINDS}
+    keyed = {origin for origin in wanted if is_key(origin.id)}
+    said = revisions_said(workspace, [(one.kind, int(one.id), one.revision) for one in keyed])
+    keys = keys_of(workspace, keyed)
+    return {
+        origin: told(workspace, origin, said, keys) if origin in keyed else unkeyed(workspace, origin)
+        for origin in wanted
+    }
+
+
+def told(
+    workspace: Workspace,
+    origin: Origin,
+    said: Mapping[RevisionKey, tuple[str, str]],
+    keys: Mapping[tuple[str, int], Any],
+) -> Told:
+    kind, number = KINDS[origin.kind], int(origin.id)
+    name, author = said.get((origin.kind, number, origin.revision), ("", ""))
+    key = keys.get((origin.kind, number))
+    url = address(workspace, kind.family, key, origin.revision) if kind.family and key is not None else ""
+    return Told(
+        origin.kind, kind.words, origin.path or name or f"number {number}", origin.revision, author, url
+    )
+
+
+def unkeyed(workspace: Workspace, origin: Origin) -> Told:
+    """Words of an agent's own settings name it by its slug; a file may be known by its path alone."""
+    kind = KINDS[origin.kind]
+    url = reverse("agents:detail", args=[workspace.slug, origin.id]) if origin.kind == "agent" else ""
+    return Told(
+        origin.kind, kind.words, origin.path or origin.id, origin.revision, "", url if origin.id else ""
+    )
+
+
+def address(workspace: Workspace, family: str, key: Any, revision: int) -> str:
+    if not revision:
+        return reverse(f"{family}:detail", args=[workspace.slug, key])
+    return reverse(f"{family}:revision", args=[workspace.slug, key, revision])
+
+
+def revisions_said(
+    workspace: Workspace | int, wanted: Iterable[RevisionKey]
+) -> dict[RevisionKey, tuple[str, str]]:
+    """What each revision called its record, and who wrote it; one query, without the long texts."""
+    by_kind: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+    for kind, key, number in wanted:
+        by_kind[kind][0].add(key)
+        by_kind[kind][1].add(number)
+    if not by_kind:
+        return {}
+    asked = Q()
+    for kind, (keys, numbers) in by_kind.items():
+        asked |= Q(kind=kind, object_id__in=keys, number__in=numbers)
+    name = Coalesce(
+        *(KT(f"data__{field}") for field in ("label", "name", "title")),
+        Substr(KT("data__text"), 1, LONGEST_NAME),
+    )
+    rows = Revision.objects.in_workspace(workspace).filter(asked).annotate(name=name)
+    found = rows.values_list("kind", "object_id", "number", "name", "author_label")
+    return {(kind, key, number): (said or "", author) for kind, key, number, said, author in found}
+
+
+def keys_of(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[tuple[str, int], Any]:
+    """What stands for each record in its address; those that are addressed by id need no asking."""
+    ids: dict[str, set[int]] = defaultdict(set)
+    for origin in origins:
+        ids[origin.kind].add(int(origin.id))
+    found: dict[tuple[str, int], Any] = {}
+    for name, numbers in ids.items():
+        kind = KINDS[name]
+        if kind.model is None:
+            found |= {(name, number): number for number in numbers}
+        elif kind.family:
+            rows = kind.model.objects.in_workspace(workspace).filter(pk__in=numbers)
+            found |= {(name, number): key for number, key in rows.values_list("pk", kind.key)}
+    return found

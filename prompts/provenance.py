@@ -1,0 +1,138 @@
+"""From a record or file to the versions and labels it is in now and was in before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Window
+from django.db.models.functions import Lag
+
+from personas.models import Workspace
+from prompts.models import LATEST, AgentPrompt, LabelMove, PromptLabel, VersionPart
+
+# How often something came and went is bounded by nobody; the last times say enough.
+MOST_ENDS = 2_000
+
+
+@dataclass(frozen=True)
+class Stay:
+    """Versions in a row that hold something; without a last one, up to the latest."""
+
+    first: int
+    last: int | None
+
+    def holds(self, number: int) -> bool:
+        return self.first <= number and (self.last is None or number <= self.last)
+
+
+@dataclass
+class Holding:
+    """One prompt that holds or held a record: in which versions, under which labels."""
+
+    prompt: AgentPrompt
+    stays: list[Stay] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    past_labels: list[str] = field(default_factory=list)
+
+    @property
+    def is_now(self) -> bool:
+        return bool(self.labels)
+
+    @property
+    def last(self) -> int:
+        """The newest version that holds it."""
+        return (self.stays[-1].last if self.stays else None) or self.prompt.last_number
+
+    def note(self, number: int, *, is_held: bool) -> None:
+        """Take in the next version at which it came or went."""
+        if is_held:
+            self.stays.append(Stay(number, None))
+        elif self.stays:
+            self.stays[-1] = Stay(self.stays[-1].first, number - 1)
+
+    def holds(self, number: int) -> bool:
+        return any(stay.holds(number) for stay in self.stays)
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """How many prompts hold something now or only held it, and the first of them."""
+
+    now: int
+    before: int
+    shown: Sequence[Holding]
+
+
+def versions_holding(workspace: Workspace | int, kind: str, key: int, *, limit: int = 8) -> Holdings:
+    """Where a record or file is: prompts that a label leads to first, then those of the past."""
+    prompts = prompts_holding(workspace, kind, key)
+    counts = prompts.aggregate(now=Count("pk", filter=Q(is_now=True)), ever=Count("pk"))
+    shown = holdings_in(workspace, kind, key, list(prompts[:limit])) if counts["ever"] else []
+    return Holdings(counts["now"], counts["ever"] - counts["now"], shown)
+
+
+def prompts_holding(workspace: Workspace | int, kind: str, key: int) -> QuerySet[AgentPrompt]:
+    """Every prompt that holds or held it; `is_now` where the latest version or a label does."""
+    parts = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key)
+    labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"))
+    labelled = labels.annotate(held=held_at(parts, "prompt", "version")).filter(held__isnull=False)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=parts.values("prompt"))
+    rows = rows.annotate(held=held_at(parts, "pk", "latest")).annotate(
+        is_now=Q(held__isnull=False) | Q(Exists(labelled))
+    )
+    return rows.select_related("agent", "channel").order_by("-is_now", "agent__name", "channel__name", "pk")
+
+
+def held_at(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery:
+    """The revision that stands at a version: what the last change up to it says."""
+    # Versions of one prompt get their ids in the order of their numbers, for its row is locked meanwhile.
+    upto = parts.filter(prompt=OuterRef(prompt), version__lte=OuterRef(version))
+    return Subquery(upto.order_by("-version").values("revision")[:1])
+
+
+def holdings_in(
+    workspace: Workspace | int, kind: str, key: int, prompts: Sequence[AgentPrompt]
+) -> list[Holding]:
+    """These prompts with the stretches of versions and the labels; three queries for all."""
+    found = {prompt.pk: Holding(prompt) for prompt in prompts}
+    rows = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key, prompt__in=found)
+    ends = stay_ends(rows).order_by("-version").values_list("prompt_id", "version__number", "revision")
+    for prompt, number, revision in reversed(ends[:MOST_ENDS]):
+        found[prompt].note(number, is_held=revision is not None)
+    put_labels(workspace, found)
+    put_past_labels(workspace, found)
+    return list(found.values())
+
+
+def stay_ends(parts: QuerySet[VersionPart]) -> QuerySet[VersionPart]:
+    """Where stretches begin and end; a mere other revision in between does neither."""
+    before = Window(Lag("revision"), partition_by=F("prompt"), order_by="version")
+    return parts.annotate(before=before).filter(Q(before__isnull=True) | Q(revision__isnull=True))
+
+
+def put_labels(workspace: Workspace | int, found: dict[int, Holding]) -> None:
+    """What leads to a version that holds it, now."""
+    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=found)
+    for holding in found.values():
+        if holding.holds(holding.prompt.last_number):
+            holding.labels.append(LATEST)
+    for prompt, name, number in rows.order_by("name").values_list("prompt_id", "name", "version__number"):
+        if found[prompt].holds(number):
+            found[prompt].labels.append(name)
+
+
+def put_past_labels(workspace: Workspace | int, found: dict[int, Holding]) -> None:
+    """What has led there and does no longer."""
+    stretches = [
+        Q(prompt=prompt, version__number__gte=stay.first)
+        & (Q() if stay.last is None else Q(version__number__lte=stay.last))
+        for prompt, holding in found.items()
+        for stay in holding.stays
+    ]
+    if not stretches:
+        return
+    rows = LabelMove.objects.in_workspace(workspace).filter(reduce(or_, stretches))
+    for prompt, label in rows.order_by("label").values_list("prompt_id", "label").distinct():
+        if label not in found[prompt].labels:
+            found[prompt].past_labels.append(label)

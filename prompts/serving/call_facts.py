@@ -1,0 +1,61 @@
+"""The facts of a call as they are stored: enough to fill the same words again, to the byte."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from personas.errors import Invalid
+from prompts.assembly.codec import dump, load
+from prompts.assembly.errors import AssemblyError
+from prompts.assembly.slots import Slots
+
+
+def settled(slots: Slots) -> Slots:
+    """The slots as they will be read back; prompts are filled with these, or a replay could differ."""
+    try:
+        return slots_from_json(storable(dump(slots), "slots"))
+    except AssemblyError as error:
+        raise Invalid.on(error.path or "slots", error.message) from error
+
+
+def slots_json(slots: Slots) -> dict[str, Any]:
+    said: dict[str, Any] = dump(slots)
+    return said
+
+
+def slots_from_json(data: Mapping[str, Any]) -> Slots:
+    return load(Slots, data)
+
+
+def storable(value: Any, path: str) -> Any:
+    """The value without what a database or a digest would not give back as it was."""
+    if isinstance(value, float):
+        # A fraction has many spellings and no one form: it is kept, and so served, as the text of it.
+        return repr(value)
+    if isinstance(value, dict):
+        return {storable(key, path): storable(item, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [storable(item, f"{path}[{place}]") for place, item in enumerate(value)]
+    if isinstance(value, str) and "\0" in value:
+        raise AssemblyError(path, "the character U+0000 cannot be stored")
+    return value
+
+
+def with_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
+    """The time where the user is, unless the caller has said what time it is."""
+    if slots.now is not None:
+        return slots
+    local = now.astimezone(_zone(slots.timezone or timezone))
+    return replace(slots, now=local, zone=slots.zone or local.tzname() or "")
+
+
+@lru_cache(maxsize=500)
+def _zone(name: str) -> ZoneInfo:
+    """A zone nobody knows is no reason to hand out nothing."""
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return ZoneInfo("UTC")

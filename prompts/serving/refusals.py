@@ -1,0 +1,58 @@
+"""Why no prompt was handed out; what a stranger must not learn is not in the words."""
+
+from typing import ClassVar
+
+from personas.errors import DomainError
+
+
+class Refused(DomainError):
+    """No prompt for this caller; nothing was recorded."""
+
+    words: ClassVar[str]
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or self.words)
+
+
+class BadKey(Refused):
+    """Unknown, expired or revoked: which of them is nobody's business but the owner's."""
+
+    code = "bad_key"
+    words = "This key is not valid."
+
+
+class OutOfScope(Refused):
+    """A good key, for something else."""
+
+    code = "out_of_scope"
+    words = "This key may not be used for that."
+
+
+class NotThere(Refused):
+    """No such agent, channel or label here; those of other workspaces are no different."""
+
+    code = "not_found"
+    words = "There is no such prompt."
+
+
+class NoVersion(Refused):
+    """The prompt is known, and nothing was built or released for it by then."""
+
+    code = "no_version"
+    words = "There is no version to hand out yet."
+
+
+class Erased(Refused):
+    """The version held words that were erased since."""
+
+    code = "erased"
+    words = "This version held words that have been erased. It is not handed out any more."
+
+
+class ServingDown(DomainError):
+    """The record could not be written: no record, no prompt."""
+
+    code = "unavailable"
+
+    def __init__(self) -> None:
+        super().__init__("Prompts cannot be handed out right now. Try again in a moment.")

@@ -1,0 +1,133 @@
+"""Finds out what a caller should get, or why nothing: asked only when the process does not know yet."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils import timezone
+
+from personas.errors import Invalid
+from personas.key_format import well_formed
+from personas.key_scopes import allows
+from personas.models import ApiKey, Membership
+from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
+from prompts.serving.asking import Bot, Member, Reader, Wanted
+from prompts.serving.refusals import BadKey, NotThere, NoVersion, OutOfScope
+from prompts.serving.words import erasures_in
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What held when it was last looked at; the statement writes a row only while it still does."""
+
+    workspace_id: int
+    prompt_id: int
+    agent_id: int
+    channel_id: int
+    version_id: int
+    erasures: int
+    reader_label: str
+    key_id: int | None = None
+    user_id: int | None = None
+    scopes: dict[str, Any] = field(default_factory=dict)
+
+
+def refuse_malformed(reader: Reader) -> None:
+    """What cannot be a key costs no query."""
+    if isinstance(reader, Bot) and not well_formed(reader.secret):
+        raise BadKey
+
+
+def resolve(reader: Reader, wanted: Wanted) -> Guess:
+    """Who it is, whether they may, and what the label points at; or the refusal."""
+    facts = facts_of(reader)
+    if not allows(facts.get("scopes", {}), wanted.verb, wanted.agent, wanted.channel, wanted.label):
+        raise OutOfScope
+    if not wanted.is_nameable:
+        raise NotThere
+    workspace_id: int = facts["workspace_id"]
+    # Counted before the words are read: what is erased in between then shows.
+    erasures = erasures_in(workspace_id)
+    prompt = prompt_asked_for(workspace_id, wanted)
+    version_id = version_then(prompt, wanted) if wanted.at else version_now(prompt, wanted.label)
+    return Guess(
+        prompt_id=prompt.pk,
+        agent_id=prompt.agent_id,
+        channel_id=prompt.channel_id,
+        version_id=version_id,
+        erasures=erasures,
+        **facts,
+    )
+
+
+def facts_of(reader: Reader) -> dict[str, Any]:
+    return facts_of_key(reader) if isinstance(reader, Bot) else facts_of_member(reader)
+
+
+def facts_of_key(bot: Bot) -> dict[str, Any]:
+    """The one look beyond a workspace: the key says which it is."""
+    rows = ApiKey.unscoped.filter(digest=bot.digest, revoked_at=None, expires_at__gt=timezone.now())
+    key = rows.first()
+    if key is None:
+        raise BadKey
+    return {
+        "workspace_id": key.workspace_id,
+        "key_id": key.pk,
+        "reader_label": key.name,
+        "scopes": key.scopes,
+    }
+
+
+def facts_of_member(member: Member) -> dict[str, Any]:
+    rows = Membership.objects.in_workspace(member.workspace)
+    if not rows.filter(user=member.user, user__is_active=True).exists():
+        raise NotThere
+    return {
+        "workspace_id": member.workspace.pk,
+        "user_id": member.user.pk,
+        "reader_label": member.user.email,
+    }
+
+
+def prompt_asked_for(workspace_id: int, wanted: Wanted) -> AgentPrompt:
+    """In use now; for a moment in the past it is enough that it was once."""
+    rows = AgentPrompt.objects.in_workspace(workspace_id)
+    rows = rows.filter(agent__slug=wanted.agent, channel__slug=wanted.channel)
+    if wanted.at is None:
+        rows = rows.filter(is_live=True, agent__archived_at=None, channel__archived_at=None)
+    prompt = rows.first()
+    if prompt is None:
+        raise NotThere
+    return prompt
+
+
+def version_now(prompt: AgentPrompt, label: str) -> int:
+    if label == LATEST:
+        if prompt.latest_id is None:
+            raise NoVersion
+        return prompt.latest_id
+    rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
+    found = rows.values_list("version_id", flat=True).first()
+    if found is None:
+        # Every prompt is to have a production version one day; any other label is simply not there.
+        raise NoVersion if label == PRODUCTION else NotThere
+    return found
+
+
+def version_then(prompt: AgentPrompt, wanted: Wanted) -> int:
+    """What the label pointed at in that moment."""
+    at = wanted.at
+    if at is None or at.tzinfo is None or at > timezone.now():
+        raise Invalid.on("at", "Name a moment that has passed, with its offset from UTC.")
+    if wanted.label == LATEST:
+        versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(
+            prompt=prompt, created_at__lte=at
+        )
+        found = versions.order_by("-created_at", "-number").values_list("pk", flat=True).first()
+    else:
+        moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(
+            prompt=prompt, label=wanted.label, at__lte=at
+        )
+        found = moves.order_by("-at", "-sequence").values_list("version_id", flat=True).first()
+    if found is None:
+        raise NoVersion("There was no version at that moment.")
+    return found

@@ -1,0 +1,147 @@
+"""Skills in a browser: told while typing, taken in, handed out, and flagged where text hides something."""
+
+import zipfile
+
+import pytest
+import skills_ref
+from playwright.sync_api import expect
+
+from tests.browser.looking import complaints, overflows
+from tests.browser.people import field
+from tests.factories import make_agent, make_skill, make_soul, make_source, refreshed
+from tests.skills.skill_stage import HIDDEN, read_by, skill_text, trust, write_skill
+
+WIDE = "x" * 60
+
+
+def told(page, name):
+    return page.locator(f"#live-{name}")
+
+
+def test_a_bad_name_is_told_while_typing_and_mended(bobs, tmp_path):
+    bobs.go("skills/new/")
+    page = bobs.page
+    field(page, "Name").press_sequentially("Bad Name")
+    expect(told(page, "name")).to_contain_text("Use lower-case letters, digits and single hyphens")
+    expect(page.get_by_role("complementary")).to_contain_text("Still needed: Description, Instructions.")
+    assert not complaints(page)
+
+    field(page, "Name").fill("brew-tea")
+    expect(told(page, "name")).to_be_empty()
+    bobs.fill(Description="Brews tea when someone is thirsty.", Instructions="Boil water.")
+    expect(page.get_by_role("complementary")).to_contain_text("It keeps the rules.")
+    expect(page.get_by_role("complementary")).to_contain_text("Brews tea when someone is thirsty.")
+    expect(field(page, "Name")).to_have_value("brew-tea")
+
+    bobs.press("Create skill")
+    bobs.is_told("created")
+    with page.expect_download() as caught:
+        bobs.follow("Export")
+    assert caught.value.suggested_filename == "brew-tea.zip"
+    caught.value.save_as(tmp_path / "brew-tea.zip")
+    with zipfile.ZipFile(tmp_path / "brew-tea.zip") as archive:
+        archive.extractall(tmp_path)
+    assert skills_ref.validate(tmp_path / "brew-tea") == []
+
+
+def test_what_was_refused_at_saving_gives_way_to_what_is_typed(bobs):
+    bobs.go("skills/new/")
+    bobs.fill(Name="Bad Name", Description="Brews.", Instructions="Boil.")
+    assert bobs.press("Create skill") == 422
+    bobs.is_refused("Name", "lower-case")
+    stale = bobs.page.locator("#id_name_error")
+    expect(stale).to_be_visible()
+    field(bobs.page, "Name").fill("brew")
+    expect(stale).to_be_hidden()
+    bobs.press("Create skill")
+    bobs.is_told("created")
+
+
+def test_a_taken_name_is_told_on_editing_another_skill_only(bobs, workspace):
+    make_skill(workspace, "tea")
+    make_skill(workspace, "cake")
+    bobs.go("skills/tea/edit/")
+    field(bobs.page, "Name").fill("cake")
+    expect(told(bobs.page, "name")).to_contain_text("Another skill")
+    field(bobs.page, "Name").fill("tea")
+    expect(told(bobs.page, "name")).to_be_empty()
+
+
+def test_hidden_characters_are_flagged_where_the_text_is_shown(bobs, workspace):
+    soul = make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind.")
+    bobs.go(f"souls/{soul.slug}/")
+    bobs.sees("Look at this text before you rely on it")
+    bobs.sees("Text, line 2")
+    bobs.sees("And⟦U+200B⟧ kind.")
+    assert not complaints(bobs.page) + overflows(bobs.page)
+
+
+def test_a_pasted_file_is_refused_with_every_line_and_taken_in_once_mended(bobs):
+    bobs.go("skills/")
+    bobs.follow("Import")
+    box = field(bobs.page, "Or paste the text")
+    box.fill(skill_text("Bad Name", more="model: big\n"))
+    assert bobs.press("Take it in") == 422
+    bobs.sees("Nothing was saved: 2 things to mend")
+    assert not complaints(bobs.page) + overflows(bobs.page)
+    box.fill(skill_text("good-name"))
+    bobs.press("Take it in")
+    bobs.is_told("Taken in as “good-name”")
+
+
+@pytest.fixture
+def crowded(workspace, tmp_path, settings):
+    """Every state, namesakes, and words too long for any screen."""
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    for path, text in {
+        ".agents/skills/tea": skill_text("tea", "Makes tea."),
+        ".github/skills/tea": skill_text("tea", "Makes other tea."),
+        ".agents/skills/wait": skill_text("wait", "Waits. " * 60),
+        ".agents/skills/evil": skill_text("evil", "Plots.", "\u202eodd"),
+        ".agents/skills/broken": "no head\n",
+        f".agents/skills/{WIDE}": skill_text(WIDE, WIDE * 5),
+    }.items():
+        write_skill(tmp_path, path, text)
+    source = make_source(workspace, tmp_path)
+    refreshed(source)
+    for path in (".agents/skills/tea", ".github/skills/tea"):
+        trust(source, path)
+    reader = make_agent(workspace, "reader")
+    read_by(reader, source, "opal")
+    make_skill(workspace, "tea", agents=[reader], body=f"Boil{HIDDEN} water.")
+    make_skill(workspace, "x" * 64, description=WIDE * 4, for_all_agents=True)
+    return source
+
+
+def test_lists_and_skills_suit_everyone(alices, crowded):
+    said = []
+    for path in ("skills/", "skills/?state=waiting", "skills/tea/", "skills/tea/edit/", "skills/import/"):
+        assert alices.go(path) == 200
+        said += complaints(alices.page) + overflows(alices.page)
+    assert not said, "\n\n".join(said)
+
+
+def test_the_list_is_narrowed_in_the_address_and_trust_is_one_button(alices, crowded):
+    alices.go("skills/")
+    alices.page.get_by_label("State").select_option(label="Waiting for trust")
+    alices.press("Apply")
+    assert "state=waiting" in alices.page.url
+    alices.sees("wait")
+    alices.page.once("dialog", lambda dialog: dialog.accept())
+    alices.press("Use them without asking")
+    alices.is_told("Found skills now are used as soon as they are sound.")
+    alices.press("Ask for trust first")
+    alices.is_told("Found skills now wait until someone trusts them.")
+
+
+def test_skills_are_written_without_any_script(new_context, bob, workspace, live_server, logged_in_page):
+    page = logged_in_page(bob, java_script_enabled=False)
+    page.goto(f"/w/{workspace.slug}/skills/new/")
+    field(page, "Name").fill("Bad Name")
+    page.get_by_role("button", name="Create skill").click()
+    expect(page.locator("#id_name_error")).to_contain_text("lower-case")
+    field(page, "Name").fill("brew")
+    field(page, "Description").fill("Brews.")
+    field(page, "Instructions").fill("Boil.")
+    page.get_by_role("button", name="Create skill").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("brew")

@@ -1,0 +1,135 @@
+"""A pilot on deck with a key to fetch its prompt; what the tests of the bot path share."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from personas.models import Agent, ApiKey, Workspace
+from personas.services.keys import create_key
+from personas.services.records import edit_record
+from prompts.assembly.slots import Slots
+from prompts.models import AgentPrompt, LedgerEntry
+from prompts.proof.ledger import verify_ledger
+from prompts.proving import block_row, ledger_row
+from prompts.serving import Bot, Call, Recall, Served, Wanted, hand_out
+from tests.factories import BY, make_agent, make_channel, make_soul
+
+_requests = count(1)
+
+
+@dataclass
+class Stage:
+    """One agent on one channel, a key, and one process's memory."""
+
+    workspace: Workspace
+    agent: Agent
+    key: ApiKey
+    secret: str
+    recall: Recall = field(default_factory=Recall)
+
+    def fetch(self, **asked: Any) -> Served:
+        return fetch(self.secret, recall=self.recall, **asked)
+
+    def edit(self, text: str) -> None:
+        """Another soul, and so a next version, which production follows."""
+        soul = type(self.agent.soul).objects.in_workspace(self.workspace).get(pk=self.agent.soul_id)
+        edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
+
+    @property
+    def prompt(self) -> AgentPrompt:
+        return AgentPrompt.objects.in_workspace(self.workspace).get(agent=self.agent)
+
+    @property
+    def rows(self) -> list[LedgerEntry]:
+        return list(LedgerEntry.objects.in_workspace(self.workspace).order_by("pk"))
+
+
+def make_stage(workspace: Workspace, words: str = "Be brave.", **values: Any) -> Stage:
+    channel = make_channel(workspace, "deck")
+    agent = make_agent(
+        workspace, "pilot", soul=make_soul(workspace, text=words), channels=[channel], **values
+    )
+    key, secret = create_key(workspace, "Reception", {}, by=BY)
+    return Stage(workspace, agent, key, secret)
+
+
+def fetch(
+    secret: str,
+    agent: str = "pilot",
+    channel: str = "deck",
+    label: str = "production",
+    *,
+    slots: Slots | None = None,
+    known: str = "",
+    recall: Recall | None = None,
+    **wanted: Any,
+) -> Served:
+    """As a bot would."""
+    call = Call(slots or Slots(), f"req-{next(_requests)}", known)
+    return hand_out(
+        Bot(secret),
+        Wanted(agent, channel, label, **wanted),
+        call,
+        recall=Recall() if recall is None else recall,
+    )
+
+
+# --- the ledger as the proof reads it ------------------------------------------------------------------
+
+
+def ledger_verdict(workspace: Workspace) -> Any:
+    from prompts.models import LedgerBlock, LedgerRollOff
+
+    rows = LedgerEntry.objects.in_workspace(workspace).select_related("prompt", "version").order_by("pk")
+    blocks = LedgerBlock.objects.in_workspace(workspace).order_by("sequence")
+    gone = LedgerRollOff.objects.in_workspace(workspace).order_by("-block__sequence").first()
+    sealed = [(ledger_row(row), row.seal) for row in rows]
+    return verify_ledger(map(block_row, blocks), sealed, gone.block.sequence if gone else 0)
+
+
+def insert_rows(stage: Stage, moments: list[Any]) -> list[int]:
+    """Rows of the past, sealed as the bot path seals: copies of a real one with another time."""
+    [first] = stage.rows[:1] or [None]
+    if first is None:
+        stage.fetch()
+        [first] = stage.rows
+    made = []
+    for at in moments:
+        row = (
+            LedgerEntry.objects.in_workspace(stage.workspace)
+            .select_related("prompt", "version")
+            .get(pk=first.pk)
+        )
+        row.pk, row._state.adding, row.at = None, True, at
+        row.seal = ledger_row(row).seal()
+        row.save(force_insert=True)
+        made.append(row.pk)
+    return made
+
+
+def long_ago(**ago: float) -> Any:
+    return timezone.now() - timedelta(**ago)
+
+
+# --- breaking the database -----------------------------------------------------------------------------
+
+
+@contextmanager
+def statements_fail_at(word: str) -> Iterator[list[str]]:
+    """Every statement that begins so ends in an error of the database."""
+    tried: list[str] = []
+
+    def refuse(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.lstrip().startswith(word):
+            tried.append(sql)
+            raise DatabaseError("the disk is full")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        yield tried

@@ -1,0 +1,112 @@
+"""An erased memory is nowhere, and history still stands."""
+
+import pytest
+from django.apps import apps
+from django.db import DatabaseError, connection, transaction
+
+from personas.errors import Invalid
+from personas.models import AuditEvent, Erasure, Revision
+from personas.services.erasing import NotErasable
+from personas.services.records import edit_record
+from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.proving import version_row
+from prompts.selectors import text_of
+from prompts.services.erasing import erase_record, holds_erased
+from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
+
+
+@pytest.fixture
+def pilot(workspace):
+    return make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+
+
+def prompt_of(agent) -> AgentPrompt:
+    return AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest").get(agent=agent)
+
+
+def places_of(words: str) -> list[str]:
+    """Every table and column in which the words stand, whatever their type."""
+    found = []
+    with connection.cursor() as cursor:
+        for model in apps.get_models():
+            for field in model._meta.concrete_fields:
+                column = f'"{model._meta.db_table}"."{field.column}"'
+                cursor.execute(f'SELECT {column} FROM "{model._meta.db_table}"')  # noqa: S608  # our own names
+                values = (
+                    bytes(row[0]) if isinstance(row[0], memoryview | bytes) else str(row[0]).encode()
+                    for row in cursor.fetchall()
+                )
+                if any(words.encode() in value for value in values):
+                    found.append(column)
+    return found
+
+
+def test_an_erased_memory_is_nowhere_in_the_database(pilot, workspace, by_alice):
+    memory = make_memory(workspace, SECRET, source="Overheard")
+    memory = edit_record(memory, {"text": f"{SECRET} Still."}, expected=memory.revision, by=BY)
+    assert places_of("third flowerpot")
+    tomb = erase_record(memory, reason="She asked for it.", by=by_alice)
+    assert places_of("third flowerpot") == []
+    assert (len(tomb.versions), bool(tomb.digests)) == (2, True)
+
+
+def test_the_former_versions_say_so_and_their_chain_still_holds(pilot, workspace, by_alice):
+    memory = make_memory(workspace, SECRET)
+    erase_record(memory, reason="She asked for it.", by=by_alice)
+    versions = list(PromptVersion.objects.in_workspace(workspace).order_by("number"))
+    assert [holds_erased(version) for version in versions] == [False, True, False]
+    assert "⟦erased⟧" in text_of(versions[1])
+    for version in versions:
+        assert version_row(version).hash(version.previous_hash) == version.hash
+
+
+def test_labels_leave_what_can_be_read_no_more(workspace, by_alice):
+    agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+    memory = make_memory(workspace, SECRET)
+    assert PromptLabel.objects.in_workspace(workspace).get(name="production").version.number == 2
+    erase_record(memory, reason="She asked for it.", by=by_alice)
+    assert (
+        PromptLabel.objects.in_workspace(workspace).get(name="production").version == prompt_of(agent).latest
+    )
+
+
+def test_words_that_another_record_says_too_stay_there(pilot, workspace, by_alice):
+    memory, _twin = make_memory(workspace, SECRET), make_memory(workspace, SECRET)
+    erase_record(memory, reason="Said twice.", by=by_alice)
+    assert SECRET in text_of(prompt_of(pilot).latest)
+
+
+def test_a_profile_is_erased_with_its_names(workspace, by_alice):
+    profile = make_profile(workspace, "Penhaligon", name="Rosamund Penhaligon", notes="Deaf in one ear.")
+    make_agent(workspace, "pilot", user_profile=profile, channels=[make_channel(workspace, "deck")])
+    erase_record(profile, reason="She left.", by=by_alice)
+    assert places_of("Rosamund Penhaligon") == []
+    assert places_of("Deaf in one ear") == []
+
+
+def test_an_erasure_needs_a_reason_and_a_person_to_be_about(pilot, workspace, by_alice):
+    memory = make_memory(workspace, SECRET)
+    with pytest.raises(Invalid, match="reason"):
+        erase_record(memory, reason=" ", by=by_alice)
+    with pytest.raises(NotErasable):
+        erase_record(make_soul(workspace), reason="No.", by=by_alice)
+    assert places_of("third flowerpot")
+
+
+def test_without_a_tombstone_the_database_refuses_to_blank_history(workspace):
+    memory = make_memory(workspace, SECRET)
+    rows = Revision.objects.in_workspace(workspace).filter(kind="memory", object_id=memory.pk)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        rows.update(data={"erased": True}, message="")
+    Erasure(workspace=workspace, kind="memory", object_id=memory.pk, reason="Test").save()
+    with pytest.raises(DatabaseError), transaction.atomic():
+        rows.update(data={"erased": True, "text": "Forged"}, message="")
+    with pytest.raises(DatabaseError), transaction.atomic():
+        rows.update(data={"erased": True}, message="", number=9)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        AuditEvent.objects.in_workspace(workspace).filter(kind="memory").delete()
+    rows.update(data={"erased": True}, message="")

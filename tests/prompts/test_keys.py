@@ -1,0 +1,226 @@
+"""Keys: their shape, what they are limited to, and how they begin and end."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.apps import apps
+from django.utils import timezone
+
+from personas import key_format
+from personas.errors import Invalid
+from personas.key_format import BASE62, KIND, checksum, key_digest, new_secret, well_formed
+from personas.key_scopes import BadScopes, allows, settled_scopes
+from personas.models import ApiKey, AuditEvent
+from personas.services.keys import KeyEnded, create_key, note_uses, revoke_key, rotate_key
+from skills.scanning import key_checksum, scan
+from tests.factories import make_agent, make_channel
+
+# --- the shape -----------------------------------------------------------------------------------------
+
+
+def test_a_key_is_its_kind_thirty_characters_and_six_of_checksum():
+    secret = new_secret()
+    assert secret.startswith("drm_bot_")
+    assert len(secret) == len("drm_bot_") + 36
+    assert set(secret[len(KIND) :]) <= set(BASE62)
+
+
+def test_no_two_keys_are_alike():
+    assert len({new_secret() for _ in range(2_000)}) == 2_000
+
+
+def test_the_scanner_knows_our_keys_by_the_same_checksum():
+    bodies = [new_secret()[len(KIND) :][:30] for _ in range(500)]
+    assert all(checksum(body) == key_checksum(body) for body in bodies)
+    assert [finding.rule for finding in scan(f"Use {new_secret()} for it.")] == ["own-key"]
+
+
+def test_every_single_mistyped_character_is_noticed():
+    secret = new_secret()
+    for place in range(len(KIND), len(secret)):
+        for letter in BASE62:
+            if letter != secret[place]:
+                assert not well_formed(secret[:place] + letter + secret[place + 1 :])
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["", "drm_bot_", "drm_admin_" + "a" * 36, "drm_bot_" + "a" * 36, " ", "x" * 44, "drm_bot_" + "é" * 36],
+)
+def test_what_cannot_be_a_key_is_told_without_a_query(secret):
+    assert not well_formed(secret)
+    assert not well_formed(new_secret() + "0")
+    assert not well_formed(new_secret()[:-1])
+    assert well_formed(new_secret())
+
+
+@pytest.mark.planted
+def test_a_checksum_that_is_not_looked_at_is_found(monkeypatch):
+    monkeypatch.setattr(key_format, "checksum", lambda body: key_checksum(body)[::-1])
+    with pytest.raises(AssertionError):
+        test_the_scanner_knows_our_keys_by_the_same_checksum()
+
+
+# --- scopes --------------------------------------------------------------------------------------------
+
+
+def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
+    scopes = {"verbs": ["fetch"], "agents": ["pilot"]}
+    assert allows(scopes, "fetch", "pilot", "deck", "production")
+    assert not allows(scopes, "render", "pilot", "deck", "production")
+    assert not allows(scopes, "fetch", "cook", "deck", "production")
+    assert allows({}, "write", "anyone", "anywhere", "anything")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "said"),
+    [
+        ([], "object of lists"),
+        ({"colour": ["red"]}, "“colour” is not"),
+        ({"agents": []}, "Leave it out"),
+        ({"agents": "pilot"}, "a list of words"),
+        ({"agents": [7]}, "a list of words"),
+        ({"agents": [""]}, "a list of words"),
+        ({"verbs": ["fly"]}, "“fly” is not a verb"),
+        ({"labels": [f"l{n}" for n in range(201)]}, "more than 200"),
+    ],
+)
+def test_scopes_that_say_nothing_sensible_are_refused(scopes, said):
+    with pytest.raises(BadScopes, match=said):
+        settled_scopes(scopes)
+
+
+# --- verbs ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def key(workspace, by_alice):
+    return create_key(workspace, "Reception", {}, by=by_alice)
+
+
+@pytest.mark.django_db
+def test_the_secret_is_nowhere_in_the_database(key, workspace):
+    made, secret = key
+    assert made.digest == key_digest(secret)
+    assert made.prefix == secret[:14]
+    for model in apps.get_models():
+        for row in model._base_manager.values():
+            assert secret not in str(row)
+            assert secret[14:] not in json.dumps(row, default=str)
+
+
+@pytest.mark.django_db
+def test_a_key_lasts_half_a_year_unless_told_and_a_year_at_most(workspace, by_alice):
+    now = timezone.now()
+    usual, _ = create_key(workspace, "Usual", {}, by=by_alice)
+    assert timedelta(days=179) < usual.expires_at - now <= timedelta(days=181)
+    create_key(workspace, "Year", {}, now + timedelta(days=365), by=by_alice)
+    for days in (366, 0, -1):
+        with pytest.raises(Invalid) as caught:
+            create_key(workspace, f"In {days}", {}, now + timedelta(days=days), by=by_alice)
+        assert "expires_at" in caught.value.errors
+
+
+@pytest.mark.django_db
+def test_a_key_needs_a_name_of_its_own(key, workspace, by_alice):
+    for name in ("Reception", "", "two\nlines", "n" * 81):
+        with pytest.raises(Invalid) as caught:
+            create_key(workspace, name, {}, by=by_alice)
+        assert "name" in caught.value.errors
+
+
+@pytest.mark.django_db
+def test_scopes_name_agents_and_channels_of_this_workspace(workspace, elsewhere, by_alice):
+    make_agent(workspace, "cook")
+    make_agent(elsewhere, "spy")
+    make_channel(workspace, "deck")
+    scopes = {
+        "agents": ["cook", "cook"],
+        "channels": ["deck"],
+        "labels": ["canary"],
+        "verbs": ["render", "fetch"],
+    }
+    made, _ = create_key(workspace, "Narrow", scopes, by=by_alice)
+    assert made.scopes == {
+        "verbs": ["fetch", "render"],
+        "agents": ["cook"],
+        "channels": ["deck"],
+        "labels": ["canary"],
+    }
+    with pytest.raises(Invalid, match="no agent “spy”"):
+        create_key(workspace, "Wide", {"agents": ["spy"]}, by=by_alice)
+    with pytest.raises(Invalid, match="no channel “moon”"):
+        create_key(workspace, "Wide", {"channels": ["moon"]}, by=by_alice)
+
+
+@pytest.mark.django_db
+def test_a_key_is_revoked_once_and_stays_so(key, workspace, by_alice):
+    first = revoke_key(key[0], by=by_alice).revoked_at
+    assert first is not None
+    assert revoke_key(key[0], by=by_alice).revoked_at == first
+    assert events(workspace) == ["created Reception", "revoked Reception"]
+
+
+@pytest.mark.django_db
+def test_after_a_rotation_both_keys_hold_until_the_time_named(key, workspace, by_alice):
+    made, secret = key
+    ends = timezone.now() + timedelta(days=2)
+    new, other = rotate_key(made, ends_at=ends, by=by_alice)
+    made.refresh_from_db()
+    assert (made.expires_at, made.revoked_at, new.name, new.scopes) == (
+        ends,
+        None,
+        "Reception 2",
+        made.scopes,
+    )
+    assert other != secret
+    assert rotate_key(new, ends_at=ends, by=by_alice)[0].name == "Reception 3"
+    assert events(workspace) == [
+        "created Reception",
+        "rotated Reception",
+        "created Reception 2",
+        "rotated Reception 2",
+        "created Reception 3",
+    ]
+
+
+@pytest.mark.django_db
+def test_a_rotation_never_prolongs_the_old_key(key, by_alice):
+    made, _ = key
+    end = made.expires_at
+    rotate_key(made, ends_at=end + timedelta(days=100), by=by_alice)
+    made.refresh_from_db()
+    assert made.expires_at == end
+    rotate_key(made, ends_at=timezone.now() - timedelta(days=1), by=by_alice)
+    made.refresh_from_db()
+    assert made.expires_at <= timezone.now()
+
+
+@pytest.mark.django_db
+def test_a_key_that_has_ended_is_not_rotated(key, workspace, by_alice):
+    revoke_key(key[0], by=by_alice)
+    with pytest.raises(KeyEnded):
+        rotate_key(key[0], ends_at=timezone.now(), by=by_alice)
+    assert ApiKey.objects.in_workspace(workspace).count() == 1
+
+
+@pytest.mark.django_db
+def test_the_last_use_is_written_once_a_minute(key, workspace):
+    made, now = key[0], timezone.now()
+    for seconds, seen in ((0, 0), (59, 0), (61, 61), (30, 61)):
+        note_uses(workspace, {made.pk: now + timedelta(seconds=seconds)})
+        made.refresh_from_db()
+        assert made.last_used_at == now + timedelta(seconds=seen)
+
+
+@pytest.mark.django_db
+def test_nobody_elses_keys_are_noted(key, elsewhere):
+    note_uses(elsewhere, {key[0].pk: timezone.now()})
+    key[0].refresh_from_db()
+    assert key[0].last_used_at is None
+
+
+def events(workspace) -> list[str]:
+    rows = AuditEvent.objects.in_workspace(workspace).filter(kind="key").order_by("pk")
+    return [f"{row.verb} {row.object_label}" for row in rows]

@@ -1,0 +1,172 @@
+"""How files are drawn: nothing hides, nothing acts, and nothing is too long to show."""
+
+import time
+
+import pytest
+from django.template import Context, Template
+
+from personas.diffing import diff_lines
+from skills.models import FileState
+from skills.scanning import scan
+from skills.templatetags.context import TONES, glyphs, kind_words, marked, short, state_badge
+from skills.templatetags.drawing import LONGEST_FOLD, MOST_LINES, diff_parts, text_lines
+
+OVERRIDE = '<span class="dr-glyph" title="U+202E RIGHT-TO-LEFT OVERRIDE">U+202E</span>'
+
+
+def drawn(before: str, after: str) -> str:
+    template = Template('{% include "components/differences.html" %}')
+    return template.render(Context({"lines": diff_lines(before, after)}))
+
+
+def test_what_hides_is_drawn_as_a_box_with_its_code_point():
+    assert glyphs("safe\u202eevil") == f"safe{OVERRIDE}evil"
+
+
+def test_what_a_tenant_wrote_is_escaped_around_and_inside_the_boxes():
+    assert glyphs("<b>\u202e&") == f"&lt;b&gt;{OVERRIDE}&amp;"
+    assert "<script>" not in drawn("a", "<script>\u202ealert(1)</script>")
+
+
+def test_words_that_look_like_a_mark_are_no_box():
+    assert glyphs("⟦U+202E⟧") == "⟦U+202E⟧"
+
+
+@pytest.mark.parametrize(
+    "text", ["👩\u200d🔬", "\ufeffA file with its mark", "می\u200cخواهم", "שלום \u200f!"]
+)
+def test_a_character_at_work_is_left_alone(text):
+    assert glyphs(text) == text
+
+
+def test_the_same_many_times_in_a_row_is_told_once():
+    assert ">U+200B ×500</span>" in glyphs("a" + "\u200b" * 500)
+
+
+def test_a_long_hidden_message_is_cut_and_counted():
+    message = "".join(chr(0xE0041 + number % 26) for number in range(1_000))
+    said = glyphs(message)
+    assert said.count("dr-glyph") == 65
+    assert "+936" in said
+
+
+def test_a_control_character_without_a_name_has_a_title():
+    assert 'title="U+0007 CONTROL CHARACTER"' in glyphs("bell \x07")
+
+
+def test_an_excerpt_of_the_scanner_is_drawn_with_boxes():
+    [finding] = scan("a <b> \u202e")
+    assert marked(finding.excerpt) == f"a &lt;b&gt; {OVERRIDE}"
+    assert marked("⟦U+FFFFFF⟧") == "⟦U+FFFFFF⟧"
+
+
+def test_states_kinds_and_digests_have_their_look():
+    assert set(TONES) == set(FileState.values)
+    assert "Quarantined" in state_badge("quarantined")
+    assert (kind_words("base"), kind_words("odd")) == ("System prompt", "odd")
+    assert short("a" * 64) == f'<span class="dr-mono" title="{"a" * 64}">{"a" * 12}</span>'
+
+
+def test_a_line_of_very_many_pieces_is_cut_and_says_so():
+    said = glyphs("a\u200b" * 5_000)
+    assert said.count("dr-glyph") == 1_001
+    assert "The rest of this line is not drawn" in said
+
+
+# --- one text ------------------------------------------------------------------------------------------
+
+
+def test_lines_are_numbered_as_findings_count_them():
+    text = "one\r\ntwo\rthree\nfour \u202e\n"
+    [part] = text_lines(text, {4})
+    assert [(line.after, line.is_flagged) for line in part.lines] == [
+        (1, False),
+        (2, False),
+        (3, False),
+        (4, True),
+    ]
+    [finding] = scan(text)
+    assert part.lines[finding.line - 1].html == f"four {OVERRIDE}"
+
+
+def test_an_empty_text_and_one_without_a_last_line_end_are_one_line():
+    for text in ("", "one"):
+        [part] = text_lines(text)
+        assert [line.html for line in part.lines] == [text]
+
+
+def test_a_text_of_very_many_lines_is_cut_and_the_rest_counted():
+    shown, rest = text_lines("x\n" * (MOST_LINES + 7))
+    assert (shown.size, rest.kind, rest.size) == (MOST_LINES, "rest", 7)
+
+
+# --- two texts -----------------------------------------------------------------------------------------
+
+
+def test_changed_words_are_marked_in_both_lines():
+    page = drawn("Call me Ishmael.\n", "Call me Queequeg.\n")
+    assert '<del class="dr-diff-word">Ishmael</del>' in page
+    assert '<ins class="dr-diff-word">Queequeg</ins>' in page
+
+
+def test_a_line_that_came_as_a_whole_is_not_marked_twice():
+    page = drawn("a\n", "a\nb\n")
+    assert "<ins" not in page
+    assert "Added: " in page
+
+
+def test_what_came_and_went_is_said_to_those_who_cannot_see_it():
+    page = drawn("a\nb\n", "a\nc\n")
+    assert page.count('<span class="sr-only">Removed: </span>') == 1
+    assert page.count('<span class="sr-only">Added: </span>') == 1
+
+
+def test_a_box_stands_in_a_difference_whose_words_are_cut_apart():
+    page = drawn("Never promise a date.", "Never promise a \u202edate.")
+    assert page.count(OVERRIDE) == 1
+
+
+def test_neighbours_are_known_across_the_pieces_of_a_line():
+    # Alone each of the three would be suspect: the mark of a file inside a line, a joiner between nothing.
+    page = drawn("x 👩 y", "x 👩\u200d🔬 y")
+    assert "dr-glyph" not in page
+    assert drawn("a b", "a \ufeffb").count("U+FEFF") == 2
+
+
+def test_a_changed_line_end_is_seen():
+    page = drawn("one\ntwo\n", "one\r\ntwo\n")
+    assert "U+000D" in page
+    assert "U+000D" not in drawn("one\r\ntwo\n", "one\r\nthree\n")
+
+
+def test_quiet_stretches_are_folded_and_long_ones_counted():
+    lines = [f"line {number}" for number in range(40)]
+    later = [*lines[:20], "changed", *lines[21:]]
+    parts = diff_parts(diff_lines("\n".join(lines), "\n".join(later)))
+    assert [(part.kind, part.size) for part in parts] == [("fold", 17), ("lines", 8), ("fold", 16)]
+    many = [f"line {number}" for number in range(10_000)]
+    parts = diff_parts(diff_lines("\n".join(many), "\n".join([*many, "at the end"])))
+    assert [(part.kind, part.size) for part in parts] == [("gap", 9_997), ("lines", 4)]
+    assert LONGEST_FOLD < 9_997
+
+
+def test_a_flood_of_changes_is_cut_and_the_rest_counted():
+    parts = diff_parts(diff_lines("", "\n".join(f"new {number}" for number in range(MOST_LINES + 50))))
+    assert (parts[-1].kind, parts[0].size + parts[-1].size) == ("rest", MOST_LINES + 51)
+
+
+def test_equal_texts_have_no_changed_line():
+    text = "a\nb\nc\nd\ne\n"
+    [part] = diff_parts(diff_lines(text, text))
+    assert (part.kind, part.size) == ("fold", 5)
+
+
+@pytest.mark.parametrize(
+    "text", ["\u200b" * 85_000, "a\u200b" * 60_000, "\u202e\n" * 20_000, "\n" * 20_000, "<" * 250_000]
+)
+def test_hostile_texts_are_drawn_in_no_time_and_small(text):
+    started = time.perf_counter()
+    page = drawn("", text)
+    parts = text_lines(text)
+    assert time.perf_counter() - started < 4
+    assert len(page) + sum(len(line.html) for part in parts for line in part.lines) < 3_000_000

@@ -1,0 +1,208 @@
+"""Which folders a workspace may read: given and taken back by operators, seen by the workspace."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from personas.errors import InUse, Invalid
+from personas.models import AuditEvent
+from skills.models import ContextFile, RefreshRun, SourceGrant
+from skills.services.grants import grant_folder, withdraw_grant
+from skills.services.runs import claim_run, request_refresh
+from tests.factories import BY, make_source, make_user, refreshed, signed_in
+
+pytestmark = pytest.mark.django_db
+GRANTS = "/operator/skills/sourcegrant/"
+
+
+@pytest.fixture
+def root(tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    (tmp_path / "team").mkdir()
+    (tmp_path / "AGENTS.md").write_text("Be kind.\n")
+    return tmp_path
+
+
+@pytest.fixture
+def as_operator(db):
+    user = make_user("Otto")
+    user.is_staff = user.is_superuser = True
+    user.save()
+    return signed_in(user)
+
+
+def last_event(workspace):
+    return AuditEvent.objects.in_workspace(workspace).latest("pk")
+
+
+# --- the verbs -----------------------------------------------------------------------------------------
+
+
+def test_a_grant_is_noted_in_the_workspace(workspace, root):
+    grant = grant_folder(workspace, f"{root}/team/", note="For support", by=BY)
+    assert grant.path == f"{root}/team"
+    event = last_event(workspace)
+    assert (event.verb, event.object_label) == ("granted", grant.path)
+    assert event.after == {"path": grant.path, "note": "For support"}
+
+
+@pytest.mark.parametrize("path", ["/", "/etc", "team", "{root}/../other", "{root}-beside", ""])
+def test_only_folders_below_a_root_are_granted(workspace, root, path):
+    with pytest.raises(Invalid) as caught:
+        grant_folder(workspace, path.format(root=root), by=BY)
+    assert "path" in caught.value.errors
+    assert not SourceGrant.objects.in_workspace(workspace).exists()
+
+
+def test_a_folder_is_granted_once(workspace, root):
+    grant_folder(workspace, str(root), by=BY)
+    with pytest.raises(Invalid) as caught:
+        grant_folder(workspace, f"{root}/", by=BY)
+    assert "path" in caught.value.errors
+
+
+def test_an_unused_grant_is_withdrawn(workspace, root):
+    grant = grant_folder(workspace, str(root), by=BY)
+    withdraw_grant(grant, by=BY)
+    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    assert (last_event(workspace).verb, last_event(workspace).before["path"]) == ("withdrawn", str(root))
+
+
+def test_a_grant_in_use_stays_and_the_refusal_names_the_source(workspace, root):
+    make_source(workspace, root)
+    with pytest.raises(InUse, match="House files"):
+        withdraw_grant(SourceGrant.objects.in_workspace(workspace).get(), by=BY)
+    assert SourceGrant.objects.in_workspace(workspace).count() == 1
+
+
+# --- the back office -----------------------------------------------------------------------------------
+
+
+def test_an_operator_grants_a_folder(workspace, root, as_operator):
+    body = {"workspace": workspace.pk, "path": f"{root}/team/", "note": "For support"}
+    assert as_operator.post(f"{GRANTS}add/", body).status_code == 302
+    grant = SourceGrant.objects.in_workspace(workspace).get()
+    assert (grant.path, grant.note) == (f"{root}/team", "For support")
+    assert (last_event(workspace).verb, last_event(workspace).actor_label) == ("granted", "otto@example.com")
+
+
+def test_the_form_names_the_roots_and_refuses_others_under_the_field(workspace, root, as_operator):
+    assert str(root) in as_operator.get(f"{GRANTS}add/").content.decode()
+    answer = as_operator.post(f"{GRANTS}add/", {"workspace": workspace.pk, "path": "/etc"})
+    assert answer.status_code == 200
+    assert "below none of the roots" in " ".join(answer.context["adminform"].form.errors["path"])
+    assert not SourceGrant.objects.in_workspace(workspace).exists()
+
+
+def test_without_roots_the_form_says_so(settings, as_operator):
+    settings.DRAMATIS_SOURCE_ROOTS = []
+    assert "names no root yet" in as_operator.get(f"{GRANTS}add/").content.decode()
+
+
+def test_a_note_can_be_changed_and_a_folder_cannot(workspace, root, as_operator):
+    grant = grant_folder(workspace, str(root), by=BY)
+    body = {"path": f"{root}/team", "note": "Shared"}
+    assert as_operator.post(f"{GRANTS}{grant.pk}/change/", body).status_code == 302
+    grant.refresh_from_db()
+    assert (grant.path, grant.note) == (str(root), "Shared")
+    assert (last_event(workspace).verb, last_event(workspace).kind) == ("edited", "source_grant")
+
+
+def test_an_operator_takes_an_unused_grant_back(workspace, root, as_operator):
+    grant = grant_folder(workspace, str(root), by=BY)
+    assert as_operator.post(f"{GRANTS}{grant.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    assert last_event(workspace).verb == "withdrawn"
+
+
+def test_an_operator_cannot_take_a_grant_from_under_a_source(workspace, root, as_operator):
+    make_source(workspace, root)
+    grant = SourceGrant.objects.in_workspace(workspace).get()
+    page = as_operator.get(f"{GRANTS}{grant.pk}/delete/").content.decode()
+    assert "House files" in page
+    as_operator.post(f"{GRANTS}{grant.pk}/delete/", {"post": "yes"})
+    chosen = {"action": "delete_selected", "_selected_action": [grant.pk], "post": "yes"}
+    as_operator.post(GRANTS, chosen)
+    assert SourceGrant.objects.in_workspace(workspace).count() == 1
+    assert last_event(workspace).verb != "withdrawn"
+
+
+def test_several_unused_grants_go_at_once_each_with_its_event(workspace, root, as_operator):
+    grants = [grant_folder(workspace, path, by=BY) for path in (str(root), f"{root}/team")]
+    chosen = {"action": "delete_selected", "_selected_action": [grant.pk for grant in grants], "post": "yes"}
+    as_operator.post(GRANTS, chosen)
+    assert not SourceGrant.objects.in_workspace(workspace).exists()
+    events = AuditEvent.objects.in_workspace(workspace).filter(verb="withdrawn")
+    assert sorted(event.object_label for event in events) == [str(root), f"{root}/team"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        *("source", "contextfile", "refreshrun", "filerevision", "pushedfile", "ruleset"),
+        *("waiver", "agentcontext", "fileagent"),
+    ],
+)
+def test_all_else_is_there_to_look_at(workspace, root, as_operator, table):
+    source = make_source(workspace, root)
+    refreshed(source)
+    assert as_operator.get(f"/operator/skills/{table}/").status_code == 200
+    assert as_operator.get(f"/operator/skills/{table}/add/").status_code == 403
+
+
+def test_rows_are_shown_and_not_touched(workspace, root, as_operator):
+    source = make_source(workspace, root)
+    refreshed(source)
+    file = ContextFile.objects.in_workspace(workspace).get()
+    for address in (f"source/{source.pk}", f"contextfile/{file.pk}", f"refreshrun/{source.runs.get().pk}"):
+        assert as_operator.get(f"/operator/skills/{address}/change/").status_code == 200
+        assert as_operator.post(f"/operator/skills/{address}/change/", {"label": "Mine"}).status_code == 403
+        assert as_operator.post(f"/operator/skills/{address}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_members_do_not_see_grants(as_alice):
+    assert as_alice.get(GRANTS).status_code in {302, 404}
+
+
+# --- the commands --------------------------------------------------------------------------------------
+
+
+def said(*args):
+    out = StringIO()
+    call_command(*args, stdout=out)
+    return out.getvalue()
+
+
+def test_a_folder_is_granted_from_the_command_line(workspace, root):
+    assert f"{workspace.name} may read {root}/team" in said("grant_source", "harbour", f"{root}/team")
+    assert last_event(workspace).verb == "granted"
+    with pytest.raises(CommandError, match="none of the roots"):
+        said("grant_source", "harbour", "/etc")
+    with pytest.raises(CommandError, match="no workspace “nowhere”"):
+        said("grant_source", "nowhere", str(root))
+
+
+def test_a_source_is_looked_at_from_the_command_line(workspace, root):
+    (root / "CLAUDE.md").mkdir()
+    source = make_source(workspace, root)
+    told = said("refresh_source", "harbour", source.slug)
+    assert "1 new" in told
+    assert "CLAUDE.md: A folder stands where a file is expected." in told
+    run = RefreshRun.objects.in_workspace(workspace).get()
+    assert (run.status, run.cause) == ("done", "command")
+
+
+def test_the_command_says_why_it_did_not_look(workspace, root, settings):
+    source = make_source(workspace, root)
+    with pytest.raises(CommandError, match="no source “nothing”"):
+        said("refresh_source", "harbour", "nothing")
+    with pytest.raises(CommandError, match="no source"):
+        said("refresh_source", "nowhere", source.slug)
+    claim_run(workspace.pk, request_refresh(source, cause="person", by=BY).pk)
+    with pytest.raises(CommandError, match="A worker is looking at it already"):
+        said("refresh_source", "harbour", source.slug)
+    RefreshRun.objects.in_workspace(workspace).delete()
+    settings.DRAMATIS_SOURCE_ROOTS = []
+    with pytest.raises(CommandError, match="Operators no longer allow this folder"):
+        said("refresh_source", "harbour", source.slug)

@@ -1,0 +1,361 @@
+"""The context inbox: what waits, gravest first, who may settle it, and how it keeps itself up to date."""
+
+import os
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from personas.navigation import COUNTERS
+from personas.roles import Role
+from personas.services.records import archive_record
+from skills.models import ContextFile, Reach
+from skills.selectors.inbox import inbox_count
+from skills.services.contexts import choose_context
+from skills.services.files import adopt_file, hand_to_agents, ignore_file
+from tests.factories import BY, join, make_agent, make_source, make_user, refreshed, signed_in
+from tests.skills.context_making import GOOD, POISON, adopted, every_state, file_at, write, write_skill
+
+pytestmark = pytest.mark.django_db
+STATES = ["quarantined", "invalid", "missing", "changed", "new"]
+
+
+@pytest.fixture
+def root(tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    return tmp_path
+
+
+@pytest.fixture
+def source(workspace, root):
+    return every_state(workspace, root)
+
+
+@pytest.fixture
+def inbox(workspace):
+    return f"/w/{workspace.slug}/inbox/"
+
+
+def shown(answer):
+    return [row.file.state for row in answer.context["rows"]]
+
+
+def tick(file):
+    return f"{file.pk}:{file.newest.digest if file.is_there else ''}"
+
+
+# --- what is shown -------------------------------------------------------------------------------------
+
+
+def test_what_waits_is_shown_gravest_first_with_its_reasons(source, inbox, as_bob):
+    answer = as_bob.get(inbox)
+    page = answer.content.decode()
+    assert shown(answer) == STATES
+    assert "makes text read in another order" in page
+    assert "Byte 21 (0xFF) is not UTF-8." in page
+    assert "no longer at its source" in page
+    assert "Revision 1 stays in force, unchanged." in page
+
+
+def test_what_someone_has_dealt_with_is_gone(source, inbox, as_bob):
+    adopted(source, "changed/AGENTS.md")
+    adopted(source, "missing/AGENTS.md")
+    ignore_file(file_at(source, "invalid/AGENTS.md"), by=BY)
+    assert shown(as_bob.get(inbox)) == ["quarantined", "new"]
+
+
+def test_a_source_that_is_out_of_use_asks_for_nothing(source, inbox, as_bob):
+    archive_record(source, by=BY)
+    answer = as_bob.get(inbox)
+    assert shown(answer) == []
+    assert "Nothing waits" in answer.content.decode()
+
+
+def test_states_sources_and_words_narrow_it_and_each_is_counted(source, inbox, as_bob, workspace, root):
+    other = make_source(workspace, root / "new", "Other files")
+    refreshed(other)
+    answer = as_bob.get(inbox, {"state": "new"})
+    assert [(tab["label"], tab["count"]) for tab in answer.context["tabs"]] == [
+        ("All", 6),
+        ("Quarantined", 1),
+        ("Invalid", 1),
+        ("Missing", 1),
+        ("Changed", 1),
+        ("New", 2),
+    ]
+    assert [(one["label"], one["count"]) for one in answer.context["sources"]] == [
+        ("All sources", 2),
+        ("House files", 1),
+        ("Other files", 1),
+    ]
+    assert len(shown(as_bob.get(inbox, {"state": "new", "source": other.slug}))) == 1
+    assert shown(as_bob.get(inbox, {"q": "INVALID/"})) == ["invalid"]
+    assert shown(as_bob.get(inbox, {"state": "missing", "q": "changed"})) == []
+    assert "Nothing matches" in as_bob.get(inbox, {"q": "zzz"}).content.decode()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"state": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}],
+)
+def test_odd_questions_get_the_whole_inbox(source, inbox, as_bob, asked):
+    for address in (inbox, f"{inbox}live/"):
+        assert shown(as_bob.get(address, asked)) == STATES
+
+
+def test_an_unknown_source_has_nothing(source, inbox, as_bob):
+    assert shown(as_bob.get(inbox, {"source": "elsewhere"})) == []
+
+
+def test_it_counts_the_agents_that_read_a_file(source, inbox, as_bob, workspace, root):
+    for number in range(3):
+        agent = make_agent(workspace, f"reader-{number}")
+        choose_context(agent, source, "plain", working_directory="new", expected=agent.revision, by=BY)
+    archive_record(agent, by=BY)
+    gone = make_agent(workspace, "late")
+    choose_context(gone, source, "plain", working_directory="missing", expected=gone.revision, by=BY)
+    readers = {row.file.state: row.readers for row in as_bob.get(inbox).context["rows"]}
+    assert readers == {"new": 2, "missing": 1, "quarantined": 0, "invalid": 0, "changed": 0}
+
+
+def test_it_counts_the_agents_that_were_handed_a_skill(workspace, root, inbox, as_bob, agent):
+    source = make_source(workspace, root)
+    paths = [write_skill(root, name) for name in ("chosen", "everybodys", "found")]
+    refreshed(source)
+    hand_to_agents(file_at(source, paths[0]), Reach.CHOSEN, [agent], by=BY)
+    hand_to_agents(file_at(source, paths[1]), Reach.ALL, [], by=BY)
+    answer = as_bob.get(inbox)
+    assert {row.file.name: row.readers for row in answer.context["rows"]} == {
+        "chosen": 1,
+        "everybodys": None,
+        "found": 0,
+    }
+    assert "read by all agents" in answer.content.decode()
+    assert "No prompt holds it until someone trusts it." in answer.content.decode()
+
+
+def test_what_the_last_look_refused_is_shown_unless_it_has_a_row(source, inbox, as_bob, root):
+    (root / "pipe").mkdir()
+    os.mkfifo(root / "pipe/AGENTS.md")
+    (root / "new/AGENTS.md").unlink()
+    os.mkfifo(root / "new/AGENTS.md")
+    refreshed(source)
+    answer = as_bob.get(inbox)
+    [refused] = answer.context["refused"]
+    assert [one["path"] for one in refused.shown] == ["pipe/AGENTS.md"]
+    assert shown(answer) == ["quarantined", "invalid", "invalid", "missing", "changed"]
+    assert as_bob.get(inbox, {"state": "new"}).context["refused"] == []
+    (root / "pipe/AGENTS.md").unlink()
+    refreshed(source)
+    assert as_bob.get(inbox).context["refused"] == []
+
+
+def test_many_refusals_are_cut_and_counted(workspace, root, inbox, as_bob):
+    source = make_source(workspace, root)
+    for number in range(23):
+        (root / str(number)).mkdir()
+        os.mkfifo(root / str(number) / "AGENTS.md")
+    refreshed(source)
+    [refused] = as_bob.get(inbox).context["refused"]
+    assert (len(refused.shown), refused.more) == (20, 3)
+
+
+def test_a_hostile_path_is_only_text(workspace, root, inbox, as_bob):
+    source = make_source(workspace, root)
+    write(root / '"><img src=x>' / "AGENTS.md", GOOD)
+    refreshed(source)
+    page = as_bob.get(inbox).content.decode()
+    assert "<img src=x>" not in page
+    assert "&lt;img src=x&gt;" in page
+
+
+# --- what it costs -------------------------------------------------------------------------------------
+
+
+def questions(browser, address):
+    with CaptureQueriesContext(connection) as asked:
+        assert browser.get(address).status_code == 200
+    return [query["sql"][:90] for query in asked]
+
+
+def test_it_asks_few_questions_whatever_its_length(source, inbox, as_bob, workspace, root):
+    agent = make_agent(workspace, "reader")
+    choose_context(agent, source, "plain", working_directory="new", expected=agent.revision, by=BY)
+    os.mkfifo(root / "AGENTS.md")
+    refreshed(source)
+    as_bob.get(inbox)
+    short = questions(as_bob, inbox)
+    for number in range(30):
+        write(root / f"more-{number}/AGENTS.md", GOOD)
+        write_skill(root, f"skill-{number}")
+        agent = make_agent(workspace)
+        choose_context(agent, source, "pi", working_directory=f"more-{number}", expected=1, by=BY)
+    refreshed(source)
+    long = questions(as_bob, inbox)
+    assert len(long) == len(short), long
+    # Who asks takes three: session, person, memberships. The rest is the page's own, with its mark.
+    assert len(long) <= 3 + 10, long
+
+
+def test_a_poll_without_news_asks_next_to_nothing(source, inbox, as_bob):
+    mark = as_bob.get(inbox).context["mark"]
+    with CaptureQueriesContext(connection) as asked:
+        assert as_bob.get(f"{inbox}live/", {"seen": mark}).status_code == 204
+    assert len(asked) <= 3 + 2
+
+
+def test_the_sidebar_says_how_many_wait_with_one_question(source, workspace, as_bob):
+    with CaptureQueriesContext(connection) as asked:
+        assert COUNTERS["inbox:list"](workspace) == 5
+    assert len(asked) == 1
+    assert COUNTERS["inbox:list"] is inbox_count
+    assert re.search(r'dr-nav-count">5<', as_bob.get(f"/w/{workspace.slug}/members/").content.decode())
+
+
+def test_a_long_inbox_has_pages(workspace, root, inbox, as_bob):
+    source = make_source(workspace, root)
+    for number in range(53):
+        write(root / f"{number:02}/AGENTS.md", GOOD)
+    refreshed(source)
+    assert len(shown(as_bob.get(inbox))) == 50
+    answer = as_bob.get(inbox, {"page": "2"})
+    assert len(shown(answer)) == 3
+    assert answer.context["back"].endswith("?page=2")
+
+
+# --- live ----------------------------------------------------------------------------------------------
+
+
+def news(browser, inbox, mark):
+    return browser.get(f"{inbox}live/", {"seen": mark}).status_code == 200
+
+
+def test_it_answers_only_when_something_has_changed(source, inbox, as_bob, root, workspace):
+    def mark():
+        return as_bob.get(inbox).context["mark"]
+
+    seen = mark()
+    refreshed(source)
+    assert not news(as_bob, inbox, seen)
+    write(root / "quarantined/AGENTS.md", POISON + "More of it.\n")
+    refreshed(source)
+    assert news(as_bob, inbox, seen)
+    seen = mark()
+    adopt_file(file_at(source, "new/AGENTS.md"), digest=file_at(source, "new/AGENTS.md").newest.digest, by=BY)
+    assert news(as_bob, inbox, seen)
+    seen = mark()
+    (root / "pipe").mkdir()
+    os.mkfifo(root / "pipe/AGENTS.md")
+    refreshed(source)
+    assert news(as_bob, inbox, seen)
+
+
+def test_one_settled_while_another_comes_is_news(source, inbox, as_bob, root):
+    seen = as_bob.get(inbox).context["mark"]
+    file = file_at(source, "new/AGENTS.md")
+    ContextFile.unscoped.filter(pk=file.pk).update(is_settled=True)
+    twin = {"source": source, "workspace": source.workspace, "path": "twin", "file_kind": "context"}
+    ContextFile(**twin, first_seen_at=file.changed_at, changed_at=file.changed_at, newest=file.newest).save()
+    assert news(as_bob, inbox, seen)
+
+
+def test_the_moving_part_says_that_it_moved_and_keeps_what_was_ticked(source, inbox, as_bob, root):
+    changed, new = file_at(source, "changed/AGENTS.md"), file_at(source, "new/AGENTS.md")
+    ticks = [row.tick for row in as_bob.get(inbox).context["rows"] if row.file.pk in {changed.pk, new.pk}]
+    write(root / "changed/AGENTS.md", "Other words.\n")
+    refreshed(source)
+    answer = as_bob.get(f"{inbox}live/", {"seen": "old", "pick": ticks})
+    page = answer.content.decode()
+    assert {row.file.pk for row in answer.context["rows"] if row.is_ticked} == {new.pk}
+    assert page.count(" checked>") == 1
+    assert 'hx-swap-oob="innerHTML">Inbox updated at' in page
+    assert "<html" not in page
+
+
+def test_the_page_itself_brings_no_announcement(source, inbox, as_bob):
+    assert "Inbox updated" not in as_bob.get(inbox).content.decode()
+
+
+# --- adopting many -------------------------------------------------------------------------------------
+
+
+def test_the_ticked_are_adopted_and_no_others(source, inbox, as_bob):
+    picked = [file_at(source, "changed/AGENTS.md"), file_at(source, "missing/AGENTS.md")]
+    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(file) for file in picked]}, follow=True)
+    assert "2 files adopted." in answer.content.decode()
+    assert shown(answer) == ["quarantined", "invalid", "new"]
+
+
+def test_ticks_are_short_and_the_page_says_what_they_stand_for(source, inbox, as_bob):
+    rows = as_bob.get(inbox).context["rows"]
+    said = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "pick": [rows[-1].tick]}
+    assert shown(as_bob.post(f"{inbox}adopt/", said, follow=True)) == STATES[:-1]
+
+
+def test_all_that_was_shown_can_be_adopted_at_once(source, inbox, as_bob):
+    rows = [row for row in as_bob.get(inbox).context["rows"] if row.is_adoptable]
+    said = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "everything": "1"}
+    assert shown(as_bob.post(f"{inbox}adopt/", said, follow=True)) == ["quarantined", "invalid"]
+
+
+def test_what_has_changed_meanwhile_is_refused_by_name_and_the_rest_goes_on(source, inbox, as_bob, root):
+    changed, new = file_at(source, "changed/AGENTS.md"), file_at(source, "new/AGENTS.md")
+    write(root / "changed/AGENTS.md", "Something else entirely.\n")
+    refreshed(source)
+    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(changed), tick(new)]}, follow=True)
+    page = answer.content.decode()
+    assert "changed/AGENTS.md: The file has changed since you looked at it." in page
+    assert "1 file adopted." in page
+    assert shown(answer) == ["quarantined", "invalid", "missing", "changed"]
+    assert file_at(source, "changed/AGENTS.md").agreed.number == 1
+
+
+def test_a_quarantined_file_cannot_be_slipped_in(source, inbox, as_bob):
+    file = file_at(source, "quarantined/AGENTS.md")
+    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(file)]}, follow=True)
+    assert "Waive its findings first" in answer.content.decode()
+    assert file_at(source, "quarantined/AGENTS.md").in_force.number == 1
+
+
+@pytest.mark.parametrize("picks", [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["٣:a"], ["999999:a"]])
+def test_odd_choices_settle_nothing(source, inbox, as_bob, picks):
+    answer = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
+    assert "Tick the files that you want to adopt." in answer.content.decode()
+    assert shown(answer) == STATES
+
+
+def test_a_foreign_file_is_nobodys_choice(source, inbox, as_bob, elsewhere, root):
+    theirs = make_source(elsewhere, root / "new")
+    refreshed(theirs)
+    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(file_at(theirs))]}, follow=True)
+    assert "Tick the files" in answer.content.decode()
+    assert not file_at(theirs).is_settled
+
+
+def test_people_come_back_to_where_they_were_and_nowhere_else(source, inbox, as_bob):
+    back = f"{inbox}?state=new"
+    assert as_bob.post(f"{inbox}adopt/", {"back": back}).url == back
+    for bad in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", ""):
+        assert as_bob.post(f"{inbox}adopt/", {"back": bad}).url == inbox
+
+
+# --- who may -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.VIEWER])
+def test_readers_see_the_inbox_and_no_buttons(source, inbox, workspace, role):
+    reader = make_user("Rita")
+    join(workspace, reader, role)
+    browser = signed_in(reader)
+    page = browser.get(inbox).content.decode()
+    assert "quarantined/AGENTS.md" in page
+    assert "formaction" not in page
+    assert 'name="pick"' not in page
+    assert browser.post(f"{inbox}adopt/", {"pick": []}).status_code == 403
+
+
+def test_a_stranger_finds_no_inbox(source, inbox, as_mallory):
+    for address in (inbox, f"{inbox}live/"):
+        assert as_mallory.get(address).status_code == 404
+    assert as_mallory.post(f"{inbox}adopt/").status_code == 404
