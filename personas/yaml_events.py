@@ -34,8 +34,11 @@ def libyaml_events(text: str) -> Iterator[Event]:
 
 
 def is_read_differently(text: str) -> bool:
-    # Between brackets PyYAML takes a question mark in the midst of a word for a sign of its own.
-    return ("?" in text and ("[" in text or "{" in text)) or bool(DIFFERENT.search(text))
+    if "?" in text and ("[" in text or "{" in text):
+        # There PyYAML takes a question mark in the midst of a word for a sign of its own.
+        return True
+    # Most heads hold none of these signs, and a single one is sooner looked for than a pattern.
+    return ("\t" in text or "#" in text or "?" in text) and bool(DIFFERENT.search(text))
 
 
 def line_after(event: Event) -> int:

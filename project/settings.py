@@ -85,6 +85,7 @@ MIDDLEWARE = [
     "allauth.usersessions.middleware.UserSessionsMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "prompts.middleware.EchoMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "personas.tenancy.TenancyMiddleware",
 ]

@@ -28,10 +28,9 @@ def tell(request: HttpRequest, echo: Echo) -> None:
     if echo.pending:
         messages.info(request, f"{prompts(echo.pending)} {are(echo.pending)} being rebuilt.")
     if echo.failed:
-        messages.warning(
-            request,
-            f"{prompts(echo.failed)} could not be built and {say(echo.failed)} as before: see its versions.",
-        )
+        one = echo.failed == 1
+        stays = "stays as it was: its versions say why" if one else "stay as they were: their versions say why"
+        messages.warning(request, f"{prompts(echo.failed)} could not be built and {stays}.")
 
 
 def prompts(count: int) -> str:
@@ -40,7 +39,3 @@ def prompts(count: int) -> str:
 
 def are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def say(count: int) -> str:
-    return "stays" if count == 1 else "stay"

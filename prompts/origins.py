@@ -14,6 +14,8 @@ from personas.models import (
     Agent,
     Channel,
     Identity,
+    Memory,
+    Responsibility,
     Revision,
     Soul,
     Tool,
@@ -34,8 +36,8 @@ class Kind(NamedTuple):
     """A kind of record: its word, its family of pages, and what stands for one record in an address."""
 
     words: str
-    family: str = ""
-    model: type[WorkspaceOwned] | None = None
+    family: str
+    model: type[WorkspaceOwned]
     key: str = "pk"
 
 
@@ -44,8 +46,8 @@ KINDS: dict[str, Kind] = {
     "soul": Kind("Soul", "souls", Soul, "slug"),
     "user_profile": Kind("User profile", "user-profiles", UserProfile, "slug"),
     "agent": Kind("Agent", "agents", Agent, "slug"),
-    "responsibility": Kind("Responsibility", "responsibilities"),
-    "memory": Kind("Memory", "memories"),
+    "responsibility": Kind("Responsibility", "responsibilities", Responsibility),
+    "memory": Kind("Memory", "memories", Memory),
     "tool": Kind("Tool", "tools", Tool, "name"),
     "channel": Kind("Channel", "channels", Channel, "slug"),
     "skill": Kind("Skill", "skills", Skill, "name"),
@@ -140,16 +142,20 @@ def revisions_said(
 
 
 def keys_of(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[tuple[str, int], Any]:
-    """What stands for each record in its address; those that are addressed by id need no asking."""
+    """What stands for each record in its address; one query for each kind."""
     ids: dict[str, set[int]] = defaultdict(set)
     for origin in origins:
         ids[origin.kind].add(int(origin.id))
     found: dict[tuple[str, int], Any] = {}
     for name, numbers in ids.items():
         kind = KINDS[name]
-        if kind.model is None:
-            found |= {(name, number): number for number in numbers}
-        elif kind.family:
-            rows = kind.model.objects.in_workspace(workspace).filter(pk__in=numbers)
-            found |= {(name, number): key for number, key in rows.values_list("pk", kind.key)}
+        rows = kind.model.objects.in_workspace(workspace).filter(pk__in=numbers)
+        found |= {(name, number): key for number, key in rows.values_list("pk", kind.key)}
     return found
+
+
+def record_of(workspace: Workspace | int, kind: str, key: int) -> WorkspaceOwned | None:
+    """The record or file itself, if the workspace has it."""
+    if kind not in KINDS:
+        return None
+    return KINDS[kind].model.objects.in_workspace(workspace).filter(pk=key).first()

@@ -74,10 +74,12 @@ class VersionDiff:
         return sum(section.token_delta for section in self.sections)
 
 
-def compare(before: Sequence[Segment], after: Sequence[Segment], count: Count) -> VersionDiff:
-    """Everything there is to say about two versions of a prompt."""
+def compare(
+    before: Sequence[Segment], after: Sequence[Segment], count: Count, budget: "Budget | None" = None
+) -> VersionDiff:
+    """Everything there is to say about two versions of a prompt; many comparisons may share a budget."""
     return VersionDiff(
-        section_diffs(section_words(before), section_words(after), count),
+        section_diffs(section_words(before), section_words(after), count, budget or Budget()),
         moved_segments(before, after),
         cache_prefix(before, after, count),
     )
@@ -97,10 +99,11 @@ def section_words(segments: Iterable[Segment]) -> dict[str, str]:
     return {section: "".join(texts) for section, texts in pieces.items()}
 
 
-def section_diffs(before: Mapping[str, str], after: Mapping[str, str], count: Count) -> list[SectionDiff]:
+def section_diffs(
+    before: Mapping[str, str], after: Mapping[str, str], count: Count, budget: "Budget"
+) -> list[SectionDiff]:
     """In the order of the newer text; what fell away comes last."""
     moved = set(out_of_order([*before], [*after]))
-    budget = Budget()
     order = [*after, *(section for section in before if section not in after)]
     found = [section_diff(name, before.get(name), after.get(name), budget, count) for name in order]
     return [replace(section, is_moved=section.name in moved) for section in found]

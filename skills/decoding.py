@@ -50,7 +50,7 @@ def decode(source: str | bytes, max_bytes: int = MAX_BYTES) -> tuple[str, tuple[
 
 def unreadable_characters(text: str, field: str, line: int) -> tuple[Problem, ...]:
     found = islice(character_problems(text, field, line), MAX_PROBLEMS)
-    return tuple(Problem(one.field, one.message, one.line, Flaw.UNREADABLE) for one in found)
+    return tuple([Problem(one.field, one.message, one.line, Flaw.UNREADABLE) for one in found])
 
 
 def _not_utf8(data: bytes, at: int) -> Problem:

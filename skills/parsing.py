@@ -123,26 +123,23 @@ def _read(head: str, body: str, unreadable: tuple[Problem, ...], folder: str) ->
         blocks = load(head, HEAD_LINE)
     except FrontMatterError as error:
         return Reading(None, _from_head(error) + unreadable)
-    problems = (*_head_problems(blocks, folder), *unreadable)
-    return Reading(None if unreadable else _skill(blocks, body, folder), problems)
+    values = {block.key: block.value for block in blocks if block.key in CHECKS and block.key is not None}
+    problems = (*_head_problems(values, blocks, folder), *unreadable)
+    return Reading(None if unreadable else _skill(values, blocks, body, folder), problems)
 
 
 def _from_head(error: FrontMatterError) -> tuple[Problem, ...]:
     return tuple(Problem(one.field, one.message, one.line, Flaw.FRONT_MATTER) for one in error.problems)
 
 
-def _head_problems(blocks: tuple[Block, ...], folder: str) -> list[Problem]:
+def _head_problems(values: Mapping[str, Value], blocks: tuple[Block, ...], folder: str) -> list[Problem]:
     lines = {block.key: block.line for block in blocks}
-    flaws = head_flaws(_known(blocks), folder)
+    flaws = head_flaws(values, folder)
     # What may come in any number is cut by itself, so that small problems never hide a grave one.
     many = (_unknown_fields(blocks), _flow_styles(blocks))
     problems = [Problem(field, message, lines.get(field, 1), flaw) for field, flaw, message in flaws]
     problems += [problem for kind in many for problem in islice(kind, MAX_PROBLEMS)]
     return sorted(problems, key=lambda problem: problem.line)
-
-
-def _known(blocks: Iterable[Block]) -> dict[str, Value]:
-    return {block.key: block.value for block in blocks if block.key in CHECKS and block.key is not None}
 
 
 def _unknown(blocks: Iterable[Block]) -> Iterator[tuple[str, Block]]:
@@ -162,8 +159,9 @@ def _flow_styles(blocks: Iterable[Block]) -> Iterator[Problem]:
         yield from (Problem(block.key or "", message, line, Flaw.FLOW_STYLE) for line in block.flow_lines)
 
 
-def _skill(blocks: tuple[Block, ...], body: str, folder: str) -> ParsedSkill | None:
-    values = _known(blocks)
+def _skill(
+    values: Mapping[str, Value], blocks: tuple[Block, ...], body: str, folder: str
+) -> ParsedSkill | None:
     name, switch = values.get("name", ""), values.get("disable-model-invocation", "")
     name = name if isinstance(name, str) and name.strip() else folder
     if not name.strip():

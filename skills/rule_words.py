@@ -58,7 +58,8 @@ def rules_in_words(harness: Harness) -> list[RuleInWords]:
 
 
 def rule_in_words(rule: Rule, where: str, harness: Harness) -> RuleInWords:
-    which = WHICH[rule.take] if len(rule.paths) > 1 else ""
+    is_choice = len(rule.paths) > 1 or any("*" in path for path in rule.paths)
+    which = WHICH[rule.take] if is_choice else ""
     return RuleInWords(KIND_WORDS[rule.kind], rule.paths, where, which, rule.kind in harness.off)
 
 

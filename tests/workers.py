@@ -1,4 +1,4 @@
-"""A real Celery worker process for tests."""
+"""Real Celery processes for tests: the worker and the schedule."""
 
 import contextlib
 import os
@@ -7,15 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.db import connection
 
+from project.broker import celery_url
 from project.celery import app
 from project.processes import signal_group, start
 
-START_SECONDS = 20.0
+START_SECONDS = 40.0
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass
@@ -27,19 +31,41 @@ class Worker:
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
+        self.kill()
+
+    def kill(self) -> None:
+        """The main process and its pool at one blow."""
         signal_group(self.process, signal.SIGKILL)
         self.process.wait()
 
+    def pool(self) -> list[int]:
+        """The processes that do the work."""
+        answer = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
+        )
+        return [int(word) for word in answer.stdout.split()]
 
-def start_worker(log: Path) -> Worker:
+
+def start_worker(
+    log: Path, *, application: str = "project", environment: Mapping[str, str] = NOTHING
+) -> Worker:
     app.control.purge()
-    command = [sys.executable, "-m", "celery", "-A", "project", "worker", "--concurrency", "1"]
-    command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    worker = ["worker", "--concurrency", "1", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    process = start_celery(log, application, worker, environment)
+    wait_until_ready(process)
+    return process
+
+
+def start_beat(log: Path, *, environment: Mapping[str, str] = NOTHING) -> Worker:
+    words = ["beat", "--pidfile=", "--schedule", str(log.with_suffix(".schedule")), "--loglevel", "INFO"]
+    return start_celery(log, "project", words, environment)
+
+
+def start_celery(log: Path, application: str, words: list[str], environment: Mapping[str, str]) -> Worker:
+    command = [sys.executable, "-m", "celery", "-A", application, *words]
+    told = {**os.environ, "DATABASE_URL": url_of_test_database(), **environment}
     with log.open("wb") as output:
-        process = start(command, env=os.environ | {"DATABASE_URL": url_of_test_database()}, output=output)
-    worker = Worker(process, log)
-    wait_until_ready(worker)
-    return worker
+        return Worker(start(command, env=told, output=output), log)
 
 
 def wait_until_ready(worker: Worker) -> None:
@@ -50,6 +76,32 @@ def wait_until_ready(worker: Worker) -> None:
         time.sleep(0.1)
     worker.stop()
     raise RuntimeError(f"The Celery worker did not start: {worker.log.read_text()[-3_000:]}")
+
+
+def wait_for(question: Callable[[], Any], seconds: float = 10) -> Any:
+    """The first answer that is true, or the last one given."""
+    deadline = time.monotonic() + seconds
+    while not (answer := question()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return answer
+
+
+@contextlib.contextmanager
+def talking_to(url: str) -> Iterator[None]:
+    """Lets this process send its jobs to another broker than the one of the whole run."""
+    before = app.conf.broker_url
+    point_to(celery_url(url))
+    try:
+        yield
+    finally:
+        point_to(before)
+
+
+def point_to(url: str) -> None:
+    app.pool.force_close_all()
+    app.conf.broker_url = url
+    app._pool = None
+    app.amqp._producer_pool = None
 
 
 def url_of_test_database() -> str:

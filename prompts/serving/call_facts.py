@@ -45,10 +45,11 @@ def storable(value: Any, path: str) -> Any:
 
 
 def with_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
-    """The time where the user is, unless the caller has said what time it is."""
-    if slots.now is not None:
-        return slots
-    local = now.astimezone(_zone(slots.timezone or timezone))
+    """The time where the user is, unless the caller has said what time it is; with the name of its zone.
+
+    The name is stored apart: a moment in JSON keeps only its offset.
+    """
+    local = slots.now or now.astimezone(_zone(slots.timezone or timezone))
     return replace(slots, now=local, zone=slots.zone or local.tzname() or "")
 
 

@@ -26,6 +26,14 @@ from skills.reasons import GRAVITY
 
 FINISHED = (RunStatus.DONE, RunStatus.FAILED)
 MOST_REFUSALS = 20
+# Together they differ whenever files come, go or change.
+FIGURES = {
+    "size": Count("pk"),
+    "keys": Sum("pk"),
+    "last_change": Max("changed_at"),
+    "last_revision": Max("newest_id"),
+    "used": Sum("in_force_id"),
+}
 
 
 def unsettled_of(workspace: Workspace | int) -> QuerySet[ContextFile]:
@@ -60,13 +68,41 @@ def waiting_files(workspace: Workspace, wanted: Wanted) -> QuerySet[ContextFile]
     links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent__archived_at=None)
     chosen = links.order_by().values("file").annotate(size=Count("pk")).values("size")
     gravity = Case(
-        *(When(state=state, then=Fixed(place)) for place, state in enumerate(GRAVITY)),
+        *(When(state=state, then=Value(place)) for place, state in enumerate(GRAVITY)),
         output_field=IntegerField(),
     )
     rows = wanted.rows(workspace).select_related("source", "newest", "in_force")
     rows = rows.defer("newest__head", "in_force__head", "in_force__findings", "in_force__problems")
     rows = rows.annotate(chosen_count=Coalesce(Subquery(chosen), 0), gravity=gravity)
     return rows.order_by("gravity", "-changed_at", "path", "pk")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The waiting files of one state and source: how many, how many match, and figures that tell of news."""
+
+    state: str
+    slug: str
+    label: str
+    matching: int
+    figures: tuple[Any, ...]
+
+
+def groups_of(workspace: Workspace, words: str = "") -> list[Group]:
+    """One question for all that is counted, whatever the inbox's length."""
+    matching = Count("pk", filter=Q(path__icontains=words)) if words else Count("pk")
+    rows = unsettled_of(workspace).order_by("state", "source__slug")
+    counted = rows.values("state", "source__slug", "source__label").annotate(matching=matching, **FIGURES)
+    return [
+        Group(
+            row["state"],
+            row["source__slug"],
+            row["source__label"],
+            row["matching"],
+            tuple(row[name] for name in FIGURES),
+        )
+        for row in counted
+    ]
 
 
 @dataclass
@@ -80,24 +116,22 @@ class Tally:
 
     @property
     def all_states(self) -> int:
-        return sum(self.states.values())
+        return self.states.total()
 
     @property
     def all_sources(self) -> int:
-        return sum(self.sources.values())
+        return self.sources.total()
 
 
-def tally_of(workspace: Workspace, wanted: Wanted) -> Tally:
-    """One question: each choice is counted as if it were made besides the others."""
+def tally_of(groups: Iterable[Group], wanted: Wanted) -> Tally:
+    """Each choice is counted as if it were made besides the others."""
     tally = Tally()
-    rows = Wanted(words=wanted.words).rows(workspace).order_by()
-    groups = rows.values_list("state", "source__slug", "source__label").annotate(Count("pk"))
-    for state, slug, label, size in groups:
-        tally.labels[slug] = label
-        is_state, is_source = wanted.state in {"", state}, wanted.source in {"", slug}
-        tally.states[state] += size if is_source else 0
-        tally.sources[slug] += size if is_state else 0
-        tally.total += size if is_state and is_source else 0
+    for group in groups:
+        tally.labels[group.slug] = group.label
+        is_state, is_source = wanted.state in {"", group.state}, wanted.source in {"", group.slug}
+        tally.states[group.state] += group.matching if is_source else 0
+        tally.sources[group.slug] += group.matching if is_state else 0
+        tally.total += group.matching if is_state and is_source else 0
     return tally
 
 
@@ -111,6 +145,17 @@ def last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
     sources = Source.objects.in_workspace(workspace).filter(archived_at=None)
     latest = sources.order_by().annotate(latest=Subquery(of_source)).values("latest")
     return runs.filter(pk__in=latest).select_related("source").order_by("source__label", "source_id")
+
+
+def refusing_runs(workspace: Workspace | int) -> QuerySet[Any]:
+    """Those that left something out, each with a word for what it was."""
+    words = MD5(Cast("refusals", TextField()))
+    return last_runs(workspace).filter(refused__gt=0).annotate(words=words)
+
+
+def refusal_words(workspace: Workspace | int) -> list[tuple[int, str]]:
+    """By source; the refusals themselves stay where they are."""
+    return list(refusing_runs(workspace).values_list("source_id", "words"))
 
 
 @dataclass(frozen=True)
@@ -133,10 +178,6 @@ def refused_at(runs: Iterable[RefreshRun], known: Mapping[int, set[str]]) -> lis
     return found
 
 
-def inbox_state(workspace: Workspace) -> list[Any]:
-    """A few figures that differ whenever the inbox does; two questions, whatever its length."""
-    rows = unsettled_of(workspace).order_by().values_list("state")
-    files = rows.annotate(Count("pk"), Sum("pk"), Max("changed_at"), Max("newest_id"), Sum("in_force_id"))
-    refusals = last_runs(workspace).filter(refused__gt=0)
-    words = MD5(Cast("refusals", TextField()))
-    return [*files.order_by("state"), *refusals.annotate(words=words).values_list("source_id", "words")]
+def inbox_state(groups: Iterable[Group], refusals: Iterable[tuple[int, str]]) -> tuple[Any, ...]:
+    """What differs whenever the inbox does."""
+    return [(group.state, group.slug, group.figures) for group in groups], list(refusals)

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -18,12 +17,22 @@ from personas.errors import DomainError
 from personas.roles import Permission
 from personas.tenancy import WorkspaceRequest, needs
 from personas.views.records import asked
-from skills.models import ContextFile, FileState, Reach
+from skills.models import ContextFile, FileState, Reach, RefreshRun
 from skills.reasons import GRAVITY, reasons_of, standing_of
 from skills.selectors.files import files_of, seen_digest
-from skills.selectors.inbox import Tally, Wanted, inbox_state, last_runs, refused_at, tally_of, waiting_files
+from skills.selectors.inbox import (
+    Wanted,
+    groups_of,
+    inbox_state,
+    refusal_words,
+    refused_at,
+    refusing_runs,
+    tally_of,
+    waiting_files,
+)
 from skills.selectors.readers import known_paths, reader_counts
 from skills.services.files import adopt_file
+from skills.views.inbox_choices import choices
 from skills.views.live import mark_of, unchanged
 from skills.views.returning import way_back
 
@@ -80,17 +89,16 @@ class CountedPages(Paginator):  # type: ignore[type-arg]  # generic only in the 
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    mark = mark_of(inbox_state(request.workspace))
-    return render(request, "skills/inbox/list.html", inbox(request) | {"mark": mark})
+    return render(request, "skills/inbox/list.html", inbox(request))
 
 
 def live(request: WorkspaceRequest) -> HttpResponse:
     """The moving part of the page; empty-handed while nothing has changed."""
-    # Taken before the rows: what comes in between is seen the next time.
-    mark = mark_of(inbox_state(request.workspace))
+    workspace = request.workspace
+    mark = mark_of(inbox_state(groups_of(workspace), refusal_words(workspace)))
     if answer := unchanged(request, mark):
         return answer
-    return render(request, "skills/inbox/_live.html", inbox(request) | {"mark": mark, "is_news": True})
+    return render(request, "skills/inbox/_live.html", inbox(request) | {"is_news": True})
 
 
 @needs(Permission.EDIT)
@@ -134,27 +142,19 @@ def whole(said: str, shown: str | None) -> str:
 def inbox(request: WorkspaceRequest) -> dict[str, Any]:
     """All that the page shows, in a fixed number of questions."""
     workspace, wanted = request.workspace, wanted_by(request)
-    tally = tally_of(workspace, wanted)
+    # First of all, so that whatever comes in between is seen by the next poll.
+    groups, runs = groups_of(workspace, wanted.words), list(refusing_runs(workspace))
+    mark = mark_of(inbox_state(groups, [(run.source_id, run.words) for run in runs]))
+    tally = tally_of(groups, wanted)
     page = CountedPages(waiting_files(workspace, wanted), tally.total).get_page(request.GET.get("page"))
-    files, runs = list(page.object_list), refusing_runs(request, wanted)
-    every, paths = known_paths(
-        workspace, {file.source_id for file in files} | {run.source_id for run in runs}
-    )
-    counts = reader_counts(workspace, files, paths)
-    address = reverse("inbox:list", args=[workspace.slug])
-    ticks = frozenset(request.GET.getlist("pick"))
-    return {
+    files, runs = list(page.object_list), [run for run in runs if is_wanted(run, wanted)]
+    every, paths = known_paths(workspace, {one.source_id for one in (*files, *runs)})
+    counts, ticks = reader_counts(workspace, files, paths), frozenset(request.GET.getlist("pick"))
+    return choices(request, wanted, tally, page.number) | {
+        "mark": mark,
         "page": page,
         "rows": [Row(file, readers(file, counts[file.pk]), ticks) for file in files],
-        "tally": tally,
-        "tabs": state_tabs(tally, wanted),
-        "sources": source_choices(tally, wanted),
-        "wanted": wanted,
-        "is_narrowed": wanted != Wanted(),
         "refused": refused_at(runs, every),
-        "address": address,
-        "back": f"{address}{query(wanted, page=str(page.number) if page.number > 1 else '')}",
-        "poll": query(wanted, page=str(page.number)),
         "can_adopt": any(file.state in ADOPTABLE for file in files),
     }
 
@@ -165,55 +165,15 @@ def wanted_by(request: WorkspaceRequest) -> Wanted:
     return Wanted(known, asked(request, "source")[:100], asked(request, "q").strip()[:200])
 
 
-def refusing_runs(request: WorkspaceRequest, wanted: Wanted) -> list[Any]:
-    """Refusals have no state, so they are shown while none is chosen."""
-    if wanted.state or wanted.words:
-        return []
-    runs = last_runs(request.workspace).filter(refused__gt=0)
-    return list(runs.filter(source__slug=wanted.source) if wanted.source else runs)
+def is_wanted(run: RefreshRun, wanted: Wanted) -> bool:
+    """Refusals have no state and are no files, so they are shown while neither is asked for."""
+    return not wanted.state and not wanted.words and wanted.source in {"", run.source.slug}
 
 
 def readers(file: ContextFile, found: int) -> int | None:
     if file.file_kind != "skill" or file.reach == Reach.FOUND:
         return found
     return None if file.reach == Reach.ALL else int(getattr(file, "chosen_count", 0))
-
-
-def state_tabs(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
-    choices = [("", "All", tally.all_states), *((one, one.label, tally.states[one]) for one in GRAVITY)]
-    return [
-        {
-            "label": label,
-            "count": size,
-            "is_current": wanted.state == value,
-            "query": query(Wanted(value, wanted.source, wanted.words)),
-        }
-        for value, label, size in choices
-    ]
-
-
-def source_choices(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
-    """Where there is a choice: the sources with something that waits, and the chosen one."""
-    slugs = sorted(tally.labels, key=lambda slug: tally.labels[slug].lower())
-    if len(slugs) < 2 and not wanted.source:
-        return []
-    choices = [("", "All sources", tally.all_sources)]
-    choices += [(slug, tally.labels[slug], tally.sources[slug]) for slug in slugs]
-    return [
-        {
-            "label": label,
-            "count": size,
-            "is_current": wanted.source == value,
-            "query": query(Wanted(wanted.state, value, wanted.words)),
-        }
-        for value, label, size in choices
-    ]
-
-
-def query(wanted: Wanted, **more: str) -> str:
-    """The part of an address behind the path."""
-    said = {"state": wanted.state, "source": wanted.source, "q": wanted.words} | more
-    return "?" + urlencode({name: value for name, value in said.items() if value})
 
 
 urlpatterns: list[URLPattern] = [

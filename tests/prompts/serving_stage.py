@@ -17,6 +17,7 @@ from prompts.assembly.slots import Slots
 from prompts.models import AgentPrompt, LedgerEntry
 from prompts.proof.ledger import verify_ledger
 from prompts.proving import block_row, ledger_row
+from prompts.services.building import rebuild_agents
 from prompts.serving import Bot, Call, Recall, Served, Wanted, hand_out
 from tests.factories import BY, make_agent, make_channel, make_soul
 
@@ -40,6 +41,7 @@ class Stage:
         """Another soul, and so a next version, which production follows."""
         soul = type(self.agent.soul).objects.in_workspace(self.workspace).get(pk=self.agent.soul_id)
         edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
+        rebuild_agents(self.workspace, [self.agent.pk])
 
     @property
     def prompt(self) -> AgentPrompt:
@@ -55,6 +57,8 @@ def make_stage(workspace: Workspace, words: str = "Be brave.", **values: Any) ->
     agent = make_agent(
         workspace, "pilot", soul=make_soul(workspace, text=words), channels=[channel], **values
     )
+    # A test in a transaction of its own never commits, and so does not hear the bell.
+    rebuild_agents(workspace, [agent.pk])
     key, secret = create_key(workspace, "Reception", {}, by=BY)
     return Stage(workspace, agent, key, secret)
 

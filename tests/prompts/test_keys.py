@@ -33,7 +33,7 @@ def test_no_two_keys_are_alike():
 def test_the_scanner_knows_our_keys_by_the_same_checksum():
     bodies = [new_secret()[len(KIND) :][:30] for _ in range(500)]
     assert all(checksum(body) == key_checksum(body) for body in bodies)
-    assert [finding.rule for finding in scan(f"Use {new_secret()} for it.")] == ["own-key"]
+    assert [finding.rule for finding in scan(f"Use {new_secret()} for it.")] == ["secret-own-key"]
 
 
 def test_every_single_mistyped_character_is_noticed():
@@ -56,10 +56,17 @@ def test_what_cannot_be_a_key_is_told_without_a_query(secret):
 
 
 @pytest.mark.planted
-def test_a_checksum_that_is_not_looked_at_is_found(monkeypatch):
+def test_another_checksum_than_the_scanners_is_found(monkeypatch):
     monkeypatch.setattr(key_format, "checksum", lambda body: key_checksum(body)[::-1])
     with pytest.raises(AssertionError):
         test_the_scanner_knows_our_keys_by_the_same_checksum()
+
+
+@pytest.mark.planted
+def test_a_checksum_that_does_not_look_at_the_key_is_found(monkeypatch):
+    monkeypatch.setattr(key_format, "checksum", lambda body: "0" * 6)
+    with pytest.raises(AssertionError):
+        test_every_single_mistyped_character_is_noticed()
 
 
 # --- scopes --------------------------------------------------------------------------------------------

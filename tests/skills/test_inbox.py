@@ -195,7 +195,7 @@ def test_it_asks_few_questions_whatever_its_length(source, inbox, as_bob, worksp
     long = questions(as_bob, inbox)
     assert len(long) == len(short), long
     # Who asks takes three: session, person, memberships. The rest is the page's own, with its mark.
-    assert len(long) <= 3 + 10, long
+    assert len(long) <= 3 + 8, long
 
 
 def test_a_poll_without_news_asks_next_to_nothing(source, inbox, as_bob):

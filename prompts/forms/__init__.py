@@ -1,0 +1,1 @@
+"""What people say when they label and release."""

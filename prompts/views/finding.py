@@ -1,0 +1,42 @@
+"""Prompts, versions and releases by what stands in an address; what is not in the workspace is not there."""
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+
+from personas.models import Agent
+from personas.tenancy import WorkspaceRequest
+from prompts.models import AgentPrompt, PromptVersion, Release
+
+# PostgreSQL and SQLite both refuse to compare with larger ids.
+LARGEST = 2**31 - 1
+
+
+def found_agent(request: WorkspaceRequest, slug: str) -> Agent:
+    return get_object_or_404(Agent.objects.in_workspace(request.workspace), slug=slug)
+
+
+def found_prompt(request: WorkspaceRequest, key: int) -> AgentPrompt:
+    rows = AgentPrompt.objects.in_workspace(request.workspace)
+    return get_object_or_404(rows.select_related("agent", "channel", "latest"), pk=bounded(key))
+
+
+def found_version(prompt: AgentPrompt, number: int) -> PromptVersion:
+    version: PromptVersion = get_object_or_404(all_versions(prompt), number=bounded(number))
+    version.prompt = prompt
+    return version
+
+
+def all_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
+    return PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+
+
+def found_release(request: WorkspaceRequest, number: int) -> Release:
+    rows = Release.objects.in_workspace(request.workspace)
+    return get_object_or_404(rows.select_related("workspace"), number=bounded(number))
+
+
+def bounded(number: int) -> int:
+    if number > LARGEST:
+        raise Http404("No number is as large.")
+    return number

@@ -1,0 +1,36 @@
+"""The product's worker with a look that can be held up: `celery -A tests.slow_worker worker`."""
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from celery.signals import worker_process_init
+
+from project.celery import app
+
+__all__ = ["GATE", "LEASE", "app"]
+
+# A file: while it is there, a look that has read everything does not come to an end.
+GATE = "TEST_GATE"
+LEASE = "TEST_LEASE"
+
+
+@worker_process_init.connect
+def hold_looks_up(**_: Any) -> None:
+    from skills.services import refreshing, runs
+
+    look = refreshing.look
+    gate = Path(os.environ[GATE])
+
+    def slow(*args: Any) -> Any:
+        found = look(*args)
+        gate.with_suffix(".reached").touch()
+        while gate.exists():
+            time.sleep(0.02)
+        return found
+
+    refreshing.look = slow
+    if LEASE in os.environ:
+        runs.LEASE = timedelta(seconds=float(os.environ[LEASE]))
