@@ -1,4 +1,4 @@
-"""How quick the pure part of a refresh is: cold, unchanged and with one changed file, beside bare walk and reading."""
+"""How quick a refresh is before anything is stored: cold, unchanged, and with one changed file."""
 
 import os
 import sys
@@ -34,27 +34,36 @@ class Work(NamedTuple):
 def main() -> int:
     with TemporaryDirectory() as folder:
         make_source(Path(folder))
-        works = works_on(folder, checked(cold(folder)))
+        works = works_on(folder, found_in(folder))
+        # One round runs all, so that they meet the same machine.
         rounds = [[seconds(work.do, 1) * 1e3 for work in works] for _ in range(ROUNDS)]
     return verdict(works, [list(times) for times in zip(*rounds, strict=True)])
 
 
-def works_on(folder: str, found: list[FoundFile]) -> list[Work]:
-    """One round runs all, so that they meet the same machine."""
-    known = {file.path: file.stamp for file in found}
+def found_in(folder: str) -> list[FoundFile]:
+    found = search(folder, {})
+    if (len(found.files), len(found.skills), found.refusals) != (CONTEXT, SKILLS, ()):
+        raise SystemExit("The discovery did not find what was put there.")
+    return files_of(found)
+
+
+def works_on(folder: str, found: list[FoundFile]) -> tuple[Work, ...]:
     paths = [os.path.join(folder, file.path) for file in found]
-    changed = {**known, found[-1].path: OTHER}
-    return [
-        Work("bare walk", "os.scandir on every folder, nothing read", partial(bare_walk, folder)),
-        Work("plain reading", "open and read; of a skill yaml.CSafeLoader on its head", partial(plain, paths)),
-        Work("discovery", "discover_tree with nothing known: walk, guards, reading, SHA-256", partial(search, folder, {})),
-        Work("cold", "the same, then decode, scan, parse and judge every file", partial(cold, folder)),
-        Work("unchanged", "discover_tree with every file known: nothing read", partial(search, folder, known)),
-        Work("one changed", "the same but for one file, which is read, scanned, parsed and judged", partial(one_changed, folder, changed)),
-    ]  # fmt: skip
+    known = {file.path: file.stamp for file in found}
+    other = {**known, found[-1].path: OTHER}
+    looking, judging = "walk, guards, reading and SHA-256", "decoding, scanning, and parsing the skills"
+    return (
+        Work("bare walk", "os.scandir of every folder", partial(bare_walk, folder)),
+        Work("plain reading", "open and read; of skills the head by CSafeLoader", partial(reading, paths)),
+        Work("discovery", looking, partial(search, folder, {})),
+        Work("judging", f"{judging}, of what discovery read", partial(judge, found)),
+        Work("cold", f"{looking}; then {judging}", partial(cold, folder)),
+        Work("unchanged", "walk and guards; all is known, nothing read", partial(search, folder, known)),
+        Work("one changed", "the same, and one skill read and judged", partial(one_changed, folder, other)),
+    )
 
 
-# --- the works -----------------------------------------------------------------------------------------
+# --- what is timed -------------------------------------------------------------------------------------
 
 
 def bare_walk(path: str) -> int:
@@ -66,7 +75,7 @@ def bare_walk(path: str) -> int:
     return count
 
 
-def plain(paths: list[str]) -> None:
+def reading(paths: list[str]) -> None:
     """The same files, without asking what they are or whether they may be used."""
     for path in paths:
         with open(path, "rb") as file:
@@ -79,45 +88,40 @@ def search(folder: str, known: Mapping[str, Stamp]) -> Found:
     return discover_tree(folder, HARNESSES, known=known)
 
 
-def cold(folder: str) -> Found:
-    found = search(folder, {})
-    judge(found)
-    return found
-
-
-def one_changed(folder: str, known: Mapping[str, Stamp]) -> None:
-    if judge(search(folder, known)) != 1:
-        raise SystemExit("One file changed, but not one was read.")
-
-
-def judge(found: Found) -> int:
-    """Do with each file that was read what a refresh does before it stores it; say how many there were."""
-    read = [file for file in (*found.files, *found.skills) if file.content is not None]
-    for file in read:
-        if judged(file.kind, file.path, file.content or b"", NAMES).verdict != "good":
-            raise SystemExit(f"{file.path} was not found good.")
+def judge(files: list[FoundFile]) -> int:
+    """Do with each file what a refresh does before it stores one; say how many had been read."""
+    read = [(file.kind, file.path, file.content) for file in files if file.content is not None]
+    if any(judged(*each, NAMES).verdict != "good" for each in read):
+        raise SystemExit("A good file was found wanting.")
     return len(read)
 
 
-# --- what to say ---------------------------------------------------------------------------------------
+def cold(folder: str) -> None:
+    judge(files_of(search(folder, {})))
 
 
-def checked(found: Found) -> list[FoundFile]:
-    if (len(found.files), len(found.skills), found.refusals) != (CONTEXT, SKILLS, ()):
-        raise SystemExit("The discovery did not find what was put there.")
+def one_changed(folder: str, known: Mapping[str, Stamp]) -> None:
+    if judge(files_of(search(folder, known))) != 1:
+        raise SystemExit("One file changed, but not one was read.")
+
+
+def files_of(found: Found) -> list[FoundFile]:
     return [*found.files, *found.skills]
 
 
-def verdict(works: list[Work], times: list[list[float]]) -> int:
-    print(f"{FILES:,} files to {DEPTH} levels, {SKILLS} skills and {CONTEXT:,} context files among them.")
-    print(f"Medians of {ROUNDS} rounds in ms; no database is in them.\n")
+# --- what is said --------------------------------------------------------------------------------------
+
+
+def verdict(works: tuple[Work, ...], times: list[list[float]]) -> int:
+    print(f"{FILES:,} files down to level {DEPTH}, among them {CONTEXT:,} context files and {SKILLS} skills.")
+    print(f"Medians of {ROUNDS} rounds in ms. No database is in them.\n")
     for work, taken in zip(works, times, strict=True):
-        print(f"{work.name:<14}{median(taken):7.1f}  {work.counted}")
-    walk, reading, _, first, unchanged, changed = times
+        print(f"{work.name:<13}{median(taken):7.1f}   {work.counted}")
+    walk, plain, _, _, first, unchanged, changed = times
     more = median([one - none for one, none in zip(changed, unchanged, strict=True)])
     goals = (
         ("unchanged", ratio(unchanged, walk), UNCHANGED_GOAL, "× bare walk"),
-        ("cold", ratio(first, reading), COLD_GOAL, "× plain reading"),
+        ("cold", ratio(first, plain), COLD_GOAL, "× plain reading"),
         ("one changed", more, CHANGED_GOAL, " ms over unchanged"),
     )
     said = [

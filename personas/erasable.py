@@ -1,4 +1,4 @@
-"""Makes a table that only grows also one whose words can be erased, where a tombstone says so and not else."""
+"""Lets words in a table that only grows be erased, where a tombstone says so and not else."""
 
 from typing import Any
 

@@ -3,7 +3,7 @@
 from copy import copy
 from typing import Any
 
-from personas.models import Agent, Memory, Record
+from personas.models import Agent, Memory, Record, Responsibility
 from prompts.gathering import Draft
 from skills.models import Skill
 
@@ -41,6 +41,8 @@ def after_ids(draft: Draft) -> set[int]:
         return set(draft.agent_ids or ())
     if isinstance(drafted, Memory):
         return {drafted.agent_id} if drafted.agent_id is not None else every_agent(drafted)
+    if isinstance(drafted, Responsibility):
+        return {drafted.agent_id}
     return set(drafted.agent_ids()) if drafted.pk else set()
 
 

@@ -29,7 +29,9 @@ def tell(request: HttpRequest, echo: Echo) -> None:
         messages.info(request, f"{prompts(echo.pending)} {are(echo.pending)} being rebuilt.")
     if echo.failed:
         one = echo.failed == 1
-        stays = "stays as it was: its versions say why" if one else "stay as they were: their versions say why"
+        stays = (
+            "stays as it was: its versions say why" if one else "stay as they were: their versions say why"
+        )
         messages.warning(request, f"{prompts(echo.failed)} could not be built and {stays}.")
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from personas.models import Workspace
 from prompts.compiling import tokens_in
-from prompts.models import PromptVersion, Release, ReleaseItem
+from prompts.models import PromptVersion, ReleaseItem
 from prompts.selectors import contents_of
 from prompts.storing import digests_in, row_words, unpacked
 from prompts.version_diff import Budget, VersionDiff, compare
 
-# Stored lists of segments are compared in chunks, so that a release of a thousand prompts needs no great room.
+# Stored lists are compared in chunks, so that a release of a thousand prompts needs no great room.
 CHUNK = 100
 MOST_COMPARED = 1_000
 # Differences that are drawn; the others are told with their prompts, each of which has a page of its own.
@@ -46,23 +46,14 @@ class Changes:
         return sum(item.version.tokens - (item.before.tokens if item.before else 0) for item in items)
 
 
-def changes_of(release: Release) -> Changes:
-    items = items_of(release)
-    groups: dict[Key, Group] = {}
-    for start in range(0, min(len(items), MOST_COMPARED), CHUNK):
-        sort_in(release.workspace_id, items[start : min(start + CHUNK, MOST_COMPARED)], groups)
+def changes_in(workspace: Workspace | int, items: Sequence[ReleaseItem]) -> Changes:
+    """The items of a release by what changes in them."""
+    compared, groups = items[:MOST_COMPARED], dict[Key, Group]()
+    for start in range(0, len(compared), CHUNK):
+        sort_in(workspace, compared[start : start + CHUNK], groups)
     ordered = sorted(groups.values(), key=lambda group: -len(group.items))
-    draw(release.workspace_id, [group for group in ordered if not group.is_first][:MOST_DRAWN])
+    draw(workspace, [group for group in ordered if not group.is_first][:MOST_DRAWN])
     return Changes(ordered, items[MOST_COMPARED:])
-
-
-def items_of(release: Release) -> list[ReleaseItem]:
-    """With their versions, but without the heavy columns."""
-    rows = ReleaseItem.objects.in_workspace(release.workspace_id).filter(release=release)
-    heavy = ("segments", "lockfile", "sizes", "causes")
-    rows = rows.select_related("prompt__agent", "prompt__channel", "prompt__latest", "version", "before")
-    deferred = [f"{link}__{name}" for link in ("version", "before", "prompt__latest") for name in heavy]
-    return list(rows.defer(*deferred).order_by("prompt__agent__name", "prompt__channel__name", "pk"))
 
 
 def sort_in(workspace: Workspace | int, items: Sequence[ReleaseItem], groups: dict[Key, Group]) -> None:
@@ -70,7 +61,9 @@ def sort_in(workspace: Workspace | int, items: Sequence[ReleaseItem], groups: di
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=ids)
     stored = {key: (segments, tools) for key, segments, tools in rows.values_list("pk", "segments", "tools")}
     for item in items:
-        key: Key = () if item.before_id is None else change_key(stored[item.before_id], stored[item.version_id])
+        key: Key = (
+            () if item.before_id is None else change_key(stored[item.before_id], stored[item.version_id])
+        )
         groups.setdefault(key, Group(is_first=item.before_id is None)).items.append(item)
 
 

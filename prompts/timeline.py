@@ -55,7 +55,7 @@ class NumberedPages(Paginator):  # type: ignore[type-arg]  # generic only in the
         self.prompt = prompt
 
     @property
-    def count(self) -> int:  # type: ignore[override]  # cached in the parent, known here
+    def count(self) -> int:
         return self.prompt.last_number
 
     def page(self, number: int | str) -> Page[PromptVersion]:

@@ -31,6 +31,6 @@ def hold_looks_up(**_: Any) -> None:
             time.sleep(0.02)
         return found
 
-    refreshing.look = slow
+    vars(refreshing)["look"] = slow
     if LEASE in os.environ:
-        runs.LEASE = timedelta(seconds=float(os.environ[LEASE]))
+        vars(runs)["LEASE"] = timedelta(seconds=float(os.environ[LEASE]))

@@ -98,10 +98,10 @@ def talking_to(url: str) -> Iterator[None]:
 
 
 def point_to(url: str) -> None:
-    app.pool.force_close_all()
-    app.conf.broker_url = url
-    app._pool = None
-    app.amqp._producer_pool = None
+    app.pool.force_close_all()  # type: ignore[attr-defined]  # a pool of connections, whatever the stubs say
+    app.conf["broker_url"] = url
+    # Made anew on the next use, from the address as it is then.
+    vars(app)["_pool"] = vars(app.amqp)["_producer_pool"] = None
 
 
 def url_of_test_database() -> str:

@@ -32,7 +32,7 @@ class NotErasable(DomainError):
 
 @transaction.atomic
 def erase_words(record: Record, *, reason: str, by: Actor) -> Erasure:
-    """Blank the record and its history; what prompts kept of it is for `prompts` to remove, by the tombstone."""
+    """Blank the record and its history; what prompts kept of it goes by the tombstone, in `prompts`."""
     if type(record) not in WORDS:
         raise NotErasable("Only memories and user profiles can be erased.")
     if not reason.strip():

@@ -49,6 +49,8 @@ class RecordPages(Generic[R]):
     converter: ClassVar[str] = "slug"
     searched: ClassVar[tuple[str, ...]] = ("label",)
     write: ClassVar[Permission] = Permission.EDIT
+    # Whether an edit can change prompts, so that its form offers to tell which.
+    feeds_prompts: ClassVar[bool] = True
     archive_word: ClassVar[str] = "Archive"
     restore_word: ClassVar[str] = "Restore"
 
@@ -190,6 +192,18 @@ class RecordPages(Generic[R]):
     def address(self, record: R, page: str = "detail") -> str:
         return reverse(f"{self.name}:{page}", args=[record.workspace.slug, getattr(record, self.key)])
 
+    def new_address(self, request: WorkspaceRequest) -> str:
+        return reverse(f"{self.name}:new", args=[request.workspace.slug])
+
+    def impact_address(self, request: WorkspaceRequest, record: R | None) -> str:
+        """Where a form asks what it would change; empty for kinds that no prompt holds."""
+        if not self.feeds_prompts:
+            return ""
+        place = [request.workspace.slug, self.name]
+        if record is None:
+            return reverse("impact:new", args=place)
+        return reverse("impact:edit", args=[*place, getattr(record, self.key)])
+
     def users(self, record: R) -> Any:
         return agents_fed_by(record)[:12]
 
@@ -215,6 +229,8 @@ class RecordPages(Generic[R]):
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         names = [f"{self.templates}/{page}.html", f"personas/records/{page}.html"]
+        if page == "form":
+            context["impact_url"] = self.impact_address(request, context.get("record"))
         can_write = may(request.membership.role, self.write)
         context |= {
             "pages": self,

@@ -55,6 +55,7 @@ class ResponsibilityPages(RecordPages[Responsibility]):
 
 
 class TaskPages(RecordPages[Task]):
+    feeds_prompts = False
     model, form = Task, TaskForm
     name, one, icon, templates = "tasks", "task", "task", "personas/tasks"
     lede = "Work with ordered steps; a prompt can be bound to one task."

@@ -55,7 +55,7 @@ def timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
 def chosen(prompts: list[AgentPrompt], channel: str) -> AgentPrompt | None:
     """The channel in the address, else the first."""
     named = [prompt for prompt in prompts if prompt.channel.slug == channel]
-    return (named or prompts or [None])[0]
+    return next(iter(named or prompts), None)
 
 
 def standing(prompt: AgentPrompt, labels: list[PromptLabel]) -> dict[str, Any]:

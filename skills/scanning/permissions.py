@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from skills.scanning.findings import Finder, Hit
+from skills.scanning.glance import Gate, Glance
 
 # Front matter longer than this is refused by the parser.
 HEAD_LIMIT = 16_384
@@ -47,6 +48,16 @@ def head_end(text: str) -> int:
         return 0
     end = text.find("\n---", opened.end() - 1, HEAD_LIMIT)
     return min(len(text), HEAD_LIMIT) if end < 0 else end
+
+
+def mentions(*words: str) -> Gate:
+    """Whether the head holds one of these; letters that only resemble theirs are left to the pattern."""
+
+    def may_find(look: Glance) -> bool:
+        head = look.text[: head_end(look.text)].lower()
+        return not head.isascii() or any(map(head.__contains__, words))
+
+    return may_find
 
 
 def wide_tools(text: str) -> Iterator[Hit]:

@@ -169,6 +169,7 @@ SKILL_RULES = (
         permissions.wide_tools,
         SKILLS_ONLY,
         needs="head",
+        may_find=permissions.mentions("tools"),
     ),
     Rule(
         "permission-mode",
@@ -177,6 +178,7 @@ SKILL_RULES = (
         permissions.permission_modes,
         SKILLS_ONLY,
         needs="head",
+        may_find=permissions.mentions("permission", "dangerously", "auto", "always", "sandbox"),
     ),
     Rule(
         "skill-hooks",
@@ -185,6 +187,7 @@ SKILL_RULES = (
         permissions.hooks,
         SKILLS_ONLY,
         needs="head",
+        may_find=permissions.mentions("hooks", "mcp"),
     ),
 )
 

@@ -11,13 +11,14 @@ from django.db.models import (
     IntegerField,
     Max,
     OuterRef,
+    Q,
     QuerySet,
     Subquery,
     Sum,
     TextField,
+    Value,
     When,
 )
-from django.db.models import Value as Fixed
 from django.db.models.functions import MD5, Cast, Coalesce
 
 from personas.models import Workspace
@@ -92,7 +93,9 @@ def groups_of(workspace: Workspace, words: str = "") -> list[Group]:
     """One question for all that is counted, whatever the inbox's length."""
     matching = Count("pk", filter=Q(path__icontains=words)) if words else Count("pk")
     rows = unsettled_of(workspace).order_by("state", "source__slug")
-    counted = rows.values("state", "source__slug", "source__label").annotate(matching=matching, **FIGURES)
+    counted: Any = rows.values("state", "source__slug", "source__label").annotate(
+        matching=matching, **FIGURES
+    )
     return [
         Group(
             row["state"],

@@ -1,8 +1,9 @@
 """Which agents have which skills, and which of several with one name each of them uses."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from django.db.models import IntegerField, Value
 
@@ -16,6 +17,7 @@ WRITTEN, FOUND, LIVE = range(3)
 Key = tuple[int, int]
 # Paths of the skills that a source holds now.
 Paths = Mapping[int, Collection[str]]
+Judge = Callable[[ContextFile, str], SkillInUse]
 
 
 @dataclass
@@ -60,11 +62,13 @@ def standings(
     hands, outlooks = hands_of(workspace), outlooks_of(workspace)
     found: dict[Key, Standing] = {}
     orders: dict[tuple[int, str, str], list[str]] = {}
+    # Many agents read by the same rules.
+    judge = cache(judged_skill)
     for agent_id in sorted(hands.live):
         outlook = outlooks.get(agent_id)
         order = ordered_paths(outlook, files, paths, orders) if outlook else []
-        given = [*written(agent_id, skills, hands), *by_rule(outlook, order, files)]
-        for one in resolved([*given, *handed(agent_id, files, hands, outlook)]):
+        given = [*written(agent_id, skills, hands), *by_rule(outlook, order, files, judge)]
+        for one in resolved([*given, *handed(agent_id, files, hands, outlook, judge)]):
             note(found.setdefault(key_of(one), Standing()), one)
     return found
 
@@ -116,24 +120,24 @@ def written(agent_id: int, skills: Iterable[Skill], hands: Hands) -> Iterator[Sk
 
 
 def by_rule(
-    outlook: Outlook | None, order: Iterable[str], files: Iterable[ContextFile]
+    outlook: Outlook | None, order: Iterable[str], files: Iterable[ContextFile], judge: Judge
 ) -> Iterator[SkillInUse]:
     if outlook is None:
         return
     here = {row.path: row for row in files if row.source_id == outlook.source.pk and row.reach == Reach.FOUND}
     for path in order:
         if path in here and is_given(here[path]):
-            yield judged_skill(here[path], outlook.harness.name)
+            yield judge(here[path], outlook.harness.name)
 
 
 def handed(
-    agent_id: int, files: Iterable[ContextFile], hands: Hands, outlook: Outlook | None
+    agent_id: int, files: Iterable[ContextFile], hands: Hands, outlook: Outlook | None, judge: Judge
 ) -> Iterator[SkillInUse]:
     harness = outlook.harness.name if outlook else "plain"
     for row in files:
         is_chosen = row.reach == Reach.CHOSEN and hands.has(agent_id, (FOUND, row.pk))
         if is_given(row) and (row.reach == Reach.ALL or is_chosen):
-            yield judged_skill(row, harness)
+            yield judge(row, harness)
 
 
 def is_given(file: ContextFile) -> bool:

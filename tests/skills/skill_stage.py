@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from personas.models import Agent
 from skills.models import ContextFile, Source
@@ -41,6 +40,7 @@ def trust(source: Source, path: str) -> ContextFile:
     return adopt_file(file, digest=file.newest.digest, by=BY)
 
 
-def read_by(agent: Agent, source: Source, harness: str = "plain", **more: Any) -> None:
-    said = {"working_directory": "", "expected": agent.revision} | more
-    choose_context(agent, source, harness, by=BY, **said)
+def read_by(agent: Agent, source: Source, harness: str = "plain", working_directory: str = "") -> None:
+    choose_context(
+        agent, source, harness, working_directory=working_directory, expected=agent.revision, by=BY
+    )

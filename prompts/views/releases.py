@@ -1,0 +1,116 @@
+"""Releases: asked for, looked at, decided."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path
+
+from personas.errors import DomainError, Invalid
+from personas.roles import Permission
+from personas.tenancy import WorkspaceRequest, needs
+from personas.views.records import asked
+from prompts.forms.releases import ReasonForm, ReleaseForm, choice_of, ticked
+from prompts.models import Release, ReleaseStatus
+from prompts.release_changes import changes_in
+from prompts.releases import changed_since, items_of, releasable, releases_of, reviewed
+from prompts.services.releasing import request_release
+from prompts.views import release_verbs
+from prompts.views.finding import found_release
+
+PAGE_SIZE = 25
+# A form has room for no more; the rest is reached by choosing an agent.
+MOST_CHOICES = 500
+OPEN = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+SHELVES = [("", "All"), ("open", "Open"), *ReleaseStatus.choices]
+
+
+def index(request: WorkspaceRequest) -> HttpResponse:
+    status = request.GET.get("status", "")
+    known = status if status in dict(SHELVES) else ""
+    rows = releases_of(request.workspace)
+    if known:
+        rows = rows.filter(status__in=OPEN if known == "open" else [known])
+    context = {
+        "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
+        "shelves": SHELVES,
+        "status": known,
+        "waiting": releasable(request.workspace).count(),
+    }
+    return render(request, "prompts/releases/list.html", context)
+
+
+@needs(Permission.EDIT)
+def new(request: WorkspaceRequest) -> HttpResponse:
+    agent = asked(request, "agent")[:64]
+    every = releasable(request.workspace)
+    rows = list((every.filter(agent__slug=agent) if agent else every)[: MOST_CHOICES + 1])
+    form = ReleaseForm(request.POST if request.method == "POST" else None, rows=rows[:MOST_CHOICES])
+    if request.method == "POST" and form.is_valid():
+        release = requested(request, form)
+        if release is not None:
+            messages.success(request, f"{release} is requested.")
+            return redirect("releases:detail", request.workspace.slug, release.number)
+    context = {"form": form, "agent": agent, "is_cut": len(rows) > MOST_CHOICES, "agents": agents_in(every)}
+    context["choices"] = choices(request, form.rows)
+    return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
+
+
+def requested(request: WorkspaceRequest, form: ReleaseForm) -> Release | None:
+    try:
+        return request_release(
+            request.workspace, form.chosen(), message=form.cleaned_data["message"], by=request.actor
+        )
+    except Invalid as error:
+        form.take_errors(error)
+    except DomainError as error:
+        form.add_error(None, error.message)
+    return None
+
+
+def choices(request: WorkspaceRequest, rows: Any) -> list[dict[str, Any]]:
+    """The prompts with a box each; what was ticked stays ticked."""
+    chosen = ticked(request.POST.getlist("prompts"))
+    return [choice(row, chosen) for row in rows]
+
+
+def choice(row: Any, chosen: set[str]) -> dict[str, Any]:
+    before = row.production_tokens
+    return {
+        "prompt": row,
+        "value": choice_of(row),
+        "is_ticked": choice_of(row) in chosen,
+        "delta": None if before is None else row.latest.tokens - before,
+    }
+
+
+def agents_in(rows: Any) -> list[tuple[str, str]]:
+    """The agents that have something to release."""
+    return list(rows.order_by("agent__name").values_list("agent__slug", "agent__name").distinct()[:200])
+
+
+def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
+    release = found_release(request, number)
+    items = items_of(release)
+    is_open = release.status in OPEN
+    context = {
+        "release": release,
+        "changes": changes_in(request.workspace, items),
+        "is_open": is_open,
+        "outdated": changed_since(items) if is_open else [],
+        "reviewed": reviewed(items),
+        "is_own": release.requested_by_id == request.user.pk,
+        "reason_form": ReasonForm(),
+    }
+    return render(request, "prompts/releases/detail.html", context | {"items": items})
+
+
+urlpatterns: list[URLPattern] = [
+    path("", index, name="list"),
+    path("new/", new, name="new"),
+    path("<int:number>/", detail, name="detail"),
+    *release_verbs.urlpatterns,
+]
+urls = (urlpatterns, "releases")

@@ -1,0 +1,113 @@
+"""What holds for many prompts, level by level: workspace, agent, channel; and what came of it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.utils import timezone
+
+from personas.errors import Conflict, Invalid
+from personas.models import Agent, Channel
+from personas.roles import Permission, may
+from personas.selectors import agents_of, channels_of
+from personas.tenancy import WorkspaceRequest, needs
+from prompts.forms.settings import PromptSettingsForm
+from prompts.gathering import Gathered, gather
+from prompts.models import PromptSettings
+from prompts.services.settings import put_settings, settings_at
+
+NAMES = {
+    "identity": "Identity",
+    "soul": "Soul",
+    "user_profile": "User profile",
+    "native_tools": "Tools as definitions",
+    "entry": "Entry point",
+    "mode": "Mode",
+    "mission": "Mission",
+    "total_characters": "Most characters",
+    "token_budget": "Token budget",
+}
+
+
+def index(request: WorkspaceRequest) -> HttpResponse:
+    """Every level that says something, and where to say more."""
+    rows = PromptSettings.objects.in_workspace(request.workspace).select_related("agent", "channel")
+    context = {
+        "rows": rows.order_by("agent__name", "channel__name", "pk"),
+        "agents": agents_of(request.workspace).filter(archived_at=None).prefetch_related(None),
+        "channels": channels_of(request.workspace).filter(archived_at=None),
+    }
+    return render(request, "prompts/settings/list.html", context)
+
+
+@needs(Permission.READ)
+def of_workspace(request: WorkspaceRequest) -> HttpResponse:
+    return level(request, "Workspace defaults")
+
+
+@needs(Permission.READ)
+def of_agent(request: WorkspaceRequest, agent: str) -> HttpResponse:
+    row = get_object_or_404(agents_of(request.workspace), slug=agent)
+    found = gather(request.workspace, [row], at=timezone.now())
+    return level(request, str(row), agent=row, origins=[origins_of(one) for one in found])
+
+
+@needs(Permission.READ)
+def of_channel(request: WorkspaceRequest, channel: str) -> HttpResponse:
+    row = get_object_or_404(channels_of(request.workspace), slug=channel)
+    return level(request, str(row), channel=row)
+
+
+def level(
+    request: WorkspaceRequest,
+    title: str,
+    *,
+    agent: Agent | None = None,
+    channel: Channel | None = None,
+    origins: list[dict[str, Any]] | None = None,
+) -> HttpResponse:
+    """One level's form; those who may not edit see what it says."""
+    row = settings_at(request.workspace, agent, channel)
+    can_write = may(request.membership.role, Permission.EDIT)
+    if request.method == "POST" and not can_write:
+        return HttpResponse("Your role does not allow this.", status=403)
+    data = request.POST if request.method == "POST" else None
+    form = PromptSettingsForm(data, workspace=request.workspace, record=row, is_agent=agent is not None)
+    if data is not None and form.is_valid():
+        try:
+            put_settings(
+                request.workspace,
+                form.values(),
+                expected=form.cleaned_data["revision"] or 0,
+                by=request.actor,
+                agent=agent,
+                channel=channel,
+            )
+        except Invalid as error:
+            form.take_errors(error)
+        except Conflict as conflict:
+            form.add_error(None, conflict.message)
+        else:
+            messages.success(request, f"Settings of “{title}” saved.")
+            return redirect(request.path)
+    context = {"form": form, "title": title, "can_write": can_write, "origins": origins or [], "agent": agent}
+    return render(request, "prompts/settings/level.html", context, status=422 if form.errors else 200)
+
+
+def origins_of(gathered: Gathered) -> dict[str, Any]:
+    """For one prompt, each inherited value's name and the level it came from."""
+    rows = [(NAMES[name], where) for name, where in gathered.levels.items() if name in NAMES]
+    return {"channel": gathered.channel, "rows": rows}
+
+
+urls = (
+    [
+        path("", index, name="list"),
+        path("workspace/", of_workspace, name="workspace"),
+        path("agents/<slug:agent>/", of_agent, name="agent"),
+        path("channels/<slug:channel>/", of_channel, name="channel"),
+    ],
+    "prompt-settings",
+)

@@ -1,0 +1,119 @@
+"""A source on disk, a broker that may be harmed, and workers that may be killed."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from personas.queueing import breaker
+from project.broker import connect
+from skills.models import ContextFile, FileRevision, RefreshRun, Source
+from skills.services.runs import request_refresh
+from skills.tasks import dispatch, sweep_sources_job
+from tests.factories import BY
+from tests.servers import Server, start_redis
+from tests.slow_worker import GATE, LEASE
+from tests.workers import Worker, start_beat, start_worker, talking_to, wait_for
+
+_numbers = count(1)
+
+
+@dataclass
+class JobStage:
+    """Everything the refresh of a source needs, as processes of its own."""
+
+    broker: Server
+    scratch: Path
+    processes: list[Worker] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"REDIS_URL": self.broker.url}
+
+    def gate(self, name: str = "gate") -> Path:
+        return self.scratch / name
+
+    def worker(self, roots: Path, *, lease: float | None = None, gate: str = "gate") -> Worker:
+        told = {"DRAMATIS_SOURCE_ROOTS": str(roots), GATE: str(self.gate(gate)), **self.environment}
+        told |= {LEASE: str(lease)} if lease else {}
+        log = self.scratch / f"worker-{next(_numbers)}"
+        self.processes.append(start_worker(log, application="tests.slow_worker", environment=told))
+        return self.processes[-1]
+
+    def beat(self) -> Worker:
+        self.processes.append(start_beat(self.scratch / "beat", environment=self.environment))
+        return self.processes[-1]
+
+    def wait_at(self, gate: str = "gate") -> bool:
+        """Whether a look has read everything and is held up before it can store it."""
+        reached = self.gate(gate).with_suffix(".reached")
+        return bool(wait_for(reached.exists, 20))
+
+    def flush(self) -> None:
+        with connect(self.broker.url) as client:
+            client.flushall()
+
+    def freeze(self) -> None:
+        os.kill(self.broker.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.broker.process.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+        if self.broker.process.poll() is None:
+            self.thaw()
+        self.broker.stop()
+
+
+@contextmanager
+def job_stage(scratch: Path) -> Iterator[JobStage]:
+    stage = JobStage(start_redis(), scratch)
+    breaker.worked()
+    try:
+        with talking_to(stage.broker.url):
+            yield stage
+    finally:
+        stage.close()
+        breaker.worked()
+
+
+def ask(source: Source) -> RefreshRun:
+    run = request_refresh(source, cause="person", by=BY)
+    dispatch(run)
+    return run
+
+
+def sweep() -> None:
+    """What the schedule does every ten seconds."""
+    sweep_sources_job.delay()
+
+
+def runs_of(source: Source) -> list[str]:
+    """How each run ended, oldest first."""
+    rows = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
+    return list(rows.order_by("pk").values_list("status", flat=True))
+
+
+def is_at_rest(source: Source) -> bool:
+    statuses = runs_of(source)
+    return bool(statuses) and not {"queued", "running"} & set(statuses)
+
+
+def is_done_once(source: Source) -> bool:
+    return is_at_rest(source) and runs_of(source).count("done") == 1
+
+
+def words_in_force(source: Source, path: str = "AGENTS.md") -> str:
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source, path=path)
+    file = rows.select_related("in_force__content").first()
+    return file.in_force.content.text if file and file.in_force else ""
+
+
+def revisions_of(source: Source, path: str = "AGENTS.md") -> int:
+    rows = FileRevision.objects.in_workspace(source.workspace_id)
+    return rows.filter(file__source=source, file__path=path).count()

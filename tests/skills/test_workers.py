@@ -1,0 +1,272 @@
+"""Refreshes by a real worker over a real broker, both of which are killed, frozen and emptied."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from django.db.models import F
+
+from skills.models import RefreshRun, Source
+from skills.services.runs import PATIENCE
+from skills.tasks import refresh_source_job
+from tests.factories import make_source
+from tests.skills.job_stage import (
+    JobStage,
+    ask,
+    is_at_rest,
+    is_done_once,
+    job_stage,
+    revisions_of,
+    runs_of,
+    sweep,
+    words_in_force,
+)
+from tests.workers import wait_for
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+
+# Long enough for a look of three files, short enough to wait for its end.
+SHORT_LEASE = 3.0
+R13_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def stage(django_db_setup, tmp_path_factory):
+    """One broker and one worker for all tests that leave both alive."""
+    with job_stage(tmp_path_factory.mktemp("jobs")) as stage:
+        stage.worker(Path("/"), lease=SHORT_LEASE)
+        yield stage
+
+
+@pytest.fixture(autouse=True)
+def open_gate(request):
+    """No test begins with a look held up by the one before."""
+    if "stage" in request.fixturenames:
+        stage: JobStage = request.getfixturevalue("stage")
+        stage.gate().unlink(missing_ok=True)
+        stage.gate().with_suffix(".reached").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def own_stage(tmp_path):
+    """A broker and workers that one test may harm for good."""
+    with job_stage(tmp_path) as stage:
+        yield stage
+
+
+@pytest.fixture
+def source(workspace, tmp_path, settings) -> Source:
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "AGENTS.md").write_text("Be kind.\n")
+    return make_source(workspace, folder, refresh_minutes=None)
+
+
+def log_of(stage: JobStage) -> str:
+    return "\n".join(process.log.read_text()[-3_000:] for process in stage.processes)
+
+
+def rewrite(source: Source, text: str) -> None:
+    (Path(source.grant.path) / "AGENTS.md").write_text(text)
+
+
+def test_a_refresh_goes_through_broker_and_worker(stage, source):
+    ask(source)
+    assert wait_for(lambda: is_done_once(source)), log_of(stage)
+    assert words_in_force(source) == "Be kind.\n"
+
+
+def test_a_run_that_is_delivered_again_does_nothing(stage, source):
+    run = ask(source)
+    for _ in range(3):
+        refresh_source_job.delay(run.workspace_id, run.pk)
+    assert wait_for(lambda: is_done_once(source)), log_of(stage)
+    before = RefreshRun.unscoped.values().get()
+    ask(source)
+    assert wait_for(lambda: runs_of(source) == ["done", "done"])
+    assert RefreshRun.unscoped.values().get(pk=run.pk) == before
+    assert revisions_of(source) == 1
+
+
+def test_what_is_asked_for_meanwhile_follows_at_once(stage, source):
+    stage.gate().touch()
+    ask(source)
+    assert stage.wait_at(), log_of(stage)
+    rewrite(source, "Be very kind.\n")
+    first, second = ask(source), ask(source)
+    assert first == second
+    stage.gate().unlink()
+    assert wait_for(lambda: runs_of(source) == ["done", "done"]), log_of(stage)
+    assert words_in_force(source) == "Be very kind.\n"
+
+
+def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
+    """With a short lease; under the real one it is tested among the long proofs."""
+    stage.gate().touch()
+    ask(source)
+    assert stage.wait_at(), log_of(stage)
+    kill_pool(stage)
+    stage.gate().unlink()
+    assert runs_of(source) == ["running"]
+    assert swept_until(lambda: is_done_once(source), 20), log_of(stage)
+    assert runs_of(source) == ["lost", "done"]
+    assert (words_in_force(source), revisions_of(source)) == ("Be kind.\n", 1)
+
+
+def test_a_message_lost_with_the_broker_is_found_by_the_sweep_and_by_nothing_else(stage, source, tmp_path):
+    """The first half is the planted fault: as long as nobody sweeps, the run waits for ever."""
+    (tmp_path / "other").mkdir()
+    other = make_source(source.workspace, tmp_path / "other", "Other files", refresh_minutes=None)
+    stage.gate().touch()
+    ask(other)
+    assert stage.wait_at(), log_of(stage)
+    run = ask(source)
+    stage.flush()
+    stage.gate().unlink()
+    assert wait_for(lambda: is_done_once(other)), log_of(stage)
+    assert not wait_for(lambda: is_at_rest(source), 2)
+    # As if the broker had been given its time.
+    RefreshRun.unscoped.filter(pk=run.pk).update(sent_at=F("sent_at") - PATIENCE)
+    assert swept_until(lambda: is_done_once(source), 10), log_of(stage)
+
+
+def test_a_frozen_broker_holds_no_page_and_its_work_is_done_later(stage, source, as_alice):
+    address = f"/w/{source.workspace.slug}/sources/{source.slug}/"
+    as_alice.get(address)
+    stage.freeze()
+    try:
+        began = time.monotonic()
+        answer = as_alice.post(f"{address}refresh/", follow=True)
+        seconds = time.monotonic() - began
+    finally:
+        stage.thaw()
+    assert seconds < 1.5
+    assert answer.status_code == 200
+    assert "on its way" in answer.content.decode()
+    assert "Waiting for a worker" in answer.content.decode()
+    assert runs_of(source) == ["queued"]
+    assert swept_until(lambda: is_done_once(source), 30), log_of(stage)
+
+
+def kill_pool(stage: JobStage) -> None:
+    for process in stage.processes:
+        for pid in process.pool():
+            os.kill(pid, signal.SIGKILL)
+
+
+def swept_until(question, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not question() and time.monotonic() < deadline:
+        sweep()
+        time.sleep(0.5)
+    return bool(question())
+
+
+# --- the long proofs: real lease, real schedule ----------------------------------------------------------
+
+
+def within_a_minute(source: Source, began: float) -> bool:
+    return bool(wait_for(lambda: is_done_once(source), R13_SECONDS - (time.monotonic() - began)))
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("harm", ["KILL the pool process", "KILL the whole worker", "TERM"])
+def test_a_refresh_survives_its_worker(own_stage, source, harm):
+    worker = own_stage.worker(Path("/"))
+    own_stage.beat()
+    own_stage.gate().touch()
+    ask(source)
+    assert own_stage.wait_at(), log_of(own_stage)
+    began = time.monotonic()
+    if harm == "KILL the pool process":
+        kill_pool(own_stage)
+    elif harm == "KILL the whole worker":
+        worker.kill()
+    else:
+        worker.process.terminate()
+    rewrite(source, "Be very kind.\n")
+    own_stage.gate().unlink()
+    if harm != "KILL the pool process":
+        worker.process.wait(20)
+        own_stage.worker(Path("/"))
+    assert within_a_minute(source, began), log_of(own_stage)
+    assert runs_of(source) == (["done"] if harm == "TERM" else ["lost", "done"])
+    words = "Be kind.\n" if harm == "TERM" else "Be very kind.\n"
+    assert (words_in_force(source), revisions_of(source)) == (words, 1)
+
+
+@pytest.mark.hard
+def test_a_refresh_survives_a_flushed_broker(own_stage, source):
+    own_stage.worker(Path("/"))
+    own_stage.gate().touch()
+    ask(source)
+    assert own_stage.wait_at(), log_of(own_stage)
+    rewrite(source, "Be very kind.\n")
+    ask(source)
+    began = time.monotonic()
+    own_stage.flush()
+    own_stage.beat()
+    own_stage.gate().unlink()
+    assert wait_for(lambda: runs_of(source) == ["done", "done"], R13_SECONDS - (time.monotonic() - began))
+    assert words_in_force(source) == "Be very kind.\n"
+
+
+@pytest.mark.hard
+def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stage, source):
+    run = ask(source)
+    own_stage.flush()
+    assert RefreshRun.unscoped.get(pk=run.pk).sent_at
+    began = time.monotonic()
+    own_stage.worker(Path("/"))
+    own_stage.beat()
+    assert within_a_minute(source, began), log_of(own_stage)
+    assert runs_of(source) == ["done"]
+
+
+@pytest.mark.hard
+def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
+    """It has read the old words, was taken for dead, and wakes up after another has stored the new ones."""
+    own_stage.worker(Path("/"), lease=SHORT_LEASE, gate="old")
+    own_stage.gate("old").touch()
+    ask(source)
+    assert own_stage.wait_at("old"), log_of(own_stage)
+    rewrite(source, "Be very kind.\n")
+    own_stage.worker(Path("/"), gate="new")
+    time.sleep(SHORT_LEASE)
+    assert swept_until(lambda: is_done_once(source), 20), log_of(own_stage)
+    own_stage.gate("old").unlink()
+    time.sleep(1)
+    ask(source)
+    assert wait_for(lambda: runs_of(source) == ["lost", "done", "done"]), log_of(own_stage)
+    assert (words_in_force(source), revisions_of(source)) == ("Be very kind.\n", 1)
+
+
+@pytest.mark.hard
+def test_worker_and_schedule_outlive_a_frozen_broker(own_stage, source):
+    worker, beat = own_stage.worker(Path("/")), own_stage.beat()
+    own_stage.freeze()
+    ask(source)
+    time.sleep(15)
+    own_stage.thaw()
+    began = time.monotonic()
+    assert within_a_minute(source, began), log_of(own_stage)
+    assert (worker.process.poll(), beat.process.poll()) == (None, None)
+
+
+@pytest.mark.hard
+def test_worker_and_schedule_outlive_a_broker_that_is_started_anew(own_stage, source):
+    from project.valkey import start_valkey
+
+    worker, beat = own_stage.worker(Path("/")), own_stage.beat()
+    socket = Path(own_stage.broker.url.removeprefix("unix://"))
+    own_stage.broker.process.kill()
+    own_stage.broker.process.wait()
+    ask(source)
+    time.sleep(5)
+    own_stage.broker.process = start_valkey(socket, own_stage.broker.directory, durable=False)
+    began = time.monotonic()
+    assert within_a_minute(source, began), log_of(own_stage)
+    assert (worker.process.poll(), beat.process.poll()) == (None, None)
