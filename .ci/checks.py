@@ -20,6 +20,7 @@ PRODUCTION = {
     "DATABASE_URL": "postgresql://dramatis@db/dramatis",
     "REDIS_URL": "redis://redis/0",
     "EMAIL_HOST": "mail.example",
+    "DRAMATIS_SIGNING_KEY": "/run/secrets/signing_key.pem",
     "DRAMATIS_HSTS": "true",
 }
 

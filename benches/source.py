@@ -5,7 +5,27 @@ from pathlib import Path
 
 FILES, SKILLS, CONTEXT, DEPTH, FOLDERS = 10_000, 300, 1_000, 20, 700
 HEAD = "---\nname: {name}\ndescription: {words}\nlicense: MIT\nmetadata:\n  owner: desk\n---\n\n"
-WORDS = "Ask for the order number before you look anything up, and repeat it in the answer. "
+WORDS = "Ask for the order number before you look anything up, and repeat it in the answer."
+# About a kilobyte of ordinary Markdown; what a scanner must look at twice (an address, brackets) is in it.
+BODY = f"""## Orders
+
+{WORDS} A parcel that was sent is followed up with the carrier; one that never left the
+house is packed again the same day. Say which of the two it is, and when the answer will come.
+
+- **Lost**: open a claim, then write to the customer. Never promise a date that the carrier has not named.
+- **Damaged**: ask for two pictures, one of the box and one of what was in it.
+- **Returned**: see [the handbook](https://handbook.example/orders), which knows the exceptions.
+
+```sh
+orders find --number <number>   # the newest first
+orders note --number <number> "asked the carrier"
+```
+
+When nothing fits, hand over to a person. Write down what was tried, what the customer wants, and what you
+would do next; leave out names, addresses and payment details. One paragraph is enough. People read many of
+these in an hour, and the last line is the one they remember, so put the question there.
+
+"""
 
 
 def make_source(root: Path) -> None:
@@ -26,6 +46,6 @@ def make_source(root: Path) -> None:
 def write(path: Path, at: int, head: str = "# Rules\n\n") -> None:
     """Between 1 and 8 KB, and no two alike."""
     size = 1 + int(hashlib.sha256(str(at).encode()).hexdigest(), 16) % 8
-    text = head.format(name=path.parent.name, words=WORDS) + f"{at}\n" + WORDS * (size * 12)
+    text = head.format(name=path.parent.name, words=WORDS) + f"{at}\n" + BODY * size
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

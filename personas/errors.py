@@ -70,3 +70,9 @@ class InUse(DomainError):
     """A record that others still lean on."""
 
     code = "in_use"
+
+
+class Erased(DomainError):
+    """A record whose words were removed for good."""
+
+    code = "erased"

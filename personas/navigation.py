@@ -28,6 +28,7 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         (
             Place("Overview", "home", "home"),
             Place("Agents", "agents:list", "agents", "agent"),
+            Place("Releases", "releases:list", "release", "release"),
         ),
     ),
     (
@@ -59,6 +60,7 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         (
             Place("Inbox", "inbox:list", "inbox"),
             Place("Sources", "sources:list", "source"),
+            Place("Rule sets", "rule-sets:list", "rules"),
         ),
     ),
     (
@@ -66,6 +68,8 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         (
             Place("Members", "members:list", "members"),
             Place("Audit log", "audit", "audit"),
+            Place("Prompt settings", "prompt-settings:list", "rules"),
+            Place("Erasures", "erasures:list", "shield"),
             Place("Settings", "workspace-settings", "settings"),
         ),
     ),

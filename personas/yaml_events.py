@@ -11,8 +11,7 @@ import yaml
 MAX_DEPTH = 20
 # More than ten times as quick as PyYAML, but not on every machine.
 LIBYAML = getattr(yaml, "CBaseLoader", None)
-# Where the two differ: tabs, a comment that touches the sign of a block, a question mark that stands alone.
-DIFFERENT = re.compile(r"\t|[|>][-+0-9]*#|\?(?<!\S\?)(?!\S)")
+BRACKET, COMMENT_AT_BLOCK = re.compile(r"[\[{]"), re.compile(r"[|>][-+0-9]*#")
 
 # The stubs say that a mark may be missing; a parser's never is.
 Event: TypeAlias = Any
@@ -34,11 +33,11 @@ def libyaml_events(text: str) -> Iterator[Event]:
 
 
 def is_read_differently(text: str) -> bool:
-    if "?" in text and ("[" in text or "{" in text):
-        # There PyYAML takes a question mark in the midst of a word for a sign of its own.
-        return True
-    # Most heads hold none of these signs, and a single one is sooner looked for than a pattern.
-    return ("\t" in text or "#" in text or "?" in text) and bool(DIFFERENT.search(text))
+    """Where libyaml is known to part from PyYAML, or might; the rest both read alike."""
+    # Between brackets PyYAML takes a question mark in the midst of a word for a sign of its own.
+    brackets = BRACKET.search(text) if "?" in text else None
+    is_question = brackets is not None and "?" in text[brackets.start() :]
+    return is_question or "\t" in text or ("#" in text and bool(COMMENT_AT_BLOCK.search(text)))
 
 
 def line_after(event: Event) -> int:

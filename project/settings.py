@@ -251,6 +251,11 @@ DRAMATIS_BUILD_AT_ONCE = env_int("DRAMATIS_BUILD_AT_ONCE", 20)
 # Agents per job: small enough that many workers share a wide change.
 DRAMATIS_BUILD_BATCH = 25
 
+# What signs checkpoints: a PEM or the path of one. Development makes its own; production refuses to guess.
+DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=PRODUCTION)
+# Where the second copy of every checkpoint is written, to be carried elsewhere.
+DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "checkpoints")))
+
 # --- Jobs --------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = celery_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
@@ -286,6 +291,11 @@ CELERY_BEAT_SCHEDULE = {
     "seal-ledger": {"task": "prompts.tasks.seal_ledger_job", "schedule": 60.0, "options": {"expires": 50}},
     "roll-off-ledger": {
         "task": "prompts.tasks.roll_off_ledger_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "sign-checkpoints": {
+        "task": "prompts.tasks.sign_checkpoints_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },

@@ -1,6 +1,7 @@
 """Why a version was built, in words."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from personas.models import Workspace
@@ -8,16 +9,30 @@ from prompts.origins import KINDS, RevisionKey, revisions_said
 
 # Of many causes the last ones say enough; the version keeps more.
 SHOWN = 3
-OTHER_KINDS = {"source": "Source", "rule_set": "Rule set", "task": "Task"}
+OTHER_KINDS = {"refresh": "A look at", "rebuild": "Built anew", "source": "Source", "rule_set": "Rule set"}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason; the name is a tenant's word, so pages set it apart from ours."""
+
+    words: str
+    name: str = ""
+    revision: int = 0
+
+    def __str__(self) -> str:
+        name = f" “{self.name}”" if self.name else ""
+        return f"{self.words}{name}" + (f" revision {self.revision}" if self.revision else "")
 
 
 def causes_in_words(
     workspace: Workspace | int, lists: Sequence[Sequence[Mapping[str, Any]]], shown: int = SHOWN
-) -> list[list[str]]:
+) -> list[list[Cause]]:
     """For each version's causes, the last few in words, newest first; one query for all."""
     last = [list(reversed(causes))[:shown] for causes in lists]
-    said = revisions_said(workspace, filter(None, [key_of(cause) for causes in last for cause in causes]))
-    return [unrepeated(in_words(cause, said) for cause in causes) for causes in last]
+    keys = [key for causes in last for cause in causes if (key := key_of(cause))]
+    said = revisions_said(workspace, keys)
+    return [list(dict.fromkeys(in_words(cause, said) for cause in causes)) for causes in last]
 
 
 def key_of(cause: Mapping[str, Any]) -> RevisionKey | None:
@@ -26,18 +41,10 @@ def key_of(cause: Mapping[str, Any]) -> RevisionKey | None:
     return None
 
 
-def in_words(cause: Mapping[str, Any], said: Mapping[RevisionKey, tuple[str, str]]) -> str:
+def in_words(cause: Mapping[str, Any], said: Mapping[RevisionKey, tuple[str, str]]) -> Cause:
     kind, key = str(cause.get("kind", "")), key_of(cause)
-    if kind == "refresh":
-        return f"A look at “{cause.get('source', '')}”"
-    if kind == "rebuild":
-        return "Built anew"
-    words = KINDS[kind].words if kind in KINDS else OTHER_KINDS.get(kind, kind.replace("_", " ").capitalize())
+    known = KINDS[kind].words if kind in KINDS else OTHER_KINDS.get(kind)
+    words = known or kind.replace("_", " ").capitalize()
     if key is None:
-        return words
-    name = said.get(key, ("", ""))[0]
-    return f"{words} “{name}” revision {key[2]}" if name else f"{words} revision {key[2]}"
-
-
-def unrepeated(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))
+        return Cause(words, str(cause.get("source", "")))
+    return Cause(words, said.get(key, ("", ""))[0], key[2])

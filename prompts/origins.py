@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import Q
+from django.db.models import Q, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, Substr
 from django.urls import reverse
@@ -134,11 +134,16 @@ def revisions_said(
         asked |= Q(kind=kind, object_id__in=keys, number__in=numbers)
     name = Coalesce(
         *(KT(f"data__{field}") for field in ("label", "name", "title")),
-        Substr(KT("data__text"), 1, LONGEST_NAME),
+        Substr(KT("data__text"), 1, LONGEST_NAME + 1, output_field=TextField()),
     )
     rows = Revision.objects.in_workspace(workspace).filter(asked).annotate(name=name)
     found = rows.values_list("kind", "object_id", "number", "name", "author_label")
-    return {(kind, key, number): (said or "", author) for kind, key, number, said, author in found}
+    return {(kind, key, number): (shortened(said or ""), author) for kind, key, number, said, author in found}
+
+
+def shortened(name: str) -> str:
+    """A memory has no name but its words."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def keys_of(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[tuple[str, int], Any]:

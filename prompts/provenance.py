@@ -88,7 +88,7 @@ def held_at(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery
     """The revision that stands at a version: what the last change up to it says."""
     # Versions of one prompt get their ids in the order of their numbers, for its row is locked meanwhile.
     upto = parts.filter(prompt=OuterRef(prompt), version__lte=OuterRef(version))
-    return Subquery(upto.order_by("-version").values("revision")[:1])
+    return Subquery(upto.order_by("-version_id").values("revision")[:1])
 
 
 def holdings_in(
@@ -97,7 +97,7 @@ def holdings_in(
     """These prompts with the stretches of versions and the labels; three queries for all."""
     found = {prompt.pk: Holding(prompt) for prompt in prompts}
     rows = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key, prompt__in=found)
-    ends = stay_ends(rows).order_by("-version").values_list("prompt_id", "version__number", "revision")
+    ends = stay_ends(rows).order_by("-version_id").values_list("prompt_id", "version__number", "revision")
     for prompt, number, revision in reversed(ends[:MOST_ENDS]):
         found[prompt].note(number, is_held=revision is not None)
     put_labels(workspace, found)
@@ -107,7 +107,7 @@ def holdings_in(
 
 def stay_ends(parts: QuerySet[VersionPart]) -> QuerySet[VersionPart]:
     """Where stretches begin and end; a mere other revision in between does neither."""
-    before = Window(Lag("revision"), partition_by=F("prompt"), order_by="version")
+    before = Window(Lag("revision"), partition_by=F("prompt"), order_by="version_id")
     return parts.annotate(before=before).filter(Q(before__isnull=True) | Q(revision__isnull=True))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.db.models import Model
 from django.dispatch import receiver
 
@@ -65,8 +65,9 @@ def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
     """Whether it could be done here; the edit is saved in any case, and the sweep finds what is left."""
     try:
         built = rebuild_agents(workspace_id, agent_ids)
-    except DatabaseError:
-        log.warning("build_left_to_workers", workspace=workspace_id, exc_info=True)
+    except Exception:
+        # Whatever it was: the edit is made, and whoever made it must not be told that it failed.
+        log.exception("build_left_to_workers", workspace=workspace_id)
         return False
     echo = heard()
     echo.built += len(built.versions)

@@ -7,8 +7,7 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 
 from personas.models import ReleasePolicy, Workspace
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Release, ReleaseItem
-
-HEAVY = ("segments", "lockfile", "sizes", "causes")
+from prompts.timeline import HEAVY, with_latest
 
 
 def releases_of(workspace: Workspace | int) -> QuerySet[Release]:
@@ -27,8 +26,7 @@ def releasable(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
         production_tokens=Subquery(labels.values("version__tokens")[:1]),
     )
     rows = rows.filter(Q(in_production=None) | ~Q(in_production=F("latest")))
-    rows = rows.select_related("agent", "channel", "latest").defer(*[f"latest__{name}" for name in HEAVY])
-    return rows.order_by("agent__name", "agent_id", "channel__name", "pk")
+    return with_latest(rows).order_by("agent__name", "agent_id", "channel__name", "pk")
 
 
 def items_of(release: Release) -> list[ReleaseItem]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
 from personas.models import ApiKey, Workspace
@@ -45,9 +45,20 @@ def ledger_page(
     limit = max(1, min(limit, LARGEST_PAGE))
     rows = ledger_rows(workspace, wanted)
     if before is not None:
-        rows = rows.filter(pk__lt=before)
+        rows = rows.filter(older_than(workspace, before))
     found = list(rows[: limit + 1])
     return LedgerPage(found[:limit], found[limit - 1].pk if len(found) > limit else None)
+
+
+def older_than(workspace: Workspace | int, row_id: int) -> Q:
+    """Whatever comes after this row when the newest stands first."""
+    rows = LedgerEntry.objects.in_workspace(workspace).filter(pk=row_id)
+    at = rows.values_list("at", flat=True).first()
+    if at is None:
+        # Rolled off while somebody was reading: all that is left after it has a smaller id, if any.
+        return Q(pk__lt=row_id)
+    # The first condition follows from the second; it is the one that an index answers.
+    return Q(at__lte=at) & (Q(at__lt=at) | Q(pk__lt=row_id))
 
 
 def ledger_rows(workspace: Workspace | int, wanted: LedgerFilter) -> QuerySet[LedgerEntry]:
@@ -63,7 +74,7 @@ def ledger_rows(workspace: Workspace | int, wanted: LedgerFilter) -> QuerySet[Le
     if wanted.agent or wanted.channel:
         rows = rows.filter(prompt__in=prompt_ids(workspace, wanted.agent, wanted.channel))
     links = ("key", "prompt__agent", "prompt__channel", "version")
-    return rows.select_related(*links).defer(*heavy("version")).order_by("-pk")
+    return rows.select_related(*links).defer(*heavy("version")).order_by("-at", "-pk")
 
 
 def prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> list[int]:

@@ -8,8 +8,11 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
+from personas.errors import DomainError
+from personas.models import Workspace
 from personas.queueing import send
 from prompts.services.building import rebuild_agents
+from prompts.services.checkpoints import sign_checkpoint
 from prompts.services.retention import roll_off, workspaces_with_old_blocks
 from prompts.services.sealing import seal_workspace, workspaces_to_seal
 from prompts.services.sweeping import agents_due, agents_waiting
@@ -43,10 +46,16 @@ def roll_off_ledger_job() -> None:
     for_each(workspaces_with_old_blocks(timezone.now()), roll_off)
 
 
+@shared_task
+def sign_checkpoints_job() -> None:
+    """State, signed, how far every workspace's record has come."""
+    for_each(Workspace.objects.order_by("pk").values_list("pk", flat=True), sign_checkpoint)
+
+
 def for_each(workspace_ids: Iterable[int], verb: Callable[[int], object]) -> None:
     """One workspace in trouble must not keep the others waiting."""
     for workspace_id in workspace_ids:
         try:
             verb(workspace_id)
-        except DatabaseError:
+        except (DatabaseError, DomainError):
             log.exception("ledger_job_failed", workspace=workspace_id)

@@ -8,7 +8,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 
 from personas.models import Agent, Workspace
-from prompts.causes import SHOWN, causes_in_words
+from prompts.causes import SHOWN, Cause, causes_in_words
 from prompts.models import (
     LATEST,
     PRODUCTION,
@@ -22,6 +22,8 @@ from prompts.models import (
 from prompts.selectors import versions_of
 
 PAGE_SIZE = 25
+# What a list does not show of a version, and would be long in loading.
+HEAVY = ("segments", "lockfile", "sizes", "causes")
 SHOWN_PENDING = 5
 
 
@@ -31,7 +33,7 @@ class Entry:
 
     version: PromptVersion
     labels: Sequence[str]
-    causes: Sequence[str]
+    causes: Sequence[Cause]
     more_causes: int
     # Tokens more or fewer than the version before; none for the first.
     delta: int | None
@@ -44,7 +46,7 @@ class Pending:
     """Changes that wait to be built into the prompts of an agent."""
 
     count: int = 0
-    causes: Sequence[str] = field(default_factory=list)
+    causes: Sequence[Cause] = field(default_factory=list)
 
 
 class NumberedPages(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
@@ -69,7 +71,13 @@ class NumberedPages(Paginator):  # type: ignore[type-arg]  # generic only in the
 def prompts_of_agent(agent: Agent) -> QuerySet[AgentPrompt]:
     """On every channel it ever spoke on, those it speaks on now first."""
     rows = AgentPrompt.objects.in_workspace(agent.workspace_id).filter(agent=agent)
-    return rows.select_related("agent", "channel", "latest").order_by("-is_live", "channel__name", "pk")
+    return with_latest(rows).order_by("-is_live", "channel__name", "pk")
+
+
+def with_latest(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:
+    """Prompts with their agent, channel and the light columns of the latest version."""
+    rows = rows.select_related("agent", "channel", "latest")
+    return rows.defer(*[f"latest__{name}" for name in HEAVY])
 
 
 def entries_on(page: Page[PromptVersion], labels: dict[int, list[str]]) -> list[Entry]:
@@ -87,7 +95,7 @@ def entries_on(page: Page[PromptVersion], labels: dict[int, list[str]]) -> list[
 
 
 def entry(
-    version: PromptVersion, before: PromptVersion | None, labels: Sequence[str], causes: Sequence[str]
+    version: PromptVersion, before: PromptVersion | None, labels: Sequence[str], causes: Sequence[Cause]
 ) -> Entry:
     return Entry(
         version,

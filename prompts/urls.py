@@ -2,13 +2,16 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from prompts.views import holdings, labels, releases, versions
+from prompts.views import erasures, holdings, impact, labels, releases, settings, versions
 
 inside: list[URLPattern | URLResolver] = [
     path("", include(versions.urls)),
     path("holdings/", include(holdings.urls)),
     path("releases/", include(releases.urls)),
     path("labels/", include(labels.urls)),
+    path("impact/", include(impact.urls)),
+    path("prompt-settings/", include(settings.urls)),
+    path("erasures/", include(erasures.urls)),
 ]
 
 urlpatterns = [path("w/<slug:workspace>/", include(inside))]

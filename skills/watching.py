@@ -76,7 +76,9 @@ class Survey:
 
 def make_survey() -> Survey:
     sources = watched_sources()
-    return Survey({source.pk: lookout_of(source) for source in sources}, basis_of(sources))
+    # Before anything is listed: what comes meanwhile then makes the survey out of date.
+    basis = basis_of(sources)
+    return Survey({source.pk: lookout_of(source) for source in sources}, basis)
 
 
 def watched_sources() -> list[Source]:

@@ -21,8 +21,10 @@ from tests.isolation.probe import ask
 from tests.isolation.substitution import (
     run_form_fields,
     run_nonsense,
+    run_other_forms,
     run_overposting,
     run_queries,
+    run_settings_form,
     run_successor,
     unlisted_forms,
 )
@@ -97,6 +99,14 @@ def test_a_foreign_id_in_a_form_is_refused_on_its_field(stage, tally):
 
 def test_a_foreign_memory_cannot_take_a_memorys_place(stage, tally):
     tally(run_successor(stage))
+
+
+def test_a_foreign_row_is_no_choice_in_the_forms_beside_a_record(stage, tally):
+    tally(run_other_forms(stage), at_least=3)
+
+
+def test_a_foreign_record_is_no_choice_among_the_settings(stage, tally):
+    tally(run_settings_form(stage), at_least=3)
 
 
 def test_foreign_ids_and_words_in_filters_are_as_if_unsaid(stage, tally):

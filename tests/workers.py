@@ -62,10 +62,14 @@ def start_beat(log: Path, *, environment: Mapping[str, str] = NOTHING) -> Worker
 
 
 def start_celery(log: Path, application: str, words: list[str], environment: Mapping[str, str]) -> Worker:
-    command = [sys.executable, "-m", "celery", "-A", application, *words]
+    return start_command(log, ["-m", "celery", "-A", application, *words], environment)
+
+
+def start_command(log: Path, words: list[str], environment: Mapping[str, str]) -> Worker:
+    """Python on the test database."""
     told = {**os.environ, "DATABASE_URL": url_of_test_database(), **environment}
     with log.open("wb") as output:
-        return Worker(start(command, env=told, output=output), log)
+        return Worker(start([sys.executable, *words], env=told, output=output), log)
 
 
 def wait_until_ready(worker: Worker) -> None:

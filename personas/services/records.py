@@ -9,13 +9,14 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.errors import Conflict, InUse, Invalid
-from personas.models import Agent, Record, Revision, Workspace
+from personas.errors import Conflict, Erased, InUse, Invalid
+from personas.models import Agent, Erasure, Record, Revision, Workspace
 from personas.services.history import write_audit, write_revision
 from personas.signals import agent_changed
 
 R = TypeVar("R", bound=Record)
 Values = dict[str, Any]
+ERASABLE = ("memory", "user_profile")
 
 
 @transaction.atomic
@@ -33,6 +34,7 @@ def edit_record(
 ) -> R:
     """Change a record's content, if it is still at the revision the caller saw."""
     record = locked(record)
+    refuse_erased(record)
     if record.revision != expected:
         raise Conflict(record, expected)
     return _write(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
@@ -56,6 +58,7 @@ def restore_record(record: R, *, by: Actor) -> R:
     record = locked(record)
     if not record.is_archived:
         return record
+    refuse_erased(record)
     record.archived_at = None
     with readable_errors():
         record.full_clean()
@@ -65,6 +68,7 @@ def restore_record(record: R, *, by: Actor) -> R:
 @transaction.atomic
 def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
     """Make an old revision's content current again; that is a new revision."""
+    refuse_erased(record)
     revision = revision_of(record, number)
     values = record.values_from(revision.data)
     said = f"Restored revision {number}"
@@ -80,6 +84,13 @@ def locked(record: R) -> R:
     """The record as it is now, held until the transaction ends."""
     rows = type(record).objects.in_workspace(record.workspace_id)
     return rows.select_for_update(of=("self",)).get(pk=record.pk)
+
+
+def refuse_erased(record: Record) -> None:
+    """What is gone for good cannot come back, not even by name."""
+    rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
+    if record.kind in ERASABLE and rows.exists():
+        raise Erased("The words of this record were erased. Write a new one instead.")
 
 
 def refuse_while_in_use(record: Record) -> None:

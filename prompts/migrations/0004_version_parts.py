@@ -60,6 +60,9 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
+            managers=[
+                ("unscoped", django.db.models.manager.Manager()),
+            ],
         ),
         AppendOnly("prompts_versionpart"),
     ]

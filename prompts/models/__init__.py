@@ -3,7 +3,7 @@
 from prompts.models.labels import LATEST, PRODUCTION, LabelMove, LabelRule, PromptLabel
 from prompts.models.ledger import LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.models.lines import AgentPrompt, BuildCause
-from prompts.models.proof import Checkpoint
+from prompts.models.proof import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.models.releases import Release, ReleaseItem, ReleaseStatus
 from prompts.models.settings import PromptSettings
 from prompts.models.versions import PromptVersion, VersionPart
@@ -25,5 +25,8 @@ __all__ = [
     "Release",
     "ReleaseItem",
     "ReleaseStatus",
+    "SigningKey",
+    "VerificationRun",
+    "VerificationState",
     "VersionPart",
 ]

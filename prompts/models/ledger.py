@@ -73,13 +73,18 @@ class LedgerBlock(WorkspaceOwned):
 
 
 class LedgerRollOff(WorkspaceOwned):
-    """A block whose rows were let go when their time was over; the database deletes no others."""
+    """A block whose rows were let go when their time was over; the database deletes no others.
+
+    Blocks go in their order, and each note is chained to that of the block before.
+    """
 
     block = models.OneToOneField(LedgerBlock, on_delete=models.PROTECT, related_name="roll_off")
     first_id = models.BigIntegerField()
     last_id = models.BigIntegerField()
     months = models.PositiveSmallIntegerField()
     at = models.DateTimeField()
+    previous_hash = models.CharField(max_length=64, blank=True)
+    hash = models.CharField(max_length=64)
 
     class Meta(WorkspaceOwned.Meta):
         indexes = [models.Index(fields=["workspace", "first_id", "last_id"], name="rolled_off")]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -12,13 +12,25 @@ from typing import Any
 DEEPEST = 64
 TEXT, LEAVES = frozenset({str}), frozenset({str, int, bool, type(None)})
 DOMAIN = re.compile(r"[a-z]+(-[a-z]+)*")
-encode = json.JSONEncoder(
+SPELLED = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
+)
 
 
 class Unwritable(ValueError):
     """A value that has no canonical form, with the reason."""
+
+
+def encoder() -> Callable[[Any], str]:
+    """What writes plain values; the library's own `encode` makes its inner part anew for every value."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return SPELLED.encode
+    spell = make(None, SPELLED.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
+    return lambda value: "".join(spell(value, 0))
+
+
+encode = encoder()
 
 
 def canonical(value: Any) -> bytes:
@@ -29,6 +41,11 @@ def canonical(value: Any) -> bytes:
 def digest(domain: str, value: Any) -> str:
     """SHA-256 of the value; the domain keeps equal values of two kinds apart."""
     return sha256(message(domain, value)).hexdigest()
+
+
+def json_digest(domain: str, value: Any) -> str:
+    """The same for a value just read from JSON, which is plain already: rows are many and lists are long."""
+    return sha256(prefix(domain) + encode(value).encode()).hexdigest()
 
 
 def message(domain: str, value: Any) -> bytes:

@@ -16,15 +16,22 @@ class Anchor:
     hash: str
 
 
-def verify_chain(rows: Iterable[Stored[R]], after: Anchor | None = None) -> Verdict:
+def verify_chain(rows: Iterable[Stored[R] | Fault], after: Anchor | None = None) -> Verdict:
     """Rows of one table with their stored hash and stored previous, chain by chain, in order of place."""
     return verdict(judge_chain(rows, after))
 
 
-def judge_chain(rows: Iterable[Stored[R]], after: Anchor | None = None) -> Iterator[Fault | None]:
-    """For every row its fault or None; a bad row is taken as it stands, so that others are judged apart."""
+def judge_chain(rows: Iterable[Stored[R] | Fault], after: Anchor | None = None) -> Iterator[Fault | None]:
+    """For every row its fault or None; a bad row is taken as it stands, so that others are judged apart.
+
+    A row that could not even be read comes as a fault, and is passed on.
+    """
     chain, place, head = (after.chain, after.place, after.hash) if after else ((), 0, "")
-    for row, stored, previous in rows:
+    for each in rows:
+        if isinstance(each, Fault):
+            yield each
+            continue
+        row, stored, previous = each
         if row.chain != chain:
             chain, place, head = row.chain, 0, ""
         yield fault_of(row, stored, previous, place, head)

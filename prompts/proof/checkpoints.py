@@ -2,7 +2,7 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,23 +10,15 @@ from cryptography.exceptions import InvalidSignature
 
 from prompts.proof.canonical import canonical, digest, message, moment, read_json
 from prompts.proof.faults import Fault
+from prompts.proof.heads import Heads, Sum, read_heads
 from prompts.proof.keys import PrivateKey, PublicKey, key_id
-from prompts.proof.reading import read_list, read_moment, read_number, read_object, read_record, read_text
+from prompts.proof.reading import read_moment, read_number, read_object, read_record, read_text
 
-CHECKPOINT, HEADS = "checkpoint", "version-heads"
-
-
-class Head(NamedTuple):
-    """The newest version of agent × channel."""
-
-    agent: int
-    channel: int | None
-    number: int
-    hash: str
+CHECKPOINT = "checkpoint"
 
 
 class Mark(NamedTuple):
-    """The newest label move; before the first it is nought and empty."""
+    """The newest roll-off; before the first it is nought and empty."""
 
     sequence: int = 0
     hash: str = ""
@@ -40,7 +32,8 @@ class LedgerMark(NamedTuple):
     last_id: int = 0
 
 
-NO_MOVE, NO_BLOCK = Mark(), LedgerMark()
+NO_ROLL_OFF, NO_BLOCK = Mark(), LedgerMark()
+NO_VERSIONS, NO_MOVES = Heads().sums()
 
 
 @dataclass(frozen=True)
@@ -49,66 +42,55 @@ class Checkpoint:
 
     workspace: int
     at: datetime
-    heads: tuple[Head, ...] = ()
-    label_moves: Mark = NO_MOVE
+    versions: Sum = NO_VERSIONS
+    label_moves: Sum = NO_MOVES
     ledger: LedgerMark = NO_BLOCK
+    roll_offs: Mark = NO_ROLL_OFF
     previous: str = ""
 
     def body(self) -> dict[str, Any]:
         """What is signed: plain JSON data."""
-        heads = [list(head) for head in sorted(self.heads, key=order)]
-        count = sum(head.number for head in self.heads)
         return {
             "workspace": self.workspace,
             "at": moment(self.at),
-            "versions": {"count": count, "root": digest(HEADS, heads), "heads": heads},
-            "label_moves": self.label_moves._asdict(),
+            "versions": dict(vars(self.versions)),
+            "label_moves": dict(vars(self.label_moves)),
             "ledger": self.ledger._asdict(),
+            "roll_offs": self.roll_offs._asdict(),
             "previous": self.previous,
         }
 
-
-def order(head: Head) -> tuple[int, int, int]:
-    """By agent, then channel; what has no channel comes first."""
-    return head.agent, head.channel is not None, head.channel or 0
+    def sums_up(self, heads: Heads) -> bool:
+        """Whether these are all the heads that the checkpoint speaks of."""
+        return heads.is_whole and heads.sums() == (self.versions, self.label_moves)
 
 
 def read_checkpoint(body: object) -> Checkpoint:
     """The checkpoint a body states; ValueError when it is not the very body such a checkpoint has."""
     said = read_object(body, "the checkpoint")
-    versions = read_object(said.get("versions"), "the checkpoint's versions")
-    heads = read_list(versions.get("heads"), "the checkpoint's heads")
     made = Checkpoint(
         workspace=read_number(said.get("workspace"), "the checkpoint's workspace"),
         at=read_moment(said.get("at"), "the checkpoint's time"),
-        heads=tuple(read_head(head) for head in heads),
-        label_moves=read_record(Mark, said.get("label_moves"), "the checkpoint's label moves"),
+        versions=read_record(Sum, said.get("versions"), "the checkpoint's versions"),
+        label_moves=read_record(Sum, said.get("label_moves"), "the checkpoint's label moves"),
         ledger=read_record(LedgerMark, said.get("ledger"), "the checkpoint's ledger"),
+        roll_offs=read_record(Mark, said.get("roll_offs"), "the checkpoint's roll-offs"),
         previous=read_text(said.get("previous"), "the checkpoint's previous"),
     )
-    # Count and root follow from the heads: one comparison holds them, the order and stray keys to it.
+    # One comparison finds all stray keys.
     if canonical(made.body()) != canonical(said):
-        raise ValueError(
-            "the checkpoint contradicts itself: its count, root and heads do not belong together"
-        )
+        raise ValueError("the checkpoint says more than a checkpoint has to say")
     return made
-
-
-def read_head(data: object) -> Head:
-    where = "a head of the checkpoint"
-    said = read_list(data, where)
-    if len(said) != len(Head._fields):
-        raise ValueError(f"{where} must be agent, channel, number and hash")
-    return read_record(Head, dict(zip(Head._fields, said, strict=True)), where)
 
 
 @dataclass(frozen=True)
 class SignedCheckpoint:
-    """A checkpoint's body, the signature over it in Base64, and the id of the key that made it."""
+    """A checkpoint's body, the signature over it in Base64, the id of the key that made it, and its heads."""
 
     body: Mapping[str, Any]
     signature: str
     key: str
+    heads: Mapping[str, Any] = field(default_factory=lambda: Heads().data())
 
     @property
     def hash(self) -> str:
@@ -116,10 +98,10 @@ class SignedCheckpoint:
         return digest(CHECKPOINT, self.body)
 
 
-def sign(checkpoint: Checkpoint, private_key: PrivateKey) -> SignedCheckpoint:
+def sign(checkpoint: Checkpoint, private_key: PrivateKey, heads: Heads | None = None) -> SignedCheckpoint:
     body = checkpoint.body()
-    signature = private_key.sign(message(CHECKPOINT, body))
-    return SignedCheckpoint(body, b64encode(signature).decode(), key_id(private_key.public_key()))
+    signature = b64encode(private_key.sign(message(CHECKPOINT, body))).decode()
+    return SignedCheckpoint(body, signature, key_id(private_key.public_key()), (heads or Heads()).data())
 
 
 def verify_signature(signed: SignedCheckpoint, public_key: PublicKey) -> bool:
@@ -136,6 +118,7 @@ def verify_signature(signed: SignedCheckpoint, public_key: PublicKey) -> bool:
 def read_signed(data: object) -> SignedCheckpoint:
     made = read_record(SignedCheckpoint, data, "the signed checkpoint")
     read_checkpoint(made.body)
+    read_heads(made.heads)
     return made
 
 

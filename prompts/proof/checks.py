@@ -1,13 +1,15 @@
 """What an evidence bundle must satisfy: words when it does, else Absent or a ValueError with the reason."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from prompts.proof.canonical import digest, text_digest
 from prompts.proof.chains import verify_run
 from prompts.proof.checkpoints import verify_signature
+from prompts.proof.heads import Head
 from prompts.proof.keys import key_id, load_public
-from prompts.proof.opened import Absent, Opened, Segment
+from prompts.proof.opened import LATEST, Absent, Opened, Segment
 from prompts.proof.rows import LOCKFILE, SEGMENTS, SLOTS, ChainedRow, Stored, rows_digest
 
 # From the segments and the slot values of a bundle, the text of the call.
@@ -130,12 +132,58 @@ def checkpoint_covers_block(bundle: Opened) -> str:
 
 
 def checkpoint_covers_version(bundle: Opened) -> str:
+    head = head_of(bundle, bundle.heads.versions)
+    reaches(bundle, bundle.versions, head.number, head.hash)
+    return f"{bundle.version.name} leads to version {head.number}, which the checkpoint names"
+
+
+def checkpoint_covers_move(bundle: Opened) -> str:
+    if not bundle.pointer.moves:
+        raise Absent("the newest version is not pointed at by a label move")
+    head = head_of(bundle, bundle.heads.label_moves)
+    reaches(bundle, bundle.pointer.moves, head.number, head.hash)
+    return f"{bundle.pointer.moves[0][0].name} leads to move {head.number}, which the checkpoint names"
+
+
+def head_of(bundle: Opened, heads: Iterable[Head]) -> Head:
     version = bundle.version
-    for head in bundle.checkpoint.heads:
+    for head in heads:
         if (head.agent, head.channel) == (version.agent, version.channel):
-            reaches(bundle, bundle.versions, head.number, head.hash)
-            return f"{version.name} leads to version {head.number}, which the checkpoint names"
-    raise ValueError(f"the checkpoint knows no version of agent {version.agent} on that channel")
+            return head
+    raise ValueError(f"the checkpoint knows nothing of agent {version.agent} on that channel")
+
+
+def heads_match(bundle: Opened) -> str:
+    """The list of heads is not signed itself, but what it sums up to is."""
+    if not bundle.checkpoint.sums_up(bundle.heads):
+        raise ValueError("the heads in the bundle are not those that the checkpoint sums up")
+    return f"the checkpoint sums up these {len(bundle.heads.versions)} chains"
+
+
+def pointer_fits(bundle: Opened) -> str:
+    """The label pointed at the version in the moment that was asked for."""
+    label, at, moves = bundle.pointer
+    began, ends = put_there(bundle) if moves else built_there(bundle)
+    if began > at or any(moved <= at for moved in ends):
+        raise ValueError(f"“{label}” did not point at this version in that moment")
+    if bundle.checkpoint.at < at:
+        raise Absent("the checkpoint was signed before that moment: the label may have moved in between")
+    return f"“{label}” pointed at {bundle.version.name} at {bundle.parts['pointer']['at']}"
+
+
+def put_there(bundle: Opened) -> tuple[datetime, list[datetime]]:
+    """When the label was moved here, and when it was moved again."""
+    label, _, moves = bundle.pointer
+    move, version = moves[0][0], bundle.version
+    hash_matches(moves[0])
+    if (*move.chain, move.number, move.label) != (*version.chain, version.number, label) or label == LATEST:
+        raise ValueError(f"{move.name} does not put “{label}” on this version")
+    return move.at, [row.at for row, _, _ in moves[1:] if row.label == label]
+
+
+def built_there(bundle: Opened) -> tuple[datetime, list[datetime]]:
+    """When the version became the newest, and when others did."""
+    return bundle.version.at, [row.at for row, _, _ in bundle.versions[1:]]
 
 
 def signature_valid(bundle: Opened) -> str:

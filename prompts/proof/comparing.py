@@ -1,48 +1,61 @@
 """Holds checkpoints against what stands now, against each other, and against their second copy."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prompts.proof.checkpoints import Checkpoint, SignedCheckpoint, read_checkpoint, verify_signature
 from prompts.proof.faults import Fault, Verdict, verdict
+from prompts.proof.heads import Heads, read_heads
 from prompts.proof.keys import PublicKey
-from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, VersionRow, version_name
+from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, RollOffRow, VersionRow, move_name, version_name
 
 TABLE = "checkpoint"
+# Agent, channel and place.
+Place = tuple[int, int | None, int]
 
 
 @dataclass(frozen=True)
 class Present:
     """Stored hashes of one workspace, at least at the places that a checkpoint names.
 
-    Versions by (agent, channel, number), label moves and ledger blocks by sequence.
+    Versions and label moves by agent, channel and place, ledger blocks and roll-offs by sequence.
     """
 
-    versions: Mapping[tuple[int, int | None, int], str] = field(default_factory=dict)
-    label_moves: Mapping[int, str] = field(default_factory=dict)
+    versions: Mapping[Place, str] = field(default_factory=dict)
+    label_moves: Mapping[Place, str] = field(default_factory=dict)
     blocks: Mapping[int, str] = field(default_factory=dict)
+    roll_offs: Mapping[int, str] = field(default_factory=dict)
 
 
-def compare(checkpoint: Checkpoint, present: Present) -> list[Fault]:
+def compare(checkpoint: Checkpoint, heads: Heads, present: Present) -> list[Fault]:
     """What the checkpoint saw and is no longer so: a cut tail, a shorter chain, a rewritten one.
 
     A chain can be recomputed from its first row on; it then verifies, but no longer reaches these hashes.
+    Heads that an earlier checkpoint brought need not be looked at again.
     """
-    said = [
-        (VersionRow.table, version_name(*head[:3]), head.hash, present.versions.get(head[:3]))
-        for head in checkpoint.heads
-    ]
-    move, block = checkpoint.label_moves, checkpoint.ledger
-    if move.sequence:
-        there = present.label_moves.get(move.sequence)
-        said.append((LabelMoveRow.table, f"label move {move.sequence}", move.hash, there))
-    if block.sequence:
-        there = present.blocks.get(block.sequence)
-        said.append((LedgerBlockRow.table, f"ledger block {block.sequence}", block.hash, there))
     when = checkpoint.body()["at"]
     return [
-        Fault(table, name, changed(there, when)) for table, name, hashed, there in said if there != hashed
+        Fault(table, name, changed(there, when))
+        for table, name, hashed, there in stated(checkpoint, heads, present)
+        if there != hashed
     ]
+
+
+def stated(
+    checkpoint: Checkpoint, heads: Heads, present: Present
+) -> Iterator[tuple[str, str, str, str | None]]:
+    """Each row the checkpoint names: its table, its name, the hash it had, the hash it has."""
+    for head in heads.versions:
+        yield VersionRow.table, version_name(*head[:3]), head.hash, present.versions.get(head[:3])
+    for head in heads.label_moves:
+        yield LabelMoveRow.table, move_name(*head[:3]), head.hash, present.label_moves.get(head[:3])
+    block, gone = checkpoint.ledger, checkpoint.roll_offs
+    if block.sequence:
+        name, there = f"ledger block {block.sequence}", present.blocks.get(block.sequence)
+        yield LedgerBlockRow.table, name, block.hash, there
+    if gone.sequence:
+        name, there = f"roll-off of ledger block {gone.sequence}", present.roll_offs.get(gone.sequence)
+        yield RollOffRow.table, name, gone.hash, there
 
 
 def changed(there: str | None, when: str) -> str:
@@ -61,16 +74,23 @@ def judge_checkpoints(
 ) -> Iterator[Fault | None]:
     """For every checkpoint its fault or None."""
     newest: dict[int, str] = {}
+    # None after a gap, until the next whole list: what stands beyond it is not to blame.
+    grown: dict[int, Heads | None] = {}
     for each in signed:
         try:
-            checkpoint = read_checkpoint(each.body)
+            checkpoint, heads = read_checkpoint(each.body), read_heads(each.heads)
         except ValueError as error:
             yield Fault(TABLE, name_of(each), f"it cannot be read: {error}")
             continue
+        before = grown.get(checkpoint.workspace, Heads())
+        whole = heads.after(before or Heads()) if before or heads.is_whole else None
+        fits = whole is not None and checkpoint.sums_up(whole)
         reason = unsigned(each, keys)
         if not reason and checkpoint.previous != newest.get(checkpoint.workspace, ""):
             reason = "it does not follow the checkpoint before it: some are missing, were added or moved"
-        newest[checkpoint.workspace] = each.hash
+        if not reason and whole is not None and not fits:
+            reason = "its heads, with those before it, are not the ones that were signed"
+        newest[checkpoint.workspace], grown[checkpoint.workspace] = each.hash, whole if fits else None
         yield Fault(TABLE, name_of(each), reason) if reason else None
 
 
@@ -82,11 +102,16 @@ def unsigned(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]) -> str:
     return "" if verify_signature(signed, key) else "its signature does not match it"
 
 
-def missing_checkpoints(stored: Iterable[SignedCheckpoint], copy: Iterable[SignedCheckpoint]) -> list[Fault]:
-    """Checkpoints that only one of database and file has, those lost from the database first."""
+def missing_checkpoints(
+    stored: Iterable[SignedCheckpoint], copy: Iterable[SignedCheckpoint], fresh: Container[str] = ()
+) -> list[Fault]:
+    """Checkpoints that only one of database and file has, those lost from the database first.
+
+    Fresh are the hashes of those just signed, whose copy may still be on its way.
+    """
     in_database, in_file = named(stored), named(copy)
     lost = [name for hashed, name in in_file.items() if hashed not in in_database]
-    strange = [name for hashed, name in in_database.items() if hashed not in in_file]
+    strange = [name for hashed, name in in_database.items() if hashed not in in_file and hashed not in fresh]
     gone, unknown = "it is in the file and not in the database", "it is in the database and not in the file"
     return [Fault(TABLE, name, gone) for name in lost] + [Fault(TABLE, name, unknown) for name in strange]
 

@@ -9,7 +9,7 @@ from prompts.proof import checks
 from prompts.proof.canonical import plain
 from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.keys import PublicKey, public_pem
-from prompts.proof.opened import FORMAT, FORMAT_VERSION, NOT_YET_SEALED, Absent, Opened, Segment
+from prompts.proof.opened import FORMAT, FORMAT_VERSION, NOT_YET_SEALED, Absent, Opened, Pointer, Segment
 from prompts.proof.rows import LedgerBlockRow, LedgerRow, Stored, VersionRow
 
 State = Literal["ok", "failed", "absent"]
@@ -33,6 +33,7 @@ def bundle(
     versions: Sequence[Stored[VersionRow]],
     segments: Sequence[Segment] | None,
     lockfile: Mapping[str, Any] | None,
+    pointer: Pointer | None = None,
     ledger: tuple[LedgerRow, str] | None = None,
     block_rows: Iterable[tuple[int, str]] = (),
     blocks: Sequence[Stored[LedgerBlockRow]] = (),
@@ -40,9 +41,10 @@ def bundle(
 ) -> dict[str, Any]:
     """JSON-ready evidence.
 
-    `versions` begins with the version in question and `blocks` with the block that holds the ledger row; both
-    go on to the newest that the checkpoint names. `block_rows` are the (id, seal) pairs of the first block.
-    A segment's words are None once they were erased.
+    `versions` begins with the version in question, `blocks` with the block that holds the ledger row, the
+    pointer's moves with the one that put the label there; all go on to the newest that the checkpoint names,
+    and the checkpoint's heads are whole. `block_rows` are the (id, seal) pairs of the first block. Words of a
+    segment are None once they were erased.
     """
     sealed = {"rows": tuple(block_rows), "links": [link(each) for each in blocks]}
     waiting = NOT_YET_SEALED if ledger else None
@@ -56,12 +58,17 @@ def bundle(
             "versions": [link(each) for each in versions],
             "segments": None if segments is None else [segment._asdict() for segment in segments],
             "lockfile": lockfile,
+            "pointer": pointed(pointer) if pointer else None,
             "ledger": {"row": vars(ledger[0]), "seal": ledger[1]} if ledger else None,
             "block": sealed if blocks else waiting,
             "checkpoint": {**vars(signed[0]), "public_key": public_pem(signed[1])} if signed else None,
         }
     )
     return made
+
+
+def pointed(pointer: Pointer) -> dict[str, Any]:
+    return {"label": pointer.label, "at": pointer.at, "moves": [link(each) for each in pointer.moves]}
 
 
 def link(stored: Stored[Any]) -> dict[str, Any]:
@@ -108,6 +115,7 @@ CHECKS: dict[str, Question] = {
     "segments join to the built text": checks.built_text_matches,
     "lockfile matches the version": checks.lockfile_matches,
     "version hash": checks.version_hash_matches,
+    "label pointed at the version": checks.pointer_fits,
     "slots match the ledger": checks.slots_match,
     "ledger seal": checks.seal_matches,
     "ledger row fits the version and the bytes": checks.ledger_fits,
@@ -115,5 +123,7 @@ CHECKS: dict[str, Question] = {
     "block hash": checks.block_hash_matches,
     "checkpoint covers the block": checks.checkpoint_covers_block,
     "checkpoint covers the version": checks.checkpoint_covers_version,
+    "checkpoint covers the label move": checks.checkpoint_covers_move,
+    "heads match the checkpoint": checks.heads_match,
     "signature": checks.signature_valid,
 }

@@ -6,7 +6,8 @@ from prompts.proof.canonical import ListDigest
 from prompts.proof.faults import Fault, Verdict, verdict
 from prompts.proof.rows import LEDGER_ROWS, LedgerBlockRow, LedgerRow
 
-Sealed = tuple[LedgerRow, str]
+# A row that could not even be read comes as a fault, and is passed on.
+Sealed = tuple[LedgerRow, str] | Fault
 
 
 def verify_ledger(blocks: Iterable[LedgerBlockRow], rows: Iterable[Sealed], rolled_off: int = 0) -> Verdict:
@@ -22,22 +23,37 @@ def judge_ledger(
     blocks: Iterable[LedgerBlockRow], rows: Iterable[Sealed], rolled_off: int = 0
 ) -> Iterator[Fault | None]:
     """For every row and every block its fault or None."""
-    waiting = iter(rows)
-    sealed = next(waiting, None)
+    waiting = Waiting(rows)
     for block in blocks:
         inside = ListDigest(LEDGER_ROWS)
-        while sealed and sealed[0].id <= block.last_id:
-            row, seal = sealed
-            if row.id < block.first_id:
-                yield Fault(row.table, row.name, f"it stands in no block, though {block.name} comes after it")
+        for each in waiting.up_to(block.last_id):
+            if isinstance(each, Fault):
+                yield each
+            elif each[0].id < block.first_id:
+                yield outside_fault(each[0], block)
             else:
-                yield seal_fault(row, seal)
-                inside.add((row.id, seal))
-            sealed = next(waiting, None)
+                yield seal_fault(*each)
+                inside.add((each[0].id, each[1]))
         yield block_fault(block, inside, is_kept=block.sequence > rolled_off)
-    while sealed:
-        yield seal_fault(*sealed)
-        sealed = next(waiting, None)
+    for each in waiting.up_to(None):
+        yield each if isinstance(each, Fault) else seal_fault(*each)
+
+
+class Waiting:
+    """Rows that are taken as far as a block reaches, and then wait for the next."""
+
+    def __init__(self, rows: Iterable[Sealed]) -> None:
+        self.rows = iter(rows)
+        self.next = next(self.rows, None)
+
+    def up_to(self, last_id: int | None) -> Iterator[Sealed]:
+        while self.next and (last_id is None or isinstance(self.next, Fault) or self.next[0].id <= last_id):
+            yield self.next
+            self.next = next(self.rows, None)
+
+
+def outside_fault(row: LedgerRow, block: LedgerBlockRow) -> Fault:
+    return Fault(row.table, row.name, f"it stands in no block, though {block.name} comes after it")
 
 
 def seal_fault(row: LedgerRow, seal: str) -> Fault | None:

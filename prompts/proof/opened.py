@@ -1,22 +1,26 @@
 """An evidence bundle as read from a file: each part typed when asked for, or the reason why not."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from prompts.proof.checkpoints import Checkpoint, SignedCheckpoint, read_checkpoint
+from prompts.proof.heads import Heads, read_heads
 from prompts.proof.keys import PublicKey, load_public, public_pem
 from prompts.proof.reading import (
     read_list,
+    read_moment,
     read_number,
     read_object,
     read_record,
     read_text,
     refuse_other_keys,
 )
-from prompts.proof.rows import ChainedRow, LedgerBlockRow, LedgerRow, Stored, VersionRow
+from prompts.proof.rows import ChainedRow, LabelMoveRow, LedgerBlockRow, LedgerRow, Stored, VersionRow
 
 FORMAT, FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 1, "not yet sealed"
+LATEST = "latest"
 KEYS = (
     "format",
     "version",
@@ -26,6 +30,7 @@ KEYS = (
     "versions",
     "segments",
     "lockfile",
+    "pointer",
     "ledger",
     "block",
     "checkpoint",
@@ -58,6 +63,17 @@ class Block(NamedTuple):
 
     pairs: list[tuple[int, str]]
     links: list[Stored[LedgerBlockRow]]
+
+
+class Pointer(NamedTuple):
+    """That a label pointed at the version in a moment: the move that put it there, and those after it.
+
+    They go on to the checkpoint's newest. `latest` is moved by building alone, and so has no moves.
+    """
+
+    label: str
+    at: datetime
+    moves: list[Stored[LabelMoveRow]]
 
 
 class Opened:
@@ -114,6 +130,15 @@ class Opened:
         return self.versions[0][0]
 
     @cached_property
+    def pointer(self) -> Pointer:
+        said = read_object(self.part("pointer", "no label and moment belong to this bundle"), "pointer")
+        refuse_other_keys(said, {"label", "at", "moves"}, "pointer")
+        label, at = read_text(said["label"], "pointer.label"), read_moment(said["at"], "pointer.at")
+        if label == LATEST and said["moves"] == []:
+            return Pointer(label, at, [])
+        return Pointer(label, at, read_links(LabelMoveRow, said["moves"], "pointer.moves"))
+
+    @cached_property
     def ledger(self) -> tuple[LedgerRow, str]:
         said = read_object(self.part("ledger", "no ledger row belongs to this bundle"), "ledger")
         refuse_other_keys(said, {"row", "seal"}, "ledger")
@@ -132,9 +157,9 @@ class Opened:
     @cached_property
     def signed(self) -> tuple[SignedCheckpoint, PublicKey]:
         said = self.part("checkpoint", "no checkpoint covers this bundle yet")
-        known = {"body", "signature", "key", "public_key"}
+        known = {"body", "signature", "key", "heads", "public_key"}
         refuse_other_keys(read_object(said, "checkpoint"), known, "checkpoint")
-        given = {name: said[name] for name in ("body", "signature", "key")}
+        given = {name: said[name] for name in ("body", "signature", "key", "heads")}
         key = load_public(read_text(said["public_key"], "checkpoint.public_key"))
         if public_pem(key) != said["public_key"]:
             raise ValueError("checkpoint.public_key is not spelled as PEM should be")
@@ -143,6 +168,10 @@ class Opened:
     @cached_property
     def checkpoint(self) -> Checkpoint:
         return read_checkpoint(self.signed[0].body)
+
+    @cached_property
+    def heads(self) -> Heads:
+        return read_heads(self.signed[0].heads)
 
 
 def read_segment(data: object, where: str) -> Segment:

@@ -1,6 +1,6 @@
 """Typed values from JSON that strangers hand in; what is wrong is said with its place."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
@@ -63,6 +63,12 @@ def read_number_or_none(data: object, where: str) -> int | None:
     return None if data is None else read_number(data, where)
 
 
+def read_flag(data: object, where: str) -> bool:
+    if not isinstance(data, bool):
+        raise Malformed(f"{where} must be true or false")
+    return data
+
+
 def read_moment(data: object, where: str) -> datetime:
     """A time in the one form that is hashed."""
     text, form = read_text(data, where), "a time such as 2026-03-07T14:55:05.000000Z"
@@ -87,5 +93,7 @@ READERS: dict[Any, Callable[[object, str], Any]] = {
     int | None: read_number_or_none,
     str: read_text,
     datetime: read_moment,
+    bool: read_flag,
     Mapping[str, Any]: read_object,
+    Sequence[Any]: read_list,
 }

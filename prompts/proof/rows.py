@@ -1,6 +1,6 @@
 """What is hashed of every append-only table: one frozen row each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
@@ -11,7 +11,7 @@ from prompts.proof.canonical import digest
 R = TypeVar("R", bound="ChainedRow")
 Stored = tuple[R, str, str]
 # What else is digested; the rows name it by its digest only.
-SEGMENTS, LOCKFILE, REPORT, SLOTS, LEDGER_ROWS = "segments", "lockfile", "report", "slots", "ledger-rows"
+SEGMENTS, SIZES, LOCKFILE, SLOTS, LEDGER_ROWS = "segments", "sizes", "lockfile", "slots", "ledger-rows"
 
 
 class Row:
@@ -62,11 +62,13 @@ class VersionRow(ChainedRow):
     digest: str
     segments: str
     text: str
+    tools: str
+    sizes: str
     lockfile: str
     report: str
     layout: str
     compiler: str
-    cause: Mapping[str, Any]
+    causes: Sequence[Any]
     author: str
     message: str
     at: datetime
@@ -85,32 +87,38 @@ class VersionRow(ChainedRow):
 
 @dataclass(frozen=True)
 class LabelMoveRow(ChainedRow):
-    """A label of agent × channel that was pointed at a version, or at none."""
+    """A label of agent × channel that was pointed at a version, or at none.
+
+    Versions by id and number: without the number two versions could exchange their ids.
+    """
 
     table = "label-move"
 
     workspace: int
-    sequence: int
     agent: int
     channel: int | None
+    sequence: int
     label: str
     version: int | None
+    number: int | None
     previous_version: int | None
+    previous_number: int | None
     reason: str
+    note: str
     release: int | None
     author: str
     at: datetime
 
     @property
     def chain(self) -> tuple[int | None, ...]:
-        return (self.workspace,)
+        return self.workspace, self.agent, self.channel
 
     @property
     def place(self) -> int:
         return self.sequence
 
     def named(self, place: int) -> str:
-        return f"label move {place}"
+        return move_name(self.agent, self.channel, place)
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,8 @@ class LedgerBlockRow(ChainedRow):
     last_id: int
     count: int
     rows: str
+    first_at: datetime
+    last_at: datetime
     at: datetime
 
     @property
@@ -137,6 +147,31 @@ class LedgerBlockRow(ChainedRow):
 
     def named(self, place: int) -> str:
         return f"ledger block {place}"
+
+
+@dataclass(frozen=True)
+class RollOffRow(ChainedRow):
+    """A block whose rows were let go when their months were over; blocks go in their order."""
+
+    table = "roll-off"
+
+    workspace: int
+    block: int
+    first_id: int
+    last_id: int
+    months: int
+    at: datetime
+
+    @property
+    def chain(self) -> tuple[int | None, ...]:
+        return (self.workspace,)
+
+    @property
+    def place(self) -> int:
+        return self.block
+
+    def named(self, place: int) -> str:
+        return f"roll-off of ledger block {place}"
 
 
 @dataclass(frozen=True)
@@ -180,5 +215,13 @@ def rows_digest(pairs: Iterable[tuple[int, str]]) -> str:
 
 
 def version_name(agent: int, channel: int | None, number: int) -> str:
+    return f"version {number} of {line_name(agent, channel)}"
+
+
+def move_name(agent: int, channel: int | None, sequence: int) -> str:
+    return f"label move {sequence} of {line_name(agent, channel)}"
+
+
+def line_name(agent: int, channel: int | None) -> str:
     where = "without a channel" if channel is None else f"on channel {channel}"
-    return f"version {number} of agent {agent} {where}"
+    return f"agent {agent} {where}"

@@ -12,6 +12,7 @@ from personas.errors import Invalid
 from personas.models import Workspace
 from personas.services.history import note_event
 from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.proving import roll_off_row
 
 log = structlog.get_logger(__name__)
 
@@ -65,20 +66,30 @@ def roll_off_block(workspace_id: int, now: datetime) -> LedgerRollOff | None:
         # Somebody should look at it first; with the rows gone nobody could.
         log.error("ledger_block_does_not_match", workspace=workspace_id, block=block.sequence)
         return None
-    note = LedgerRollOff(
-        workspace_id=workspace_id,
-        block=block,
-        first_id=block.first_id,
-        last_id=block.last_id,
-        months=months,
-        at=now,
-    )
+    note = noted(block, months, now)
     note.save(force_insert=True)
     while ids := list(rows.values_list("pk", flat=True)[:BATCH]):
         # In batches, so that no one statement runs into its limit; the database checks each row for itself.
         rows_of(block).filter(pk__lte=ids[-1]).order_by().delete()
     after = {"rows": block.count, "first_id": block.first_id, "last_id": block.last_id, "months": months}
     note_event(workspace_id, "rolled off", "ledger", block.pk, str(block), by=SYSTEM, after=after)
+    return note
+
+
+def noted(block: LedgerBlock, months: int, now: datetime) -> LedgerRollOff:
+    """The note that stays, chained to the one before it."""
+    notes = LedgerRollOff.objects.in_workspace(block.workspace_id)
+    before = notes.filter(block__sequence=block.sequence - 1).values_list("hash", flat=True).first()
+    note = LedgerRollOff(
+        workspace_id=block.workspace_id,
+        block=block,
+        first_id=block.first_id,
+        last_id=block.last_id,
+        months=months,
+        at=now,
+        previous_hash=before or "",
+    )
+    note.hash = roll_off_row(note, block.sequence).hash(note.previous_hash)
     return note
 
 

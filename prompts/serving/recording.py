@@ -25,9 +25,11 @@ JOIN personas_channel c ON c.workspace_id = r.workspace_id AND c.slug = %(channe
 JOIN prompts_agentprompt p ON p.agent_id = a.id AND p.channel_id = c.id
 {pointer}
 WHERE {allowed}
-AND (SELECT count(*) FROM personas_erasure e WHERE e.workspace_id = r.workspace_id) = %(erasures)s
+AND (SELECT count(*) {erasures}) = %(erasures)s
+AND NOT EXISTS (SELECT 1 {erasures} AND e.at > %(erased_at)s)
 RETURNING id
 """
+ERASURES = "FROM personas_erasure e WHERE e.workspace_id = r.workspace_id"
 KEY = "personas_apikey r"
 KEY_HOLDS = """
 r.digest = %(digest)s AND r.revoked_at IS NULL AND r.expires_at > %(at)s
@@ -62,6 +64,7 @@ def statement(vendor: str, pointer: str, *, is_key: bool) -> str:
         reader=KEY if is_key else MEMBER,
         pointer=POINTERS[pointer],
         allowed=allowed,
+        erasures=ERASURES,
     )
 
 
@@ -88,7 +91,8 @@ def record(
         "agent": wanted.agent,
         "channel": wanted.channel,
         "label_name": wanted.label,
-        "erasures": guess.erasures,
+        "erasures": guess.erasures.number,
+        "erased_at": connection.ops.adapt_datetimefield_value(guess.erasures.last_at),
         "digest": reader.digest if isinstance(reader, Bot) else "",
         "scopes": connection.ops.adapt_json_value(guess.scopes, None),
     }

@@ -12,7 +12,7 @@ from personas.models import ApiKey, Membership
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.serving.asking import Bot, Member, Reader, Wanted
 from prompts.serving.refusals import BadKey, NotThere, NoVersion, OutOfScope
-from prompts.serving.words import erasures_in
+from prompts.serving.words import Erasures, erasures_in
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Guess:
     agent_id: int
     channel_id: int
     version_id: int
-    erasures: int
+    erasures: Erasures
     reader_label: str
     key_id: int | None = None
     user_id: int | None = None
@@ -45,7 +45,7 @@ def resolve(reader: Reader, wanted: Wanted) -> Guess:
     if not wanted.is_nameable:
         raise NotThere
     workspace_id: int = facts["workspace_id"]
-    # Counted before the words are read: what is erased in between then shows.
+    # Looked at before the words are read: what is erased in between then shows.
     erasures = erasures_in(workspace_id)
     prompt = prompt_asked_for(workspace_id, wanted)
     version_id = version_then(prompt, wanted) if wanted.at else version_now(prompt, wanted.label)

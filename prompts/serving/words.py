@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from django.db.models import Count, Max
 
 # Each layout registers the renderers of its slots when it is imported.
 import prompts.assembly.layouts  # noqa: F401
@@ -13,6 +16,7 @@ from prompts.serving.recalling import Recall
 from prompts.serving.refusals import Erased
 from prompts.storing import digests_in, unpacked
 
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
     "number",
     "digest",
@@ -24,6 +28,13 @@ COLUMNS = (
     "workspace_id",
     "prompt_id",
 )
+
+
+class Erasures(NamedTuple):
+    """Counted as well as dated: of two at once the earlier may come to light last."""
+
+    number: int
+    last_at: datetime
 
 
 @dataclass(frozen=True)
@@ -40,16 +51,17 @@ class Words:
     # The definitions for the provider's interface, as JSON; empty when there are none.
     tools: str
     timezone: str
-    # How many erasures there were when this was read.
-    erasures: int
+    # How the workspace's erasures stood when this was read.
+    erasures: Erasures
 
 
-def erasures_in(workspace_id: int) -> int:
-    """Counted, not the newest id: of two at once the smaller id may come to light last."""
-    return Erasure.objects.in_workspace(workspace_id).count()
+def erasures_in(workspace_id: int) -> Erasures:
+    rows = Erasure.objects.in_workspace(workspace_id)
+    said = rows.aggregate(count=Count("pk"), last_at=Max("at"))
+    return Erasures(said["count"], said["last_at"] or NEVER)
 
 
-def words_of(recall: Recall, workspace_id: int, version_id: int, erasures: int) -> Words:
+def words_of(recall: Recall, workspace_id: int, version_id: int, erasures: Erasures) -> Words:
     """From memory, unless something was erased in the workspace since it was read."""
     held = recall.words.get(version_id)
     if held is None or held.erasures != erasures:
@@ -59,7 +71,7 @@ def words_of(recall: Recall, workspace_id: int, version_id: int, erasures: int) 
     return held
 
 
-def read_words(workspace_id: int, version_id: int, erasures: int) -> Words:
+def read_words(workspace_id: int, version_id: int, erasures: Erasures) -> Words:
     version = PromptVersion.objects.in_workspace(workspace_id).only(*COLUMNS).get(pk=version_id)
     contents = contents_of(workspace_id, digests_in(version.segments, version.tools))
     stretches = skeleton(unpacked(version.segments, contents))

@@ -1,13 +1,14 @@
 """Template tags for versions: labels, sizes, and texts beside their origins with what hides in them drawn."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from personas.templatetags.ui import badge, icon
+from prompts.causes import Cause
 from prompts.models import LATEST, PRODUCTION, ReleaseStatus
 from prompts.version_text import Row, Stretch
 from skills.glyphs import Glyph, Seen
@@ -23,6 +24,13 @@ STATUS_TONES = {
     ReleaseStatus.REJECTED: "error",
     ReleaseStatus.WITHDRAWN: "neutral",
     ReleaseStatus.VOIDED: "error",
+}
+CACHE_WORDS = {
+    "release": "All above changes only with a release",
+    "refresh": "All above changes only with a release or a refresh of files",
+    "channel": "All above is the same for everybody on this channel",
+    "user": "All above is the same for every call for this user",
+    "session": "All above is the same within a session",
 }
 # What the builder writes where a call will speak.
 STAND_IN = re.compile(r"(⟦[^⟦⟧\n]+⟧)")
@@ -40,10 +48,32 @@ def status_badge(status: str) -> SafeString:
     return badge(known.label, STATUS_TONES[known])
 
 
+@register.simple_tag
+def cause_list(causes: Sequence[Cause]) -> SafeString:
+    """Causes in a row; names are set apart, for what a tenant writes must not turn our words around."""
+    return format_html_join(
+        ", ", "{}{}{}", ((one.words, quoted(one.name), at(one.revision)) for one in causes)
+    )
+
+
+def quoted(name: str) -> SafeString | str:
+    return format_html(" “<bdi>{}</bdi>”", drawn(Seen(name).pieces())) if name else ""
+
+
+def at(revision: int) -> str:
+    return f" revision {revision}" if revision else ""
+
+
 @register.filter
 def section_words(name: str) -> str:
     """A section's name as people write it."""
     return name.replace("_", " ").replace("-", " ").capitalize()
+
+
+@register.filter
+def cache_words(volatility: str) -> str:
+    """What a cache that ends at a line can count on."""
+    return CACHE_WORDS.get(volatility, "")
 
 
 @register.filter

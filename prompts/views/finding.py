@@ -7,18 +7,21 @@ from django.shortcuts import get_object_or_404
 from personas.models import Agent
 from personas.tenancy import WorkspaceRequest
 from prompts.models import AgentPrompt, PromptVersion, Release
+from prompts.timeline import with_latest
 
 # PostgreSQL and SQLite both refuse to compare with larger ids.
 LARGEST = 2**31 - 1
 
 
 def found_agent(request: WorkspaceRequest, slug: str) -> Agent:
-    return get_object_or_404(Agent.objects.in_workspace(request.workspace), slug=slug)
+    return get_object_or_404(
+        Agent.objects.in_workspace(request.workspace).select_related("identity"), slug=slug
+    )
 
 
 def found_prompt(request: WorkspaceRequest, key: int) -> AgentPrompt:
     rows = AgentPrompt.objects.in_workspace(request.workspace)
-    return get_object_or_404(rows.select_related("agent", "channel", "latest"), pk=bounded(key))
+    return get_object_or_404(with_latest(rows), pk=bounded(key))
 
 
 def found_version(prompt: AgentPrompt, number: int) -> PromptVersion:

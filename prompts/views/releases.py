@@ -1,10 +1,12 @@
 """Releases: asked for, looked at, decided."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 
@@ -13,7 +15,7 @@ from personas.roles import Permission
 from personas.tenancy import WorkspaceRequest, needs
 from personas.views.records import asked
 from prompts.forms.releases import ReasonForm, ReleaseForm, choice_of, ticked
-from prompts.models import Release, ReleaseStatus
+from prompts.models import Release, ReleaseItem, ReleaseStatus
 from prompts.release_changes import changes_in
 from prompts.releases import changed_since, items_of, releasable, releases_of, reviewed
 from prompts.services.releasing import request_release
@@ -22,7 +24,7 @@ from prompts.views.finding import found_release
 
 PAGE_SIZE = 25
 # A form has room for no more; the rest is reached by choosing an agent.
-MOST_CHOICES = 500
+MOST_CHOICES = 400
 OPEN = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
 SHELVES = [("", "All"), ("open", "Open"), *ReleaseStatus.choices]
 
@@ -47,7 +49,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     agent = asked(request, "agent")[:64]
     every = releasable(request.workspace)
     rows = list((every.filter(agent__slug=agent) if agent else every)[: MOST_CHOICES + 1])
-    form = ReleaseForm(request.POST if request.method == "POST" else None, rows=rows[:MOST_CHOICES])
+    form = ReleaseForm(said(request) if request.method == "POST" else None, rows=rows[:MOST_CHOICES])
     if request.method == "POST" and form.is_valid():
         release = requested(request, form)
         if release is not None:
@@ -56,6 +58,14 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     context = {"form": form, "agent": agent, "is_cut": len(rows) > MOST_CHOICES, "agents": agents_in(every)}
     context["choices"] = choices(request, form.rows)
     return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
+
+
+def said(request: WorkspaceRequest) -> QueryDict:
+    """What was ticked, or all that was shown."""
+    data = request.POST.copy()
+    if "everything" in data:
+        data.setlist("prompts", data.getlist("shown"))
+    return data
 
 
 def requested(request: WorkspaceRequest, form: ReleaseForm) -> Release | None:
@@ -94,17 +104,33 @@ def agents_in(rows: Any) -> list[tuple[str, str]]:
 def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
     release = found_release(request, number)
     items = items_of(release)
-    is_open = release.status in OPEN
     context = {
         "release": release,
+        "items": items,
         "changes": changes_in(request.workspace, items),
-        "is_open": is_open,
-        "outdated": changed_since(items) if is_open else [],
         "reviewed": reviewed(items),
-        "is_own": release.requested_by_id == request.user.pk,
-        "reason_form": ReasonForm(),
+        "reject_form": ReasonForm(auto_id="reject_%s"),
+        "override_form": ReasonForm(auto_id="override_%s"),
     }
-    return render(request, "prompts/releases/detail.html", context | {"items": items})
+    return render(request, "prompts/releases/detail.html", context | standing(request, release, items))
+
+
+def standing(request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]) -> dict[str, Any]:
+    """How far it has come, and what may happen to it next."""
+    is_open = release.status in OPEN
+    is_approved = release.status == ReleaseStatus.APPROVED
+    return {
+        "is_open": is_open,
+        "is_own": release.requested_by_id == request.user.pk,
+        "may_go": is_open and (is_approved or not reviewed(items)),
+        "outdated": changed_since(items) if is_open else [],
+        # Whoever releases without an approval decides at that very moment, not before it.
+        "was_approved": is_approved or is_before(release.decided_at, release.released_at),
+    }
+
+
+def is_before(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and one < other
 
 
 urlpatterns: list[URLPattern] = [

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from personas.errors import Conflict, Invalid
 from personas.models import Agent, Channel
-from personas.roles import Permission, may
+from personas.roles import Permission
 from personas.selectors import agents_of, channels_of
 from personas.tenancy import WorkspaceRequest, needs
 from prompts.forms.settings import PromptSettingsForm
@@ -42,19 +42,26 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/settings/list.html", context)
 
 
-@needs(Permission.READ)
+@needs(Permission.EDIT)
 def of_workspace(request: WorkspaceRequest) -> HttpResponse:
     return level(request, "Workspace defaults")
 
 
-@needs(Permission.READ)
+@needs(Permission.EDIT)
 def of_agent(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_object_or_404(agents_of(request.workspace), slug=agent)
+    return level(request, str(row), agent=row)
+
+
+def origins(request: WorkspaceRequest, agent: str) -> HttpResponse:
+    """For every prompt of an agent, the level that each value came from."""
+    row = get_object_or_404(agents_of(request.workspace), slug=agent)
     found = gather(request.workspace, [row], at=timezone.now())
-    return level(request, str(row), agent=row, origins=[origins_of(one) for one in found])
+    context = {"agent": row, "prompts": [origins_of(one) for one in found]}
+    return render(request, "prompts/settings/origins.html", context)
 
 
-@needs(Permission.READ)
+@needs(Permission.EDIT)
 def of_channel(request: WorkspaceRequest, channel: str) -> HttpResponse:
     row = get_object_or_404(channels_of(request.workspace), slug=channel)
     return level(request, str(row), channel=row)
@@ -66,13 +73,9 @@ def level(
     *,
     agent: Agent | None = None,
     channel: Channel | None = None,
-    origins: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
-    """One level's form; those who may not edit see what it says."""
+    """One level's form."""
     row = settings_at(request.workspace, agent, channel)
-    can_write = may(request.membership.role, Permission.EDIT)
-    if request.method == "POST" and not can_write:
-        return HttpResponse("Your role does not allow this.", status=403)
     data = request.POST if request.method == "POST" else None
     form = PromptSettingsForm(data, workspace=request.workspace, record=row, is_agent=agent is not None)
     if data is not None and form.is_valid():
@@ -92,7 +95,7 @@ def level(
         else:
             messages.success(request, f"Settings of “{title}” saved.")
             return redirect(request.path)
-    context = {"form": form, "title": title, "can_write": can_write, "origins": origins or [], "agent": agent}
+    context = {"form": form, "title": title, "agent": agent}
     return render(request, "prompts/settings/level.html", context, status=422 if form.errors else 200)
 
 
@@ -107,6 +110,7 @@ urls = (
         path("", index, name="list"),
         path("workspace/", of_workspace, name="workspace"),
         path("agents/<slug:agent>/", of_agent, name="agent"),
+        path("agents/<slug:agent>/origins/", origins, name="origins"),
         path("channels/<slug:channel>/", of_channel, name="channel"),
     ],
     "prompt-settings",

@@ -35,6 +35,8 @@ class Section:
     rows: Sequence[Beside]
     characters: int
     tokens: int
+    # What a call may fill anew in it.
+    slots: Sequence[str] = ()
     # What a cache keeps up to here, where a level ends.
     boundary: str = ""
 
@@ -103,11 +105,24 @@ class Reading:
         beside = [Beside(row, [self.words_for(origin) for origin in row.origins]) for row in rows]
         # The line end before a section's first row belongs to the section too.
         begin = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
-        return Section(name, beside, characters, tokens, ends.get(begin, ""))
+        slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
+        return Section(name, beside, characters, tokens, slots, ends.get(begin, ""))
 
     @cached_property
     def lockfile(self) -> list[Locked]:
         return [Locked(self.words_for(origin), digest) for origin, digest in self.pinned]
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        return report_of(self.version)
+
+    @cached_property
+    def omitted(self) -> dict[str, list[str]]:
+        """By reason, the parts that are not there."""
+        found: dict[str, list[str]] = {}
+        for name, reason in self.report.get("omitted", {}).items():
+            found.setdefault(reason, []).append(name)
+        return found
 
     @cached_property
     def is_whole(self) -> bool:
@@ -119,6 +134,6 @@ class Reading:
         return {
             "version": self.version,
             "reading": self,
-            "report": report_of(self.version),
+            "report": self.report,
             "causes": causes,
         }

@@ -29,6 +29,8 @@ from prompts.views import version_verbs
 from prompts.views.finding import found_agent, found_prompt, found_version
 from prompts.views.version_pages import Reading
 
+MOST_MOVED = 40
+
 
 def timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = found_agent(request, agent)
@@ -123,14 +125,17 @@ def diff(request: WorkspaceRequest, prompt: int, before: int, after: int) -> Htt
     row = found_prompt(request, prompt)
     old, new = found_version(row, before), found_version(row, after)
     found = compare(segments_of(old), segments_of(new), tokens_in)
+    told = told_of(request.workspace, [one.origin for one in found.moved[:MOST_MOVED]])
+    labels = labels_by_version(row, list(labels_of(row)))
     context = {
         "agent": row.agent,
         "prompt": row,
         "before": old,
         "after": new,
         "diff": found,
-        "told": told_of(request.workspace, [moved.origin for moved in found.moved]),
-        "labels": labels_by_version(row, list(labels_of(row))),
+        "moved": [(one, told[one.origin]) for one in found.moved[:MOST_MOVED] if one.origin in told],
+        "more_moved": max(0, len(found.moved) - MOST_MOVED),
+        "sides": [(version, labels.get(version.pk, [])) for version in (old, new)],
     }
     return render(request, "prompts/versions/diff.html", context)
 

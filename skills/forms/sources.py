@@ -8,7 +8,7 @@ from personas.forms.base import RecordForm
 from skills.harnesses import HARNESSES, Caps
 from skills.models import Source, SourceGrant, SourceKind
 from skills.rule_words import files_read
-from skills.selectors.sources import grants_of
+from skills.selectors.sources import grants_of, readers_beyond
 
 MOST_ZIP_BYTES = Caps().total_bytes
 ON_DISK = ("grant", "folder", "refresh_minutes")
@@ -79,6 +79,15 @@ class SourceForm(RecordForm):
         if self.record is not None and self.record.source_kind == SourceKind.PUSHED:
             for name in ON_DISK:
                 del self.fields[name]
+
+    def clean_harnesses(self) -> list[str]:
+        """An agent would go on by rules whose files nobody looks for any more."""
+        chosen: list[str] = self.cleaned_data["harnesses"]
+        lost = readers_beyond(self.record, chosen) if self.record else []
+        if lost:
+            named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
+            raise forms.ValidationError(f"Still in use: {named}. Change that at the agents first.")
+        return chosen
 
     def values(self) -> dict[str, Any]:
         """What has no meaning for pushed files is left out, whatever the hidden fields say."""

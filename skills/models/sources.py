@@ -28,7 +28,8 @@ class SourceGrant(WorkspaceOwned):
 
     def clean(self) -> None:
         super().clean()
-        if not is_allowed(self.path):
+        # Later it may lie below a root that was withdrawn: then nothing is read, but its note can be edited.
+        if self._state.adding and not is_allowed(self.path):
             raise ValidationError({"path": "It lies below none of the roots in DRAMATIS_SOURCE_ROOTS."})
 
 

@@ -66,3 +66,14 @@ STYLED = (
     "0030 1000-109F 2190-23FF 25A0-27BF 2A00-2AFF 3000-30FF A840-A87F FF01-FF9F FFA1-FFEF "
     f"10AC0-10AFF 13000-1343F {IDEOGRAPHS}"
 )
+
+# --- what looks like a tag -----------------------------------------------------------------------------
+
+# A model reads look-alikes of brackets and slashes as what they look like.
+LIKE_LESS = "\uff1c\ufe64\u2039\u27e8\u3008"
+GREATER, SLASH = r">\uFF1E\uFE65\u203A\u27E9\u3009", r"/\uFF0F\u2215\u2044"
+# Marks and selectors that other rules let pass or merely warn of, and so could keep a tag from being seen.
+GAP = r"\s\u061C\u200E\u200F\uFE0E\uFE0F"
+# Between the bracket of a closing tag and its name; after each part the next is of another kind, so that no
+# run is read twice.
+CLOSER = rf"[{GAP}]*(?:\\[{GAP}]*)?[{SLASH}]"

@@ -4,8 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from skills.scanning.alphabets import CLOSER, GAP, GREATER, LIKE_LESS
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import LIKE_LESS
+from skills.scanning.glance import has_look_alike
 
 # Lower case; hyphen and underscore count as the same.
 SECTIONS = (
@@ -20,10 +21,6 @@ SECTIONS = (
 # Fields of a listing whose text is escaped whole: they cannot be closed, and XML is full of their names.
 FIELDS = ("description", "location", "name")
 
-# Look-alikes count as what they look like.
-GREATER, SLASH = r">\uFF1E\uFE65\u203A\u27E9\u3009", r"/\uFF0F\u2215\u2044"
-# Marks and selectors that other rules let pass or merely warn of, and so could keep a tag from being seen.
-GAP = r"\s\u061C\u200E\u200F\uFE0E\uFE0F"
 NAME = "[a-z_-]{2,24}"
 
 
@@ -34,7 +31,7 @@ def tag(less: str) -> re.Pattern[str]:
     """
     opened = rf"(?<=<)(?P<opened>{NAME})(?=\s[^<>]{{0,200}}>|>)"
     # Unfinished at the end counts too: our own closing tag would finish it.
-    closed = rf"[{GAP}]*(?:\\[{GAP}]*)?[{SLASH}][{GAP}]*(?P<closed>{NAME})(?=[{GAP}/{GREATER}]|\Z)"
+    closed = rf"{CLOSER}[{GAP}]*(?P<closed>{NAME})(?=[{GAP}/{GREATER}]|\Z)"
     return re.compile(f"{less}(?:{opened}|{closed})", re.IGNORECASE)
 
 
@@ -50,7 +47,7 @@ class Named:
         self.spelled = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
     def tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
-        pattern = ANY_TAG if any(map(text.__contains__, LIKE_LESS)) else ASCII_TAG
+        pattern = ANY_TAG if has_look_alike(text) else ASCII_TAG
         for found in pattern.finditer(text):
             name = found[found.lastgroup or 0]
             if plain(name) in self.names or (not name.isascii() and self.spelled.fullmatch(name)):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from skills.scanning.glance import Gate, Sight, always
+from skills.scanning.glance import Gate, always
 
 Severity = Literal["block", "warn", "note"]
 # What members type is flagged and never blocked, so for it every "block" is a "warn".
@@ -47,6 +47,6 @@ class Rule:
     message: str
     find: Finder
     kinds: frozenset[Kind] = EVERY_KIND
-    # What a glance at the text must have met, and what to ask of it then, before the finder gets to work.
-    needs: Sight = "text"
+    # What a glance at the text must have seen, and what is asked of it then, before the finder gets to work.
+    needs: str = "text"
     may_find: Gate = always

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import Gate, Sight, long_words
+from skills.scanning.glance import RARE, Gate, Span, long_words
 
 Check = Callable[[re.Match[str]], bool]
-Span = tuple[int, int]
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Words that stand where a key will be: documentation is full of them.
@@ -83,7 +82,7 @@ class Shape:
     check: Check = is_real
     # A simpler pattern that always fits too.
     hint: str = ""
-    needs: Sight = "long word"
+    needs: str = "word of 40"
 
 
 # Not in the middle of a longer word. Quantifiers are possessive or bounded, so no text is read over and over.
@@ -216,6 +215,12 @@ def finder(shape: Shape, expression: str, places: Callable[[str], Iterable[Span]
                 yield from (Hit(*found.span(), secret=found.span(secret)) for found in fits)
 
     return find
+
+
+def needed_sign(shape: Shape) -> str:
+    """A single sign is sooner looked for than a word: a rare one that all its needles have."""
+    common = (sign for sign in RARE if all(sign in needle for needle in shape.needles))
+    return next((f"word with {sign}" for sign in common), "word of 20")
 
 
 def among_long_words(shape: Shape) -> Gate:

@@ -10,6 +10,7 @@ from skills.scanning.keys import (
     among_long_words,
     anywhere,
     in_one_word,
+    needed_sign,
 )
 
 # Blocked is what a reviewer cannot see, what would change whose words these are, and what must not be spread;
@@ -87,7 +88,7 @@ CLOSING_RULES = (
         "block",
         "This closes a section of the prompt, so that what follows would pass for ours.",
         closings.section_closings,
-        needs="tag",
+        needs="closing",
     ),
     # Opened and closed by the file itself it ends nothing, but it may pose as a section.
     Rule(
@@ -95,14 +96,14 @@ CLOSING_RULES = (
         "warn",
         "The text opens and closes a tag that our prompts use for a section.",
         closings.section_pairs,
-        needs="tag",
+        needs="closing",
     ),
     Rule(
         "field-closing",
         "note",
         "The text closes a tag that our listings use for a field.",
         closings.fields,
-        needs="tag",
+        needs="closing",
     ),
 )
 SECRET_RULES = (
@@ -112,7 +113,7 @@ SECRET_RULES = (
             "block",
             f"This looks like {shape.called}. Take it out and revoke it.",
             in_one_word(shape),
-            needs=shape.needs,
+            needs=needed_sign(shape),
             may_find=among_long_words(shape),
         )
         for shape in SHAPES
@@ -133,7 +134,7 @@ SECRET_RULES = (
         "note",
         f"This has the shape of {LOOK_ALIKE.called}, but its checksum is wrong.",
         in_one_word(LOOK_ALIKE),
-        needs=LOOK_ALIKE.needs,
+        needs=needed_sign(LOOK_ALIKE),
         may_find=among_long_words(LOOK_ALIKE),
     ),
 )
@@ -143,7 +144,7 @@ WORDING_RULES = (
         "warn",
         "A comment holds what reads like an order to a model; people do not see it when the page is shown.",
         wording.orders_in_comments,
-        needs="tag",
+        needs="comment",
     ),
     Rule(
         "order-in-link-title",
@@ -157,7 +158,7 @@ WORDING_RULES = (
         "warn",
         "A long run of base64: a model may decode what a person does not.",
         wording.long_base64,
-        needs="long word",
+        needs="word of 60",
         may_find=wording.may_hold_base64,
     ),
 )

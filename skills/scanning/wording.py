@@ -68,8 +68,6 @@ def orders_in_titles(text: str) -> Iterator[Hit]:
 
 def may_hold_base64(look: Glance) -> bool:
     """A word as long as the shortest run, or three that could be its lines."""
-    if len(look.long_words) < 3 * 60:
-        return False
     words = [word for word in look.long_words.split(" ") if len(word) >= 60]
     lines = [word for word in words if BASE64_LINE_END.match(word, len(word) - 60)]
     return len(lines) >= 3 or any(len(word) >= 256 for word in words)

@@ -43,6 +43,10 @@ def unsettled_of(workspace: Workspace | int) -> QuerySet[ContextFile]:
     return rows.filter(is_settled=False, state__in=GRAVITY, source__archived_at=None)
 
 
+def has_sources(workspace: Workspace) -> bool:
+    return Source.objects.in_workspace(workspace).filter(archived_at=None).exists()
+
+
 def inbox_count(workspace: Workspace) -> int:
     return unsettled_of(workspace).count()
 

@@ -43,5 +43,8 @@ def progress_of(source: Source) -> Progress:
 
 def refusals_of(progress: Progress) -> list[dict[str, str]]:
     """What the last finished look left out; a push that waits for its look tells its own first."""
-    told = [run.refusals for run in (progress.current, progress.ended) if run]
-    return next((refusals for refusals in told if refusals), [])
+    for run in (progress.current, progress.ended):
+        # What ended the whole look stands in its error already.
+        if refusals := [one for one in run.refusals if one["reason"] != run.error] if run else []:
+            return refusals
+    return []

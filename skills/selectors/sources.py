@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from personas.models import Workspace
-from skills.models import ContextFile, FileState, PushedFile, RefreshRun, Source, SourceGrant
+from skills.models import AgentContext, ContextFile, FileState, PushedFile, RefreshRun, Source, SourceGrant
 from skills.selectors.contexts import Outlook, outlooks_of
 
 
@@ -108,3 +108,10 @@ def files_of(source: Source, state: str = "") -> QuerySet[ContextFile]:
 
 def pushed_count(source: Source) -> int:
     return PushedFile.objects.in_workspace(source.workspace_id).filter(source=source).count()
+
+
+def readers_beyond(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
+    """What live agents chose of this source by other rules than these."""
+    chosen = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
+    others = chosen.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
+    return list(others.select_related("agent").order_by("agent__name"))

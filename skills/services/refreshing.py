@@ -6,11 +6,13 @@ from collections.abc import Callable
 from django.db import transaction
 from django.utils import timezone
 
+from skills.bundles import discover_pushed
 from skills.confined import Stamp
 from skills.discovery import Found, Refusal, discover_tree
 from skills.harnesses import Harness
-from skills.models import ContextFile, PushedFile, RefreshRun, RunStatus, Source, SourceKind, is_allowed
+from skills.models import ContextFile, RefreshRun, RunStatus, Source, SourceKind, is_allowed
 from skills.selectors.harnesses import harnesses_of
+from skills.selectors.pushed import pushed_since
 from skills.services.runs import LostRun, note_progress
 from skills.services.storing import judge_found, store_found
 
@@ -66,11 +68,9 @@ def known_stamps(source: Source) -> dict[str, Stamp]:
 
 
 def pushed(source: Source, rules: list[Harness]) -> Found:
-    from skills.bundles import discover_pushed
-
-    rows = PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
-    files = {row.path: bytes(row.content.data or b"") for row in rows.select_related("content")}
-    return discover_pushed(files, rules)
+    """What was pushed; contents that are known are not even loaded."""
+    known = known_stamps(source)
+    return discover_pushed(pushed_since(source, known), rules, known=known)
 
 
 def progress_of(run: RefreshRun) -> Notice:

@@ -31,7 +31,7 @@ FILE_TONES = {
 CAUSES = {
     "created": "First look",
     "person": "Asked for",
-    "schedule": "Schedule",
+    "schedule": "On schedule",
     "watch": "A file changed",
     "push": "Files pushed",
     "lost": "After a lost worker",

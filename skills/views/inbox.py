@@ -23,6 +23,7 @@ from skills.selectors.files import files_of, seen_digest
 from skills.selectors.inbox import (
     Wanted,
     groups_of,
+    has_sources,
     inbox_state,
     refusal_words,
     refused_at,
@@ -156,6 +157,7 @@ def inbox(request: WorkspaceRequest) -> dict[str, Any]:
         "rows": [Row(file, readers(file, counts[file.pk]), ticks) for file in files],
         "refused": refused_at(runs, every),
         "can_adopt": any(file.state in ADOPTABLE for file in files),
+        "has_sources": bool(files) or has_sources(workspace),
     }
 
 

@@ -33,6 +33,8 @@ class RuleSetPages(RecordPages[RuleSet]):
     name, one, icon, templates = "rule-sets", "rule set", "rules", "skills/rule_sets"
     lede = "What each harness reads: which files, where, and in which order."
     key, write = "harness", Permission.MANAGE_SOURCES
+    # As with sources: other rules find other files, but only a look can tell which.
+    feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[RuleSet]:
         return rule_sets_of(request.workspace)

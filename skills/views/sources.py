@@ -43,6 +43,8 @@ class SourcePages(RecordPages[Source]):
     lede = "Where context files and skills are found: folders that workers read, or files pushed here."
     searched = ("label", "slug", "folder", "grant__path")
     write = Permission.MANAGE_SOURCES
+    # What an edit does to prompts is known only after the look that follows it.
+    feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Source]:
         return sources_of(request.workspace)

@@ -23,6 +23,9 @@ MAY_LOOK_BEYOND = {
     "skills/services/runs.py": "the sweep finds lost, forgotten and due looks wherever they are",
     "skills/services/files.py": "the sweep ends waivers that ran out, wherever they are",
     "skills/watching.py": "one watcher keeps an eye on the folders of all sources",
+    "prompts/serving/resolving.py": "a key is found by its digest, and says which workspace it opens",
+    "prompts/services/sealing.py": "the clock closes the ledgers of all workspaces, one after the other",
+    "prompts/services/retention.py": "the clock lets old rows go wherever their time is over",
 }
 BEYOND = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
 

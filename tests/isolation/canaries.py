@@ -28,6 +28,19 @@ KNOWN_WORDS = {
     "User.timezone": "a known timezone",
     "UserProfile.timezone": "a known timezone",
     "Revision.kind": "the kind of a record",
+    "Source.harnesses": "names of our rule sets",
+    "AgentContext.harness": "the name of a rule set",
+    "RuleSet.harness": "the name of a rule set",
+    "PromptVersion.layout": "one of our layouts",
+    "PromptVersion.sizes": "names of sections, and numbers",
+    "PromptVersion.lockfile": "ids and digests",
+    "LabelMove.reason": "one of a few words of ours",
+    "LedgerEntry.slots": "the facts of a call, which no page of another call shows",
+    "VersionPart.kind": "the kind of a record",
+    "Erasure.digests": "digests",
+    "RefreshRun.outcome": "states and numbers",
+    "Erasure.versions": "ids",
+    "SigningKey.public_key": "a key that anybody may see",
 }
 
 
@@ -71,11 +84,19 @@ def tenant_models() -> list[type[WorkspaceOwned]]:
     return [model for model in our_models() if issubclass(model, WorkspaceOwned)]
 
 
+# Columns of these names hold digests and the like, whatever the table: they say nothing by themselves.
+DIGESTS = {
+    *("digest", "text_digest", "served_digest", "trusted_digest", "hash", "previous_hash", "last_hash"),
+    *("last_move_hash", "seal", "rows", "report", "tools", "compiler", "key_id", "signature", "prefix"),
+}
+
+
 def marked_fields(model: type[models.Model]) -> list[str]:
     """The text columns in which something of a tenant can stand."""
     kinds = (models.CharField, models.TextField, models.JSONField)
     fields = [one for one in model._meta.concrete_fields if isinstance(one, kinds) and not one.choices]
-    return [one.name for one in fields if f"{model.__name__}.{one.name}" not in KNOWN_WORDS]
+    named = [one.name for one in fields if one.name not in DIGESTS]
+    return [name for name in named if f"{model.__name__}.{name}" not in KNOWN_WORDS]
 
 
 def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:

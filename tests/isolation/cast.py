@@ -1,7 +1,7 @@
 """The stage: two workspaces filled alike, each marked with its own canaries, and ten people who ask."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -37,9 +37,10 @@ from personas.services.memories import remember, revoke_memory
 from personas.services.records import archive_record, create_record, edit_record
 from personas.services.work import add_responsibility, open_task
 from personas.services.workspaces import create_workspace
-from skills.models import Skill
+from skills.models import Skill, Source
 from tests.factories import join, make_user, signed_in
 from tests.isolation.canaries import Canaries
+from tests.isolation.seeds import Seeder
 
 HARBOUR, ELSEWHERE = "harbour", "elsewhere"
 # The kinds of record, by the word in their addresses, with the field an address names them by.
@@ -51,6 +52,7 @@ KINDS: dict[str, tuple[type[Record], str]] = {
     "tools": (Tool, "name"),
     "channels": (Channel, "slug"),
     "agents": (Agent, "slug"),
+    "sources": (Source, "slug"),
     "skills": (Skill, "name"),
     "memories": (Memory, "pk"),
     "responsibilities": (Responsibility, "pk"),
@@ -103,8 +105,21 @@ def set_stage() -> Stage:
         open_house(stage, home)
         seed_records(stage, home)
         seed_rest(stage, home)
+        seeder(stage, home).files()
+        seeder(stage, home).prompts()
     invite_askers(stage)
     return stage
+
+
+def seeder(stage: Stage, home: str) -> Seeder:
+    return Seeder(
+        stage.canaries,
+        home,
+        stage.workspaces[home],
+        owner_of(stage, home),
+        lambda kind, variant: stage.row(home, kind, variant),
+        lambda kind, variant, row: stage.rows.__setitem__((home, kind, variant), row),
+    )
 
 
 def person(stage: Stage, home: str) -> User:
@@ -127,10 +142,13 @@ def open_house(stage: Stage, home: str) -> None:
 
 def seed_records(stage: Stage, home: str) -> None:
     """Each kind three times: linked and edited once, standing alone, and archived."""
+    seeder(stage, home).grant()
     for kind in KINDS:
         for variant in VARIANTS:
             stage.rows[home, kind, variant] = create(stage, home, kind, variant)
     proposed = {"state": "proposed"}
+    pushed = {"source_kind": "pushed", "grant": None, "folder": ""}
+    stage.rows[home, "sources", "pushed"] = create(stage, home, "sources", "pushed", **pushed)
     stage.rows[home, "memories", "proposed"] = create(stage, home, "memories", "proposed", **proposed)
 
 
@@ -156,32 +174,37 @@ def make(model: type[Record], workspace: Workspace, values: dict[str, Any], **mo
         return remember(workspace, values, **more)
     if model is Responsibility:
         return add_responsibility(workspace, values, **more)
-    if model in {Identity, Soul, UserProfile}:
+    if model in {Identity, Soul, UserProfile, Source}:
         return create_named(model, workspace, values, **more)
     return create_record(model, workspace, values, **more)
 
 
 def links(stage: Stage, home: str, kind: str, variant: str) -> dict[str, Any]:
-    """Whatever one record may point at, it does; duties cannot stand alone, the other spares do."""
+    """Whatever one record may point at, it does; duties and sources cannot stand alone, other spares do."""
     if kind == "responsibilities":
         return {"agent": stage.row(home, "agents")}
-    if variant != "plain":
-        return {}
-    if kind == "agents":
-        return {
+    if kind == "sources":
+        return {"grant": stage.row(home, "grants")}
+    return plain_links(stage, home).get(kind, dict)() if variant == "plain" else {}
+
+
+def plain_links(stage: Stage, home: str) -> dict[str, Callable[[], dict[str, Any]]]:
+    return {
+        "agents": lambda: {
             "identity": stage.row(home, "identities"),
             "soul": stage.row(home, "souls"),
             "user_profile": stage.row(home, "user-profiles"),
             "parent": create(stage, home, "agents", "parent"),
             "tools": [stage.row(home, "tools")],
             "channels": [stage.row(home, "channels")],
-        }
-    if kind == "skills":
-        return {"agents": [stage.row(home, "agents")]}
-    if kind == "tasks":
-        steps = [{"title": stage.canaries.word(home, "TaskStep.title"), "is_done": False}]
-        return {"agent": stage.row(home, "agents"), "steps": steps}
-    return {"agent": stage.row(home, "agents")} if kind == "memories" else {}
+        },
+        "skills": lambda: {"agents": [stage.row(home, "agents")]},
+        "tasks": lambda: {
+            "agent": stage.row(home, "agents"),
+            "steps": [{"title": stage.canaries.word(home, "TaskStep.title"), "is_done": False}],
+        },
+        "memories": lambda: {"agent": stage.row(home, "agents")},
+    }
 
 
 def owner_of(stage: Stage, home: str) -> User:

@@ -1,10 +1,16 @@
 """What every route must answer, and to whom: the table that a new route has to be added to."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
 from personas.roles import Permission, may
+from prompts.forms.releases import choice_of
+from skills.bundles import write_zip
 from tests.isolation.cast import Asker, Stage
 from tests.isolation.walk import Route
 
@@ -27,6 +33,11 @@ class Page:
     write: Permission | None = None
     variant: str = "plain"  # which of the seeded rows the own column asks for
     body: Callable[[Stage, str], Body] = lambda stage, home: {}
+    # What its address names: the kind of row and the attribute that stands there, by parameter.
+    objects: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # Parameters that name no row.
+    values: Mapping[str, str] = field(default_factory=dict)
+    status: int = 302  # of an allowed POST
     changes: bool = True  # whether an allowed POST must leave a trace: the positive control
 
     @property
@@ -90,6 +101,13 @@ NEW: dict[str, Callable[[Stage, str], Body]] = {
     "tasks": lambda s, h: {"title": "Fresh", "status": "open", "steps": "[ ] one"} | own_agent(s, h),
     "tools": lambda s, h: {"name": "fresh", "description": "Fresh."},
     "channels": lambda s, h: {"slug": "fresh", "name": "Fresh"},
+    "sources": lambda s, h: {
+        "label": "Fresh",
+        "source_kind": "folder",
+        "grant": s.row(h, "grants").pk,
+        "harnesses": ["plain"],
+        "adoption": "automatic",
+    },
     "skills": lambda s, h: {
         "name": "fresh",
         "description": "Fresh.",
@@ -99,18 +117,18 @@ NEW: dict[str, Callable[[Stage, str], Body]] = {
 }
 
 
-def family(kind: str) -> dict[str, Page]:
+def family(kind: str, write: Permission = EDIT) -> dict[str, Page]:
     """The pages every kind of record has."""
     pages = {
         "list": Page(),
-        "new": Page(read=EDIT, write=EDIT, body=NEW[kind]),
+        "new": Page(read=write, write=write, body=NEW[kind]),
         "detail": Page(),
-        "edit": Page(read=EDIT, write=EDIT, body=unchanged_form(kind)),
-        "archive": action(variant="spare"),
-        "restore": action(variant="archived"),
+        "edit": Page(read=write, write=write, body=unchanged_form(kind)),
+        "archive": action(write, variant="spare"),
+        "restore": action(write, variant="archived"),
         "history": Page(),
         "revision": Page(),
-        "revert": action(),
+        "revert": action(write),
     }
     return {f"{kind}:{page}": row for page, row in pages.items()}
 
@@ -119,7 +137,134 @@ def file_pages(kind: str) -> dict[str, Page]:
     return {f"{kind}:import": form(label="Taken", text="Words."), f"{kind}:file": Page()}
 
 
-OWNERS = Permission.MANAGE_MEMBERS
+OWNERS, KEYS = Permission.MANAGE_MEMBERS, Permission.MANAGE_KEYS
+SOURCES, APPROVE = Permission.MANAGE_SOURCES, Permission.APPROVE
+AGENT = {"agent": ("agents", "slug")}
+PROMPT = {"prompt": ("prompts", "pk")}
+RELEASE = {"number": ("releases", "number")}
+
+
+def seen(variant: str) -> Callable[[Stage, str], Body]:
+    """The digest that the person looked at."""
+    return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest}
+
+
+def waiving(stage: Stage, home: str) -> Body:
+    until = (timezone.now() + timedelta(days=3)).date().isoformat()
+    return seen("quarantined")(stage, home) | {"reason": "A quotation.", "until": until}
+
+
+def zipped(stage: Stage, home: str) -> Body:
+    return {"archive": SimpleUploadedFile("a.zip", write_zip([("AGENTS.md", b"Hi.")]))}
+
+
+def own_copy(stage: Stage, home: str) -> Body:
+    rules = '{"rules": [{"kind": "context", "paths": ["FRESH.md"]}]}'
+    revision = stage.row(home, "rule-sets").revision
+    return {"revision": revision, "kinds": ["context", "skill"], "rules": rules}
+
+
+FILES: dict[str, Page] = {
+    "sources:refresh": action(),
+    "sources:live": Page(),
+    "sources:upload": action(variant="pushed", body=zipped),
+    "skills:import": form(text="---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"),
+    "skills:copy": action(variant="skill", objects={"file_id": ("files", "pk")}),
+    "skills:export": Page(),
+    "skills:check": action(body=lambda s, h: {"name": "Bad Name"}, status=200, changes=False),
+    "skills:trust-policy": action(SOURCES, body=lambda s, h: {"needed": "0"}),
+    "rule-sets:list": Page(),
+    # Every workspace has all the rule sets, its own or the built-in ones: their names are no secret.
+    "rule-sets:detail": Page(values={"key": "plain"}),
+    "rule-sets:edit": Page(read=SOURCES, write=SOURCES, values={"key": "plain"}, body=own_copy),
+    "rule-sets:reset": action(SOURCES, values={"key": "plain"}),
+    "rule-sets:restore": action(SOURCES, values={"key": "plain"}, changes=False),
+    "rule-sets:history": Page(values={"key": "plain"}),
+    "rule-sets:revision": Page(values={"key": "plain"}),
+    "rule-sets:revert": action(SOURCES, values={"key": "plain"}, changes=False),
+    "inbox:list": Page(),
+    "inbox:live": Page(),
+    "inbox:adopt": action(changes=False),
+    "files:detail": Page(),
+    "files:revision": Page(),
+    "files:raw": Page(),
+    "files:adopt": action(body=seen("plain")),
+    "files:ignore": action(),
+    "files:heed": action(variant="ignored"),
+    "files:waive": action(APPROVE, variant="quarantined", body=waiving),
+    "files:end-waiver": action(APPROVE, variant="waived", objects={"waiver": ("waivers", "pk")}),
+    "files:reach": action(variant="skill", body=lambda s, h: {"reach": "all"}),
+    "files:export": Page(variant="skill"),
+    "contexts:detail": Page(objects=AGENT),
+    "contexts:live": Page(objects=AGENT),
+    "contexts:choose": action(
+        objects=AGENT,
+        body=lambda s, h: {"source": "", "harness": "pi", "revision": s.row(h, "agents").revision},
+    ),
+    "contexts:inherit": action(objects=AGENT),
+}
+
+PROMPTS: dict[str, Page] = {
+    "versions:list": Page(objects=AGENT),
+    "versions:detail": Page(objects=PROMPT),
+    "versions:text": Page(objects=PROMPT),
+    "versions:json": Page(objects=PROMPT),
+    "versions:diff": Page(objects=PROMPT, values={"before": "1", "after": "2"}),
+    "versions:rebuild": action(objects=AGENT),
+    "versions:roll-back": action(APPROVE, objects=PROMPT, body=lambda s, h: {"note": "Back."}),
+    "versions:follow": action(APPROVE, objects=PROMPT),
+    "versions:label": action(objects=PROMPT, body=lambda s, h: {"label": "fresh"}),
+    "versions:remove-label": action(objects=PROMPT, values={"label": "no-such"}, changes=False),
+    "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
+    "releases:list": Page(),
+    "releases:new": Page(
+        read=EDIT,
+        write=EDIT,
+        body=lambda s, h: {"prompts": [choice_of(s.row(h, "prompts"))], "message": "Go"},
+    ),
+    "releases:detail": Page(objects=RELEASE),
+    "releases:approve": action(APPROVE, objects=RELEASE, changes=False),
+    "releases:carry-out": action(objects=RELEASE, changes=False),
+    "releases:reject": action(APPROVE, objects=RELEASE, body=lambda s, h: {"reason": "No."}),
+    "releases:withdraw": action(objects=RELEASE),
+    "releases:override": action(KEYS, objects=RELEASE, body=lambda s, h: {"reason": "Fire."}),
+    "labels:list": Page(),
+    "labels:protect": action(OWNERS, body=lambda s, h: {"label": "fresh", "protected": "1"}),
+    "impact:new": action(
+        values={"family": "memories"},
+        body=lambda s, h: {"text": "Fresh.", "state": "active"},
+        status=200,
+        changes=False,
+    ),
+    "impact:edit": action(
+        objects={"key": ("souls", "slug")},
+        values={"family": "souls"},
+        body=lambda s, h: {"label": "Fresh", "text": "Calm."},
+        status=200,
+        changes=False,
+    ),
+    "prompt-settings:list": Page(),
+    "prompt-settings:workspace": form(token_budget=900),
+    "prompt-settings:agent": Page(
+        read=EDIT, write=EDIT, objects=AGENT, body=lambda s, h: {"token_budget": 900}
+    ),
+    "prompt-settings:origins": Page(objects=AGENT),
+    "prompt-settings:channel": Page(
+        read=EDIT,
+        write=EDIT,
+        objects={"channel": ("channels", "slug")},
+        body=lambda s, h: {"token_budget": 900},
+    ),
+    "erasures:list": Page(),
+    "erasures:detail": Page(),
+    "erasures:erase": Page(
+        read=KEYS,
+        write=KEYS,
+        objects={"key": ("memories", "pk")},
+        values={"family": "memories"},
+        body=lambda s, h: {"reason": "Asked for.", "sure": "on"},
+    ),
+}
 INSIDE: dict[str, Page] = {
     "home": Page(),
     "audit": Page(),
@@ -150,6 +295,9 @@ INSIDE: dict[str, Page] = {
     **family("tools"),
     **family("channels"),
     **family("skills"),
+    **family("sources", SOURCES),
+    **FILES,
+    **PROMPTS,
 }
 
 OUTSIDE: dict[str, Place] = {
@@ -226,5 +374,5 @@ def expected_inside(page: Page, asker: Asker, method: str, target: str) -> int:
         return shut
     if method in SAFE and page.read is None:
         return 405
-    inside = 302 if method == "POST" else 200
+    inside = page.status if method == "POST" else 200
     return inside if target == "own" else 404

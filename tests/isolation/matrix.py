@@ -79,7 +79,7 @@ def targets(route: Route, asker: Asker) -> list[str]:
     """Own; crossed: their row under our address; missing; elsewhere: their address; nowhere: no address."""
     rows = ["crossed", "missing"] if asker.home else ["missing"]
     places = ["elsewhere", "nowhere"] if asker.home else ["nowhere"]
-    if not OBJECTS & set(route.parameters):
+    if not named_rows(route):
         return ["own", *places]
     return ["own", *rows, *places] if asker.home else ["own", *rows]
 
@@ -126,7 +126,7 @@ def check_inside(stage: Stage, cell: Cell, refusals: "Refusals", before: Digests
     findings += changes(stage, asker, answer, before if wanted < 400 and asker.home else None)
     if (
         cell.method == "POST"
-        and wanted == 302
+        and wanted < 400
         and asker.home
         and page.changes
         and not answer.wrote_tenant_rows
@@ -142,17 +142,27 @@ def address(stage: Stage, cell: Cell) -> str:
     away = cell.asker.away
     place = away if cell.target == "elsewhere" else home
     owner = away if cell.target in {"crossed", "elsewhere"} else home
-    values = {"number": "1", "place": "0"}
+    page = INSIDE[cell.route.name]
+    values = {"number": "1", "place": "0", **page.values}
     values["workspace"] = "no-such-place" if cell.target == "nowhere" else stage.workspaces[place].slug
-    for name in OBJECTS & set(cell.route.parameters):
-        kind = ROWS.get(name, cell.route.name.partition(":")[0])
-        variant = INSIDE[cell.route.name].variant
-        values[name] = absent(kind) if cell.target == "missing" else stage.key(owner, kind, variant)
+    for name, (kind, attribute) in named_rows(cell.route).items():
+        row = stage.row(owner, kind, page.variant)
+        values[name] = absent(attribute) if cell.target == "missing" else str(getattr(row, attribute))
     return cell.route.path(values)
 
 
-def absent(kind: str) -> str:
-    return "no-such-row" if kind in KINDS and KINDS[kind][1] in {"slug", "name"} else "987654321"
+def named_rows(route: Route) -> dict[str, tuple[str, str]]:
+    """The parameters of an address that name rows, with the kind of row and what stands for it."""
+    page = INSIDE[route.name]
+    found = dict(page.objects)
+    for name in OBJECTS & set(route.parameters) - set(found) - set(page.values):
+        kind = ROWS.get(name, route.name.partition(":")[0])
+        found[name] = kind, KINDS[kind][1] if kind in KINDS else "pk"
+    return found
+
+
+def absent(attribute: str) -> str:
+    return "no-such-row" if attribute in {"slug", "name", "harness"} else "987654321"
 
 
 class Refusals:

@@ -4,19 +4,29 @@ from collections.abc import Iterator
 from typing import Any
 
 from django import forms
+from django.db.models import Model
 
 from personas.forms.base import RecordForm
 from personas.forms.memories import SuccessorForm
 from personas.views.records import RecordPages
+from prompts.forms.settings import PromptSettingsForm
+from skills.forms.contexts import ContextForm
+from skills.forms.files import ReachForm
+from skills.models import SourceGrant
 from tests.isolation.canaries import OUR_APPS
 from tests.isolation.cast import ELSEWHERE, HARBOUR, KINDS, Stage, undone
 from tests.isolation.expectations import INSIDE, NEW
-from tests.isolation.matrix import Outcome, changes, digests, inside_routes, leaks
+from tests.isolation.matrix import Outcome, changes, digests, inside_routes, leaks, named_rows
 from tests.isolation.probe import ask, quick_templates
 from tests.isolation.walk import Route
 
 # Forms that take an id and are no record's own; each is asked for below.
-OTHER_FORMS = {SuccessorForm}
+OTHER_FORMS: dict[type[forms.BaseForm], tuple[str, dict[str, str]]] = {
+    SuccessorForm: ("memories:supersede", {"successor": "memories"}),
+    ReachForm: ("files:reach", {"agents": "agents"}),
+    ContextForm: ("contexts:choose", {"source": "sources"}),
+}
+MORE_ROWS: dict[type[Model], str] = {SourceGrant: "grants"}
 # What a filter or a search might be given.
 FILTERS = ("agent", "page", "shelf", "state", "layout", "status", "workspace", "workspace_id", "key")
 OVERPOSTED = ("workspace", "workspace_id", "id", "pk", "archived_at", "superseded_by", "author", "number")
@@ -25,13 +35,16 @@ OVERPOSTED = ("workspace", "workspace_id", "id", "pk", "archived_at", "supersede
 def families() -> dict[str, RecordPages[Any]]:
     """The record families, as the routes know them."""
     views = [route.view for route in inside_routes() if route.name.endswith(":new")]
-    found = [getattr(view, "__self__", None) for view in views]
+    # Those that only some may write to stand behind a door of their own.
+    found = [getattr(getattr(view, "__wrapped__", view), "__self__", None) for view in views]
     return {pages.name: pages for pages in found if isinstance(pages, RecordPages)}
 
 
 def unlisted_forms() -> list[str]:
     """Forms with a choice of records that this module does not know how to ask."""
-    asked = {pages.form for pages in families().values()} | OTHER_FORMS | {RecordForm}
+    asked = (
+        {pages.form for pages in families().values()} | set(OTHER_FORMS) | {RecordForm, PromptSettingsForm}
+    )
     return [
         f"{form.__name__} takes ids and is asked nowhere: teach tests/isolation/substitution.py"
         for form in all_forms(forms.BaseForm)
@@ -74,12 +87,13 @@ def run_form_fields(stage: Stage) -> Outcome:
 
 def foreign_row(stage: Stage, field: "forms.ModelChoiceField[Any]") -> Any:
     assert field.queryset is not None
-    kind = next(kind for kind, (model, _) in KINDS.items() if model is field.queryset.model)
+    model = field.queryset.model
+    kind = MORE_ROWS.get(model) or next(kind for kind, (known, _) in KINDS.items() if known is model)
     return stage.row(ELSEWHERE, kind)
 
 
 def ask_form(stage: Stage, kind: str, page: str, foreign: dict[str, Any]) -> list[str]:
-    editor = stage.askers["editor"]
+    editor = stage.askers["admin"]
     body = INSIDE[f"{kind}:{page}"].body(stage, HARBOUR) | foreign
     answer = ask(editor, "POST", address(stage, kind, page), body)
     findings = leaks(stage, editor, answer, str(body))
@@ -113,9 +127,47 @@ def run_successor(stage: Stage) -> Outcome:
     return outcome
 
 
+def run_other_forms(stage: Stage) -> Outcome:
+    """The forms that stand on a page beside a record: a foreign row is not among their choices."""
+    outcome, asker = Outcome(), stage.askers["admin"]
+    for name, fields in OTHER_FORMS.values():
+        for said, kind in fields.items():
+            with undone():
+                outcome.cells += 1
+                page, route = INSIDE[name], route_named(name)
+                foreign = stage.row(ELSEWHERE, kind).pk
+                body = page.body(stage, HARBOUR) | {said: foreign, "reach": "chosen"}
+                values = {
+                    one: str(getattr(stage.row(HARBOUR, of, page.variant), attribute))
+                    for one, (of, attribute) in named_rows(route).items()
+                }
+                path = route.path(values | {"workspace": stage.workspaces[HARBOUR].slug})
+                answer = ask(asker, "POST", path, body)
+                words = leaks(stage, asker, answer, str(body)) + changes(stage, asker, answer, None)
+                outcome.findings += [f"{name} {said}: {word}" for word in words]
+    return outcome
+
+
+def run_settings_form(stage: Stage) -> Outcome:
+    """The settings of a level name records too."""
+    outcome, asker = Outcome(), stage.askers["editor"]
+    for said, kind in (("identity", "identities"), ("soul", "souls"), ("user_profile", "user-profiles")):
+        with undone():
+            outcome.cells += 1
+            path = route_named("prompt-settings:workspace").path(
+                {"workspace": stage.workspaces[HARBOUR].slug}
+            )
+            body = {said: stage.row(ELSEWHERE, kind).pk}
+            answer = ask(asker, "POST", path, body)
+            words = leaks(stage, asker, answer, str(body)) + changes(stage, asker, answer, None)
+            words += [] if answer.status == 422 else [f"expected 422, got {answer.status}"]
+            outcome.findings += [f"prompt-settings {said}: {word}" for word in words]
+    return outcome
+
+
 def run_queries(stage: Stage) -> Outcome:
     """Foreign ids and words in every filter: as if they had not been said."""
-    outcome, editor = Outcome(), stage.askers["editor"]
+    outcome, editor = Outcome(), stage.askers["admin"]
     for kind in families():
         for page in ("list", "new", "history"):
             path = address(stage, kind, page)
@@ -132,7 +184,7 @@ def run_queries(stage: Stage) -> Outcome:
 
 def run_overposting(stage: Stage) -> Outcome:
     """Fields the form does not have, filled with foreign ids: taken by nobody."""
-    outcome, editor, before = Outcome(), stage.askers["editor"], digests(stage)
+    outcome, editor, before = Outcome(), stage.askers["admin"], digests(stage)
     elsewhere = stage.workspaces[ELSEWHERE]
     for kind in KINDS:
         for page in ("new", "edit"):
@@ -158,7 +210,7 @@ def run_nonsense(stage: Stage) -> Outcome:
         for value in NONSENSE:
             for method, path, data in nonsense(stage, kind, pages, value):
                 with undone(), quick_templates():
-                    answer = ask(stage.askers["editor"], method, path, data)
+                    answer = ask(stage.askers["admin"], method, path, data)
                 outcome.cells += 1
                 if answer.status >= 500:
                     outcome.findings.append(f"{method} {path[:60]!r} with {value[:20]!r}: {answer.status}")

@@ -17,6 +17,7 @@ COMPLETE = {
     "DATABASE_URL": "postgresql://u:p@db/dramatis",
     "REDIS_URL": "redis://redis/0",
     "EMAIL_HOST": "mail.example",
+    "DRAMATIS_SIGNING_KEY": "/run/secrets/signing_key.pem",
 }
 
 READ = """

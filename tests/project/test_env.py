@@ -9,7 +9,7 @@ from project import env
 from tests.project.production import COMPLETE, ROOT, run_settings
 
 # Read by docker-compose.yml, never by the settings.
-COMPOSE_ONLY = {"POSTGRES_PASSWORD"}
+COMPOSE_ONLY = {"POSTGRES_PASSWORD", "SOURCES_FOLDER"}
 
 
 @pytest.fixture(autouse=True)

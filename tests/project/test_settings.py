@@ -41,7 +41,16 @@ def test_doors_are_closed_by_default():
         "rest_framework.permissions.IsAuthenticated"
     ]
     assert settings.REST_FRAMEWORK["DEFAULT_AUTHENTICATION_CLASSES"] == []
-    assert settings.DRAMATIS_SOURCE_ROOTS == []
+
+
+def test_no_folder_may_be_read_until_an_operator_says_so():
+    name = "DRAMATIS_SOURCE_ROOTS"
+    assert settings_under(COMPLETE, name)[name] == []
+    named = {**COMPLETE, name: "/srv/files, /srv/more"}
+    assert settings_under(named, name)[name] == ["/srv/files", "/srv/more"]
+    # In development the demo's own folder and nothing else.
+    asked = settings_under({}, name, "VAR", "DEMO_SOURCES")
+    assert asked[name] == [asked["DEMO_SOURCES"]] == [f"{asked['VAR']}/demo"]
 
 
 def test_second_factors_are_offered():
@@ -58,6 +67,7 @@ def test_jobs():
     options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
     assert options["visibility_timeout"] == 180 > settings.CELERY_TASK_TIME_LIMIT
     assert (options["unacked_restore_interval"], options["unacked_restore_throttle"]) == (5, 1)
+    assert settings.CELERY_BEAT_SCHEDULE["sweep-sources"]["schedule"] == 10
 
 
 def test_postgres_has_limits_a_pool_and_health_checks():

@@ -72,8 +72,8 @@ def answers(port, path):
 def product(tmp_path):
     port = free_port()
     process = start_up(tmp_path, port)
-    # Web, its worker process, the Celery worker with two pool children, beat, Valkey, guard, and up itself.
-    complete = wait_for(lambda: answers(port, "/readyz") and len(running(str(tmp_path))) >= 8, 90)
+    # Web, its worker process, the Celery worker with two pool children, beat, watcher, Valkey, guard, and up.
+    complete = wait_for(lambda: answers(port, "/readyz") and len(running(str(tmp_path))) >= 10, 90)
     yield process, port, str(tmp_path), complete
     if process.poll() is None:
         process.kill()

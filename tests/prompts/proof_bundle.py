@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from prompts.proof.canonical import digest, text_digest
-from prompts.proof.checkpoints import Checkpoint, Head, LedgerMark, Mark, sign
+from prompts.proof.checkpoints import Checkpoint, LedgerMark, sign
 from prompts.proof.evidence import bundle
-from prompts.proof.opened import Segment
-from prompts.proof.rows import LOCKFILE, REPORT, SEGMENTS, SLOTS
+from prompts.proof.heads import Head, Heads
+from prompts.proof.opened import Pointer, Segment
+from prompts.proof.rows import LOCKFILE, SEGMENTS, SLOTS
 from tests.prompts.proof_stage import AT, KEY, WORKSPACE, block_of, chained, handed_out, move, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
@@ -57,7 +58,7 @@ class Case:
             segments=digest(SEGMENTS, STORED),
             text=text_digest("".join(WORDS)),
             lockfile=digest(LOCKFILE, LOCKED),
-            report=digest(REPORT, {"problems": []}),
+            report=text_digest('{"problems":[]}'),
         )
         self.ledger = handed_out(
             5,
@@ -67,6 +68,9 @@ class Case:
             size=len(SAID.encode()),
             status=200,
         )
+        # Asked for as it stood between the second move and the third.
+        self.label, self.moment = "production", AT + timedelta(minutes=2, seconds=30)
+        self.signed_at = AT + timedelta(days=1)
         self.key = KEY
 
     def sealed(self):
@@ -78,12 +82,12 @@ class Case:
         sealed = self.sealed()
         versions = chained([version(1), self.version, version(3)])
         blocks = chained(block_of(n, sealed[4 * n - 4 : 4 * n]) for n in (1, 2, 3))
-        moves = chained([move(1), move(2)])
+        moves = chained(map(move, (1, 2, 3)))
+        heads = self.heads(versions, moves)
         checkpoint = Checkpoint(
-            workspace=WORKSPACE,
-            at=AT + timedelta(days=1),
-            heads=(Head(3, 2, 3, versions[-1][1]), Head(9, None, 1, chained([version(1, 9, None)])[0][1])),
-            label_moves=Mark(2, moves[-1][1]),
+            WORKSPACE,
+            self.signed_at,
+            *heads.sums(),
             ledger=LedgerMark(3, blocks[-1][1], blocks[-1][0].last_id),
         )
         return {
@@ -93,11 +97,18 @@ class Case:
             "versions": versions[1:],
             "segments": self.segments,
             "lockfile": self.lockfile,
+            "pointer": Pointer(self.label, self.moment, moves[1:]),
             "ledger": (self.ledger, self.ledger.seal()),
             "block_rows": [(row.id, seal) for row, seal in sealed[4:8]],
             "blocks": blocks[1:],
-            "signed": (sign(checkpoint, self.key), self.key.public_key()),
+            "signed": (sign(checkpoint, self.key, heads), self.key.public_key()),
         }
+
+    def heads(self, versions, moves) -> Heads:
+        other = chained([version(1, 9, None)])[0][1]
+        return Heads(
+            (Head(3, 2, 3, versions[-1][1]), Head(9, None, 1, other)), (Head(3, 2, 3, moves[-1][1]),)
+        )
 
     def bundle(self, **changes):
         return bundle(**(self.parts() | changes))

@@ -8,10 +8,16 @@ from datetime import datetime, timedelta
 from random import Random
 
 from prompts.proof import comparing
-from tests.prompts.proof_stage import Record, checkpoint_of, faults_in, present, record
+from tests.prompts.proof_stage import Record, checkpoint_of, faults_in, heads_of, present, record
 
 CHAINED = ("hash", "previous")
-HASHES = {"versions": CHAINED, "moves": CHAINED, "blocks": CHAINED, "ledger": ("seal",)}
+HASHES = {
+    "versions": CHAINED,
+    "moves": CHAINED,
+    "blocks": CHAINED,
+    "roll_offs": CHAINED,
+    "ledger": ("seal",),
+}
 
 
 def columns(held: Record) -> list[tuple[str, str]]:
@@ -26,7 +32,7 @@ class Dice:
     def __init__(self, seed: int = 9) -> None:
         self.random = Random(seed)  # noqa: S311  # repeatable, and no secret
         self.held = record()
-        self.checkpoint = checkpoint_of(self.held)
+        self.checkpoint, self.heads = checkpoint_of(self.held), heads_of(self.held)
         self.columns = columns(self.held)
         self.thrown: Counter[tuple[str, str]] = Counter()
         self.missed: list[str] = []
@@ -59,7 +65,7 @@ class Dice:
         getattr(changed, table)[place] = new
         found = next(iter(faults_in(changed, (table,))), None)
         # Asked for by name each time, so that a fault planted there is met.
-        found = found or next(iter(comparing.compare(self.checkpoint, present(changed))), None)
+        found = found or next(iter(comparing.compare(self.checkpoint, self.heads, present(changed))), None)
         said = f"{column} of {old[0].name}: {old} became {new}"
         if found is None:
             self.missed.append(said)
@@ -98,7 +104,7 @@ class Dice:
                 found = json.loads(self.flip_text(json.dumps(value)))
             except ValueError:
                 continue
-            if isinstance(found, dict) and json.dumps(found) != json.dumps(value):
+            if isinstance(found, type(value)) and json.dumps(found) != json.dumps(value):
                 return found
 
 

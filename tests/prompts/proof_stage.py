@@ -8,19 +8,21 @@ from typing import Any
 
 from prompts.proof.canonical import digest, text_digest
 from prompts.proof.chains import judge_chain
-from prompts.proof.checkpoints import Checkpoint, Head, LedgerMark, Mark
+from prompts.proof.checkpoints import Checkpoint, LedgerMark, Mark
 from prompts.proof.comparing import Present
 from prompts.proof.faults import Fault
+from prompts.proof.heads import Head, Heads, ordered
 from prompts.proof.keys import PrivateKey
 from prompts.proof.ledger import judge_ledger
-from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, VersionRow, rows_digest
+from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow, rows_digest
 
 WORKSPACE = 1
 AT = datetime(2026, 3, 7, 14, 55, 5, 250_000, UTC)
 KEY = PrivateKey.from_private_bytes(bytes(range(32)))
 # Agent and channel, and how many versions there are; chains of one row have nothing around them to hold them.
 CHAINS = {(3, None): 4, (3, 2): 7, (5, 2): 5, (8, 1): 1, (9, None): 1}
-MOVES, BLOCKS, ROWS_IN_A_BLOCK = 12, 4, 10
+MOVES = {(3, None): 1, (3, 2): 7, (5, 2): 4}
+BLOCKS, ROWS_IN_A_BLOCK, ROLLED_OFF = 4, 10, 2
 
 
 def version(number, agent=3, channel=2, **changes) -> VersionRow:
@@ -33,11 +35,13 @@ def version(number, agent=3, channel=2, **changes) -> VersionRow:
         "digest": text_digest(f"{words}, whole"),
         "segments": digest("segments", [{"content": text_digest(words), "section": "soul"}]),
         "text": text_digest(words),
+        "tools": text_digest("[]") if number % 2 else "",
+        "sizes": digest("sizes", {"characters": 18, "tokens": 6, "sections": {"soul": [18, 6]}}),
         "lockfile": digest("lockfile", {"soul": text_digest(words)}),
-        "report": digest("report", {"problems": []}),
+        "report": text_digest("{}"),
         "layout": "dramatis",
         "compiler": "1",
-        "cause": {"kind": "soul", "id": 12, "revision": number, "was": None, "by": ["alice", True]},
+        "causes": [{"kind": "soul", "id": 12, "revision": number, "was": None, "by": ["alice", True]}],
         "author": "user:1",
         "message": "Warmer words — häufig",
         "at": AT + timedelta(minutes=number),
@@ -45,16 +49,19 @@ def version(number, agent=3, channel=2, **changes) -> VersionRow:
     return VersionRow(**(values | changes))
 
 
-def move(sequence, **changes) -> LabelMoveRow:
+def move(sequence, agent=3, channel=2, **changes) -> LabelMoveRow:
     values = {
         "workspace": WORKSPACE,
+        "agent": agent,
+        "channel": channel,
         "sequence": sequence,
-        "agent": 3,
-        "channel": 2 if sequence % 3 else None,
         "label": "production",
         "version": 40 + sequence if sequence % 4 else None,
+        "number": sequence if sequence % 4 else None,
         "previous_version": 39 + sequence if sequence > 1 else None,
-        "reason": "Answers were too long",
+        "previous_number": sequence - 1 if sequence > 1 else None,
+        "reason": "rollback",
+        "note": "Answers were too long" if sequence % 2 else "",
         "release": 6 if sequence % 2 else None,
         "author": "user:2",
         "at": AT + timedelta(minutes=sequence),
@@ -89,7 +96,14 @@ def block_of(sequence, sealed, **changes) -> LedgerBlockRow:
     first, last = pairs[0][0], pairs[-1][0]
     at = AT + timedelta(hours=sequence)
     values = {"workspace": WORKSPACE, "sequence": sequence, "first_id": first, "last_id": last, "at": at}
+    values |= {"first_at": sealed[0][0].at, "last_at": sealed[-1][0].at}
     return LedgerBlockRow(**(values | {"count": len(pairs), "rows": rows_digest(pairs)} | changes))
+
+
+def let_go(block, **changes) -> RollOffRow:
+    values = {"workspace": WORKSPACE, "block": block.sequence, "first_id": block.first_id, "months": 6}
+    values |= {"last_id": block.last_id, "at": AT + timedelta(days=200 + block.sequence)}
+    return RollOffRow(**(values | changes))
 
 
 def chained(rows) -> list[tuple]:
@@ -109,12 +123,13 @@ def unhashed(stored) -> list:
 
 @dataclass
 class Record:
-    """Four tables; a row is the columns that are hashed, then the columns that hold the hashes."""
+    """Five tables; a row is the columns that are hashed, then the columns that hold the hashes."""
 
     versions: list = field(default_factory=list)
     moves: list = field(default_factory=list)
     ledger: list = field(default_factory=list)
     blocks: list = field(default_factory=list)
+    roll_offs: list = field(default_factory=list)
 
     def copy(self) -> "Record":
         return Record(*(list(rows) for rows in vars(self).values()))
@@ -124,9 +139,14 @@ def record() -> Record:
     """Everything as it was written."""
     versions = [version(n, *chain) for chain, count in CHAINS.items() for n in range(1, count + 1)]
     ledger = [handed_out(n) for n in range(1, BLOCKS * ROWS_IN_A_BLOCK + 1)]
-    made = Record(chained(versions), chained(map(move, range(1, MOVES + 1))))
-    made.ledger = [(row, row.seal()) for row in ledger]
-    made.blocks = chained(closed(made.ledger))
+    moves = [move(n, *chain) for chain, count in MOVES.items() for n in range(1, count + 1)]
+    return written(versions, moves, ledger)
+
+
+def written(versions, moves, ledger) -> Record:
+    made = Record(chained(versions), chained(moves), [(row, row.seal()) for row in ledger])
+    blocks = closed(made.ledger)
+    made.blocks, made.roll_offs = chained(blocks), chained(map(let_go, blocks[:ROLLED_OFF]))
     return made
 
 
@@ -138,11 +158,8 @@ def closed(sealed) -> list[LedgerBlockRow]:
 def rewritten(old: Record) -> Record:
     """Someone changed a word in the first rows and computed every hash anew, from there to the end."""
     versions = [version(row.number, row.agent, row.channel, message="Colder") for row, *_ in old.versions]
-    moves = [move(row.sequence, reason="Nothing") for row, *_ in old.moves]
-    ledger = [handed_out(row.id // 16, key="key:9") for row, *_ in old.ledger]
-    made = Record(chained(versions), chained(moves), [(row, row.seal()) for row in ledger])
-    made.blocks = chained(closed(made.ledger))
-    return made
+    moves = [move(row.sequence, row.agent, row.channel, reason="moved") for row, *_ in old.moves]
+    return written(versions, moves, [handed_out(row.id // 16, key="key:9") for row, *_ in old.ledger])
 
 
 # --- reading it back -----------------------------------------------------------------------------------
@@ -156,9 +173,9 @@ def by_id(stored):
     return stored[0].workspace, stored[0].id
 
 
-def faults_in(held: Record, tables=("versions", "moves", "ledger", "blocks")) -> Iterable[Fault]:
+def faults_in(held: Record, tables=("versions", "moves", "ledger", "blocks", "roll_offs")) -> Iterable[Fault]:
     """What the walks find, each table in the order a query gives it."""
-    for table in ("versions", "moves", "blocks"):
+    for table in ("versions", "moves", "blocks", "roll_offs"):
         if table in tables:
             yield from filter(None, judge_chain(sorted(getattr(held, table), key=by_place)))
     if "ledger" in tables or "blocks" in tables:
@@ -170,17 +187,28 @@ def faults_in(held: Record, tables=("versions", "moves", "ledger", "blocks")) ->
             yield from filter(None, judge_ledger(mine, rows))
 
 
-def checkpoint_of(held: Record, **changes: Any) -> Checkpoint:
-    heads = {
-        (row.agent, row.channel): Head(row.agent, row.channel, row.number, h) for row, h, _ in held.versions
+def heads_of(held: Record) -> Heads:
+    return Heads(ends_of(held.versions), ends_of(held.moves))
+
+
+def ends_of(stored) -> tuple[Head, ...]:
+    found = {
+        row.chain: Head(row.agent, row.channel, row.place, hashed)
+        for row, hashed, _ in sorted(stored, key=by_place)
     }
-    last, block = held.moves[-1], held.blocks[-1]
+    return ordered(found.values())
+
+
+def checkpoint_of(held: Record, **changes: Any) -> Checkpoint:
+    versions, moves = heads_of(held).sums()
+    block, gone = held.blocks[-1], held.roll_offs[-1]
     values: dict[str, Any] = {
         "workspace": WORKSPACE,
         "at": AT + timedelta(days=1),
-        "heads": tuple(heads.values()),
-        "label_moves": Mark(last[0].sequence, last[1]),
+        "versions": versions,
+        "label_moves": moves,
         "ledger": LedgerMark(block[0].sequence, block[1], block[0].last_id),
+        "roll_offs": Mark(gone[0].block, gone[1]),
         "previous": "",
     }
     return Checkpoint(**(values | changes))
@@ -189,6 +217,7 @@ def checkpoint_of(held: Record, **changes: Any) -> Checkpoint:
 def present(held: Record) -> Present:
     return Present(
         versions={(row.agent, row.channel, row.number): hashed for row, hashed, _ in held.versions},
-        label_moves={row.sequence: hashed for row, hashed, _ in held.moves},
+        label_moves={(row.agent, row.channel, row.sequence): hashed for row, hashed, _ in held.moves},
         blocks={row.sequence: hashed for row, hashed, _ in held.blocks},
+        roll_offs={row.block: hashed for row, hashed, _ in held.roll_offs},
     )

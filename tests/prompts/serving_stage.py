@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from personas.models import Agent, ApiKey, Workspace
+from personas.models import Agent, ApiKey, Soul, Workspace
 from personas.services.keys import create_key
 from personas.services.records import edit_record
 from prompts.assembly.slots import Slots
-from prompts.models import AgentPrompt, LedgerEntry
+from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.proof.ledger import verify_ledger
 from prompts.proving import block_row, ledger_row
 from prompts.services.building import rebuild_agents
@@ -39,7 +39,7 @@ class Stage:
 
     def edit(self, text: str) -> None:
         """Another soul, and so a next version, which production follows."""
-        soul = type(self.agent.soul).objects.in_workspace(self.workspace).get(pk=self.agent.soul_id)
+        soul = Soul.objects.in_workspace(self.workspace).get(agents=self.agent)
         edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
         rebuild_agents(self.workspace, [self.agent.pk])
 
@@ -88,8 +88,6 @@ def fetch(
 
 
 def ledger_verdict(workspace: Workspace) -> Any:
-    from prompts.models import LedgerBlock, LedgerRollOff
-
     rows = LedgerEntry.objects.in_workspace(workspace).select_related("prompt", "version").order_by("pk")
     blocks = LedgerBlock.objects.in_workspace(workspace).order_by("sequence")
     gone = LedgerRollOff.objects.in_workspace(workspace).order_by("-block__sequence").first()
@@ -97,27 +95,24 @@ def ledger_verdict(workspace: Workspace) -> Any:
     return verify_ledger(map(block_row, blocks), sealed, gone.block.sequence if gone else 0)
 
 
-def insert_rows(stage: Stage, moments: list[Any]) -> list[int]:
-    """Rows of the past, sealed as the bot path seals: copies of a real one with another time."""
-    [first] = stage.rows[:1] or [None]
-    if first is None:
+def insert_rows(stage: Stage, moments: list[datetime]) -> None:
+    """Rows of another time, sealed as the bot path seals: copies of a real one."""
+    if not stage.rows:
         stage.fetch()
-        [first] = stage.rows
-    made = []
     for at in moments:
-        row = (
-            LedgerEntry.objects.in_workspace(stage.workspace)
-            .select_related("prompt", "version")
-            .get(pk=first.pk)
-        )
-        row.pk, row._state.adding, row.at = None, True, at
-        row.seal = ledger_row(row).seal()
-        row.save(force_insert=True)
-        made.append(row.pk)
-    return made
+        insert_row(stage, at)
 
 
-def long_ago(**ago: float) -> Any:
+def insert_row(stage: Stage, at: datetime, number: int | None = None) -> None:
+    """One such row, with the next id or one that was left out."""
+    rows = LedgerEntry.objects.in_workspace(stage.workspace).select_related("prompt", "version")
+    row = rows.earliest("pk")
+    row.pk, row._state.adding, row.at = number, True, at
+    row.seal = ledger_row(row).seal()
+    row.save(force_insert=True)
+
+
+def long_ago(**ago: float) -> datetime:
     return timezone.now() - timedelta(**ago)
 
 

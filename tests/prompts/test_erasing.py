@@ -4,10 +4,11 @@ import pytest
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 
-from personas.errors import Invalid
+from personas.errors import Erased, Invalid
 from personas.models import AuditEvent, Erasure, Revision
 from personas.services.erasing import NotErasable
-from personas.services.records import edit_record
+from personas.services.memories import reinstate_memory
+from personas.services.records import edit_record, restore_revision
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.proving import version_row
 from prompts.selectors import text_of
@@ -95,6 +96,18 @@ def test_an_erasure_needs_a_reason_and_a_person_to_be_about(pilot, workspace, by
     with pytest.raises(NotErasable):
         erase_record(make_soul(workspace), reason="No.", by=by_alice)
     assert places_of("third flowerpot")
+
+
+def test_what_was_erased_cannot_come_back(workspace, by_alice):
+    memory = make_memory(workspace, SECRET)
+    erase_record(memory, reason="She asked for it.", by=by_alice)
+    memory.refresh_from_db()
+    with pytest.raises(Erased):
+        reinstate_memory(memory, by=by_alice)
+    with pytest.raises(Erased):
+        restore_revision(memory, 1, expected=memory.revision, by=by_alice)
+    with pytest.raises(Erased):
+        edit_record(memory, {"text": "Again."}, expected=memory.revision, by=by_alice)
 
 
 def test_without_a_tombstone_the_database_refuses_to_blank_history(workspace):

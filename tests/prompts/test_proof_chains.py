@@ -11,7 +11,7 @@ import pytest
 from prompts.proof import chains, comparing, ledger
 from prompts.proof.chains import Anchor, judge_chain, verify_chain, verify_run
 from prompts.proof.ledger import verify_ledger
-from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, VersionRow
+from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow
 from tests.prompts.proof_flips import HASHES, Dice
 from tests.prompts.proof_stage import (
     AT,
@@ -31,9 +31,14 @@ TABLES: dict[str, Any] = {
     "moves": LabelMoveRow,
     "ledger": LedgerRow,
     "blocks": LedgerBlockRow,
+    "roll_offs": RollOffRow,
 }
 # Found by the row's place or the block's rows, or missed by a checkpoint, even if no hash covered them.
-HELD_TWICE = {"workspace", "number", "sequence", "count", "rows", "id"}
+HELD_TWICE = {"workspace", "sequence", "count", "rows", "id", "block"}
+NAMES_THE_CHAIN = {
+    ("versions", "number"),
+    *((table, name) for table in ("versions", "moves") for name in ("agent", "channel")),
+}
 
 
 @pytest.fixture
@@ -145,7 +150,7 @@ def test_a_chain_that_begins_late_or_at_nought_is_found():
 
 def test_content_that_cannot_be_hashed_is_a_fault_and_not_a_crash(seven):
     row, hashed, previous = seven[1]
-    seven[1] = replace(row, cause={"revision": 1.0}), hashed, previous
+    seven[1] = replace(row, causes=[{"revision": 1.0}]), hashed, previous
     assert first_fault(seven).startswith("version 2 of agent 3 on channel 2: its content cannot be hashed")
     given = handed_out(1)
     bad = handed_out(1, size=1.5), given.seal()
@@ -260,10 +265,7 @@ def test_a_field_left_out_of_the_hash_is_found(monkeypatch, table, left_out):
     covered = TABLES[table].covered
     monkeypatch.setattr(TABLES[table], "covered", lambda row: omit(covered(row), left_out))
     assert left_out in uncovered(table)
-    if left_out not in HELD_TWICE and (table, left_out) not in {
-        ("versions", "agent"),
-        ("versions", "channel"),
-    }:
+    if left_out not in HELD_TWICE and (table, left_out) not in NAMES_THE_CHAIN:
         assert Dice().throw(80, only=[(table, left_out)]).missed
 
 
@@ -324,15 +326,15 @@ def test_a_comparison_that_only_counts_is_found(monkeypatch):
     monkeypatch.setattr(comparing, "compare", only_counts)
     dice = Dice()
     assert dice.throw(300, only=contents(dice), rehash=True).missed
-    assert not only_counts(dice.checkpoint, comparing.Present(present_of(rewritten(dice.held))))
+    assert not only_counts(dice.checkpoint, dice.heads, comparing.Present(present_of(rewritten(dice.held))))
 
 
 def present_of(held):
     return {(row.agent, row.channel, row.number): hashed for row, hashed, _ in held.versions}
 
 
-def only_counts(checkpoint, present):
-    return [] if len(present.versions) >= checkpoint.body()["versions"]["count"] else ["fewer"]
+def only_counts(checkpoint, heads, present):
+    return [] if len(present.versions) >= checkpoint.versions.count else ["fewer"]
 
 
 @pytest.mark.planted

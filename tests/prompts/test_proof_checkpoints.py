@@ -20,8 +20,19 @@ from prompts.proof.checkpoints import (
 )
 from prompts.proof.comparing import compare, missing_checkpoints, verify_checkpoints
 from prompts.proof.faults import Fault
+from prompts.proof.heads import Heads, read_heads
 from prompts.proof.keys import dump_key, key_id, load_key, load_public, new_key, public_pem
-from tests.prompts.proof_stage import AT, KEY, checkpoint_of, faults_in, present, record, rewritten
+from tests.prompts.proof_stage import (
+    AT,
+    KEY,
+    Record,
+    checkpoint_of,
+    faults_in,
+    heads_of,
+    present,
+    record,
+    rewritten,
+)
 
 PUBLIC = KEY.public_key()
 KNOWN = {key_id(PUBLIC): PUBLIC}
@@ -32,13 +43,23 @@ def said(faults):
 
 
 def signed_days(count, workspace=1):
-    """A checkpoint a day, each naming the one before."""
-    made, previous = [], ""
+    """A checkpoint a day, each naming the one before and bringing the heads that are new."""
+    made, previous, before = [], "", None
     for day in range(1, count + 1):
-        at = AT + timedelta(days=day)
-        made.append(sign(checkpoint_of(record(), workspace=workspace, at=at, previous=previous), KEY))
-        previous = made[-1].hash
+        held, at = grown(day), AT + timedelta(days=day)
+        checkpoint = checkpoint_of(held, workspace=workspace, at=at, previous=previous)
+        heads = heads_of(held)
+        made.append(sign(checkpoint, KEY, heads.since(before) if before else heads))
+        previous, before = made[-1].hash, heads
     return made
+
+
+def grown(day) -> Record:
+    """The record as it was on that day."""
+    held = record()
+    held.versions = [stored for stored in held.versions if stored[0].number <= 2 * day]
+    held.moves = [stored for stored in held.moves if stored[0].sequence <= day]
+    return held
 
 
 # --- against what stands now ---------------------------------------------------------------------------
@@ -48,39 +69,43 @@ def test_what_only_grew_agrees_with_an_earlier_checkpoint():
     held = record()
     earlier = held.copy()
     earlier.versions = [stored for stored in held.versions if stored[0].number < 4]
-    del earlier.moves[5:], earlier.blocks[2:]
-    assert not compare(checkpoint_of(earlier), present(held))
-    assert not compare(checkpoint_of(held), present(held))
-    assert not compare(Checkpoint(1, AT), present(held))
+    earlier.moves = [stored for stored in held.moves if stored[0].sequence < 3]
+    del earlier.blocks[2:], earlier.roll_offs[1:]
+    assert not compare(checkpoint_of(earlier), heads_of(earlier), present(held))
+    assert not compare(checkpoint_of(held), heads_of(held), present(held))
+    assert not compare(Checkpoint(1, AT), Heads(), present(held))
 
 
 @pytest.mark.parametrize(
     ("table", "name"),
     [
         ("versions", "version 7 of agent 3 on channel 2"),
-        ("moves", "label move 12"),
+        ("moves", "label move 7 of agent 3 on channel 2"),
         ("blocks", "ledger block 4"),
+        ("roll_offs", "roll-off of ledger block 2"),
     ],
 )
 def test_a_cut_tail_is_named(table, name):
     held = record()
-    checkpoint = checkpoint_of(held)
+    checkpoint, heads = checkpoint_of(held), heads_of(held)
     rows = getattr(held, table)
     rows.remove(next(stored for stored in rows if stored[0].name == name))
     if table == "blocks":
         del held.ledger[-10:]
     assert not list(faults_in(held))
     gone = "it was there when the checkpoint of 2026-03-08T14:55:05.250000Z was signed, and is gone"
-    assert said(compare(checkpoint, present(held))) == [f"{name}: {gone}"]
+    assert said(compare(checkpoint, heads, present(held))) == [f"{name}: {gone}"]
 
 
 def test_a_whole_chain_that_is_gone_is_named():
     held = record()
-    checkpoint = checkpoint_of(held)
+    checkpoint, heads = checkpoint_of(held), heads_of(held)
     held.versions = [stored for stored in held.versions if stored[0].agent != 5]
+    held.moves = [stored for stored in held.moves if stored[0].agent != 5]
     assert not list(faults_in(held))
-    assert [fault.key for fault in compare(checkpoint, present(held))] == [
-        "version 5 of agent 5 on channel 2"
+    assert [fault.key for fault in compare(checkpoint, heads, present(held))] == [
+        "version 5 of agent 5 on channel 2",
+        "label move 4 of agent 5 on channel 2",
     ]
 
 
@@ -88,8 +113,8 @@ def test_a_full_rewrite_verifies_and_yet_is_found():
     held = record()
     other = rewritten(held)
     assert not list(faults_in(other))
-    faults = compare(checkpoint_of(held), present(other))
-    assert len(faults) == 7
+    faults = compare(checkpoint_of(held), heads_of(held), present(other))
+    assert len(faults) == 9
     assert all("was rewritten after the checkpoint" in fault.reason for fault in faults)
 
 
@@ -100,13 +125,56 @@ def test_a_body_is_read_as_it_was_written():
     checkpoint = checkpoint_of(record())
     body = read_json(canonical(checkpoint.body()))
     assert read_checkpoint(body).body() == checkpoint.body()
-    assert body["versions"]["count"] == 18
-    assert [head[:3] for head in body["versions"]["heads"]][:2] == [[3, None, 4], [3, 2, 7]]
+    assert (body["versions"]["count"], body["label_moves"]["count"]) == (18, 12)
 
 
-def test_the_order_of_the_heads_does_not_matter():
-    checkpoint = checkpoint_of(record())
-    assert replace(checkpoint, heads=checkpoint.heads[::-1]).body() == checkpoint.body()
+def test_heads_are_read_as_they_were_written():
+    heads = heads_of(record())
+    data = read_json(canonical(heads.data()))
+    assert read_heads(data) == heads
+    assert [head[:3] for head in data["versions"]][:2] == [[3, None, 4], [3, 2, 7]]
+
+
+def test_what_is_new_together_with_what_was_gives_the_whole():
+    before, now = heads_of(grown(1)), heads_of(grown(3))
+    new = now.since(before)
+    assert len(new.versions) < len(now.versions)
+    assert new.after(before) == now
+    assert now.after(before) == now
+    assert not now.since(now).versions + now.since(now).label_moves
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data.update(is_whole=1),
+        lambda data: data.update(more=[]),
+        lambda data: data.pop("versions"),
+        lambda data: data["versions"].reverse(),
+        lambda data: data["versions"].insert(0, data["versions"][0]),
+        lambda data: data["versions"][0].pop(),
+        lambda data: data["label_moves"].append([1, 2, 3, None]),
+        lambda data: data["label_moves"].append({}),
+    ],
+)
+def test_heads_have_one_spelling(spoil):
+    data = read_json(canonical(heads_of(record()).data()))
+    spoil(data)
+    with pytest.raises(ValueError, match="heads"):
+        read_heads(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "to"), [("versions", 2, 3), ("versions", 3, "0" * 64), ("label_moves", 2, 1)]
+)
+def test_heads_that_were_not_signed_are_found(kind, place, to):
+    days = signed_days(3)
+    heads = read_json(canonical(days[1].heads))
+    heads[kind][0][place] = to
+    days[1] = replace(days[1], heads=heads)
+    first = verify_checkpoints(days, KNOWN).first
+    assert str(first).endswith("its heads, with those before it, are not the ones that were signed")
+    assert "2026-03-09" in str(first)
 
 
 def changed(body, *path, to):
@@ -121,12 +189,11 @@ def changed(body, *path, to):
 @pytest.mark.parametrize(
     ("path", "to"),
     [
-        (["versions", "count"], 17),
-        (["versions", "root"], "0" * 64),
-        (["versions", "heads", 0, 2], 3),
-        (["versions", "heads", 0], [3, None, 4]),
-        (["versions", "heads"], None),
+        (["versions", "count"], "17"),
+        (["versions", "root"], None),
+        (["versions", "heads"], []),
         (["versions"], []),
+        (["roll_offs"], None),
         (["workspace"], True),
         (["workspace"], 2**70),
         (["at"], "yesterday"),
@@ -154,7 +221,7 @@ def test_a_signature_holds_for_its_body_and_its_key_alone():
     assert verify_signature(signed, PUBLIC)
     assert not verify_signature(signed, new_key().public_key())
     assert not verify_signature(replace(signed, key="0" * 16), PUBLIC)
-    for path, to in ((["workspace"], 2), (["previous"], "0"), (["versions", "heads", 0, 3], "0" * 64)):
+    for path, to in ((["workspace"], 2), (["previous"], "0"), (["versions", "root"], "0" * 64)):
         assert not verify_signature(replace(signed, body=changed(signed.body, *path, to=to)), PUBLIC)
 
 
@@ -269,7 +336,7 @@ def test_a_torn_line_is_named_and_the_others_are_read():
         "{}",
         checkpoint_line(days[0])[:99],
     ]
-    lines[1] = lines[1].replace('"count":18', '"count":17')
+    lines[1] = lines[1].replace('"count":', '"count":1.')
     found = list(read_checkpoint_lines(lines))
     faults = [each for each in found if isinstance(each, Fault)]
     assert [each for each in found if isinstance(each, SignedCheckpoint)] == [days[0], days[2]]

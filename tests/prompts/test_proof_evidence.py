@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from prompts.proof.canonical import canonical, read_json
 from prompts.proof.checkpoints import read_checkpoint, sign
 from prompts.proof.evidence import CHECKS, Check, stands, verify_evidence
+from prompts.proof.heads import Heads, read_heads
 from prompts.proof.keys import key_id, new_key, public_pem
-from prompts.proof.opened import NOT_YET_SEALED
+from prompts.proof.opened import NOT_YET_SEALED, Pointer
 from tests.prompts.proof_bundle import GIVEN, SAID, WORDS, Case, fill
 from tests.prompts.proof_stage import KEY, chained, version
 
@@ -86,6 +88,9 @@ def test_a_row_not_yet_sealed_is_said_to_be_so():
         "block hash",
         "checkpoint covers the block",
         "checkpoint covers the version",
+        "checkpoint covers the label move",
+        "label pointed at the version",
+        "heads match the checkpoint",
         "signature",
         "key is the expected one",
     }
@@ -97,6 +102,27 @@ def test_a_version_nobody_fetched_has_no_ledger_row():
     assert data["block"] is None
     assert not failed(data)
     assert {"version hash", "checkpoint covers the version", "signature"} <= by_state(data, "ok")
+
+
+def test_what_nobody_asked_a_moment_for_has_no_pointer():
+    data = Case().bundle(pointer=None)
+    assert by_state(data, "absent") == {"label pointed at the version", "checkpoint covers the label move"}
+    assert not failed(data)
+
+
+def test_the_newest_version_of_a_moment_needs_no_move():
+    case = Case()
+    case.label, case.moment = "latest", version(2).at
+    data = case.bundle(pointer=Pointer("latest", case.moment, []))
+    assert by_state(data, "absent") == {"checkpoint covers the label move"}
+    assert not failed(data)
+
+
+def test_a_moment_after_the_checkpoint_is_not_proved_yet():
+    case = Case()
+    case.signed_at = case.moment - timedelta(seconds=1)
+    assert by_state(case.bundle(), "absent") == {"label pointed at the version"}
+    assert not failed(case.bundle())
 
 
 def test_erased_words_leave_their_digests_provable():
@@ -174,6 +200,48 @@ def spoil_version_hash(case):
     return case.bundle(versions=[(first, "0" * 64, previous), *parts["versions"][1:]])
 
 
+def spoil_moment(case):
+    """The label was moved on before the moment that is claimed."""
+    case.moment += timedelta(minutes=1)
+    return case.bundle()
+
+
+def spoil_earlier_moment(case):
+    case.moment -= timedelta(minutes=1)
+    return case.bundle()
+
+
+def spoil_label(case):
+    case.label = "canary"
+    return case.bundle()
+
+
+def spoil_latest(case):
+    """The newest version is never moved to, so moves prove nothing of it."""
+    case.label = "latest"
+    return case.bundle()
+
+
+def spoil_latest_moment(case):
+    return case.bundle(pointer=Pointer("latest", version(3).at, []))
+
+
+def spoil_move(case):
+    moves = case.parts()["pointer"].moves
+    other = replace(moves[0][0], number=1)
+    return case.bundle(pointer=Pointer(case.label, case.moment, [(other, *moves[0][1:]), *moves[1:]]))
+
+
+def spoil_move_reach(case):
+    return case.bundle(pointer=Pointer(case.label, case.moment, case.parts()["pointer"].moves[:1]))
+
+
+def spoil_heads(case):
+    data = case.bundle()
+    data["checkpoint"]["heads"]["versions"].pop()
+    return data
+
+
 def spoil_seal(case):
     """The row was changed before it was closed in its block; its seal was kept."""
     data = case.bundle()
@@ -229,14 +297,22 @@ def spoil_strange_version(case):
 
 
 def spoil_head(case):
-    checkpoint = read_checkpoint(case.bundle()["checkpoint"]["body"])
-    kept = tuple(head for head in checkpoint.heads if head.agent != 3)
-    return case.bundle(signed=(sign(replace(checkpoint, heads=kept), KEY), PUBLIC))
+    checkpoint, heads = stated(case)
+    kept = Heads(tuple(head for head in heads.versions if head.agent != 3), heads.label_moves)
+    versions, moves = kept.sums()
+    return case.bundle(
+        signed=(sign(replace(checkpoint, versions=versions, label_moves=moves), KEY, kept), PUBLIC)
+    )
 
 
 def spoil_workspace(case):
-    checkpoint = read_checkpoint(case.bundle()["checkpoint"]["body"])
-    return case.bundle(signed=(sign(replace(checkpoint, workspace=2), KEY), PUBLIC))
+    checkpoint, heads = stated(case)
+    return case.bundle(signed=(sign(replace(checkpoint, workspace=2), KEY, heads), PUBLIC))
+
+
+def stated(case):
+    told = case.bundle()["checkpoint"]
+    return read_checkpoint(told["body"]), read_heads(told["heads"])
 
 
 def spoil_signature(case):
@@ -256,7 +332,12 @@ def spoil_key(case):
     return sign_again(case)
 
 
-COVER = {"checkpoint covers the block", "checkpoint covers the version"}
+COVER = {
+    "checkpoint covers the block",
+    "checkpoint covers the version",
+    "checkpoint covers the label move",
+}
+POINTED = {"label pointed at the version"}
 SPOILED = [
     (spoil_text, {"bytes match the served digest", "text built again"}),
     (spoil_slots, {"slots match the ledger"}),
@@ -267,6 +348,14 @@ SPOILED = [
     (spoil_given, {"words match their segments"}),
     (spoil_built_text, {"segments join to the built text"}),
     (spoil_version_hash, {"version hash", "checkpoint covers the version"}),
+    (spoil_moment, POINTED),
+    (spoil_earlier_moment, POINTED),
+    (spoil_label, POINTED),
+    (spoil_latest, POINTED),
+    (spoil_latest_moment, POINTED),
+    (spoil_move, POINTED | {"checkpoint covers the label move"}),
+    (spoil_move_reach, {"checkpoint covers the label move"}),
+    (spoil_heads, {"heads match the checkpoint"}),
     (spoil_seal, {"ledger seal"}),
     (spoil_fit, {"ledger row fits the version and the bytes"}),
     (spoil_size, {"ledger row fits the version and the bytes"}),
@@ -395,8 +484,8 @@ def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails():
                 quiet.add(path)
     # These may honestly be absent: erased words, or what is not recorded yet.
     erasable = {("segments", 0, "text"), ("segments", 2, "text"), ("segments", 2, "given")}
-    absent = {("text",), ("served",), ("slots",), ("segments",), ("lockfile",), ("ledger",), ("block",)}
-    assert quiet == absent | {("checkpoint",)} | erasable
+    absent = {("text",), ("served",), ("slots",), ("segments",), ("lockfile",), ("pointer",)}
+    assert quiet == absent | {("ledger",), ("block",), ("checkpoint",)} | erasable
 
 
 def test_nothing_taken_away_raises_and_all_of_it_fails():
@@ -446,6 +535,6 @@ def test_deep_nesting_and_long_lists_end():
     deep: list = []
     for _ in range(500):
         deep = [deep]
-    for path in (("slots",), ("lockfile", "rules"), ("versions", 0, "row", "cause"), ("checkpoint", "body")):
+    for path in (("slots",), ("lockfile", "rules"), ("versions", 0, "row", "causes"), ("checkpoint", "body")):
         assert not stands(asked(put(WHOLE, path, {"a": deep})))
     assert not stands(asked(put(WHOLE, ("block", "rows"), [[1, "a"]] * 50_000)))

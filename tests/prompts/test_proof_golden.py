@@ -13,46 +13,47 @@ from prompts.proof.canonical import digest, message
 from prompts.proof.checkpoints import checkpoint_line, read_signed, verify_signature
 from prompts.proof.evidence import verify_evidence
 from prompts.proof.keys import key_id
-from prompts.proof.rows import LOCKFILE, REPORT, SEGMENTS, SLOTS
+from prompts.proof.rows import LOCKFILE, SEGMENTS, SIZES, SLOTS
 from tests.isolation.architecture import core_modules, impure_modules
 from tests.prompts.proof_bundle import GOLDEN, SLOT_VALUES, Case, fill
-from tests.prompts.proof_stage import KEY, block_of, handed_out, move, version
+from tests.prompts.proof_stage import KEY, block_of, handed_out, let_go, move, version
 
 DOCS = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text(encoding="utf-8")
-MOVE = "bbe165231c40cfbe8e491cdc0fbe3bebe9daaf2dd8aef2459e2d8ed243503fa3"
+MOVE = "9972236b7b90d5f9db6614b567cf50e344d521e64c3d4b657dea6c4f704d7fee"
 OURS = "56475aa75463474c"
 
 
 def test_the_rows_have_the_hashes_they_always_had():
     first, row = version(1), handed_out(1)
     block = block_of(1, [(row, row.seal())])
-    assert first.hash("") == "45c865d7eee0407af06ed11a2f99eb9021d1a0b1ab1af8a3e44c9e4a30df5eec"
+    assert first.hash("") == "c9f59534d2e49161cd7e70c546eca51857d6a24ff8b3c97f2b9efb42b72048fa"
     assert (
-        version(2).hash(first.hash("")) == "d29782caf0ae40d3f52044439808cb619e6aba51f17f3b9ff101ffd125163520"
+        version(2).hash(first.hash("")) == "ee4819db5c4c13cddc3ce4cf27c6c331d717babbbc91469b5264dfff80143448"
     )
     assert move(1).hash("") == MOVE
     assert row.seal() == "17fd027376d6afe63dfdef402437b560fc19a96d2e09733e76656f88ba207630"
     assert block.rows == "d49147058339d13bfa6716387bfee1d1478e81bb11c5b6cce26a072d5d6aae91"
-    assert block.hash("") == "792fd5c27818e7a258dfc7dc9dfb2a4a6e2749097766f6d1b6fabc190f10b7bc"
+    assert block.hash("") == "45d0727c7a91d2fc408a05ad10004da150410daf8eaeade6f96501e38e4848d5"
+    assert let_go(block).hash("") == "b053d3356dba577cf007a91fe6bda9765cec9f4cb52366f49cc15f48aeebf835"
 
 
 def test_contents_have_the_digests_they_always_had():
-    found = {kind: digest(kind, SLOT_VALUES)[:16] for kind in (SLOTS, SEGMENTS, LOCKFILE, REPORT)}
+    found = {kind: digest(kind, SLOT_VALUES)[:16] for kind in (SLOTS, SEGMENTS, LOCKFILE, SIZES)}
     assert found == {
         "slots": "ed4b80fa1439ecfa",
         "segments": "ac39108a1f69ff3c",
         "lockfile": "2e290dcaeda8747a",
-        "report": "5d5c09320030b3fa",
+        "sizes": "7c62e1f3b4162d60",
     }
 
 
 def test_a_checkpoint_has_the_hash_and_signature_it_always_had():
     signed = Case().parts()["signed"][0]
-    assert signed.hash == "d210f5d1cb5a4920f2644b2b0653aa6265f469ae6ca707aa64e4a000871fa024"
-    assert signed.signature.startswith("mkHwfL0CEdTVP1ckSmO0xHLuS0txBEEDJ0V13pU/GqNvHh+AlD1xvCae")
+    assert signed.hash == "9da685d21221f8179c9d5293bef48945b9452e965641fe74e1abcba9b321cc5c"
+    assert signed.signature.startswith("+rZOaR6Rc4LFFGhyxIGAfVo6UVc7cazTYsNQY0Zz4wl2t0jMi4huq41uFEu6")
     assert signed.key == key_id(KEY.public_key()) == OURS
     assert checkpoint_line(signed).startswith(
-        '{"body":{"at":"2026-03-08T14:55:05.250000Z","label_moves":{"hash":'
+        '{"body":{"at":"2026-03-08T14:55:05.250000Z","label_moves":{"count":'
     )
 
 
@@ -63,7 +64,7 @@ def test_a_bundle_is_written_as_it_always_was():
 def test_a_bundle_of_long_ago_still_stands():
     data = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert {check.state for check in verify_evidence(data, fill=fill, expected_key=OURS)} == {"ok"}
-    signed = {name: data["checkpoint"][name] for name in ("body", "signature", "key")}
+    signed = {name: data["checkpoint"][name] for name in ("body", "signature", "key", "heads")}
     assert verify_signature(read_signed(signed), KEY.public_key())
 
 

@@ -28,12 +28,13 @@ def write_skill(root: Path, name: str, *, folder: str = "", description: str = "
     return path
 
 
-def file_at(source: Source, path: str = "AGENTS.md") -> ContextFile:
+def file_at(source: Source, path: str = "AGENTS.md") -> Any:
+    """A ContextFile; tests know which of its revisions are there."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     return rows.select_related("source", "newest__content", "in_force__content", "agreed").get(path=path)
 
 
-def adopted(source: Source, path: str = "AGENTS.md") -> ContextFile:
+def adopted(source: Source, path: str = "AGENTS.md") -> Any:
     file = file_at(source, path)
     return adopt_file(file, digest=file.newest.digest if file.newest and file.is_there else "", by=BY)
 

@@ -15,8 +15,8 @@ from skills.services.runs import request_refresh
 from skills.tasks import dispatch, sweep_sources_job
 from tests.factories import BY
 from tests.servers import Server, start_redis
-from tests.slow_worker import GATE, LEASE
-from tests.workers import Worker, start_beat, start_worker, talking_to, wait_for
+from tests.slow_worker import GATE
+from tests.workers import Worker, start_beat, start_command, start_worker, talking_to, wait_for
 
 _numbers = count(1)
 
@@ -27,30 +27,43 @@ class JobStage:
 
     broker: Server
     scratch: Path
+    # What operators allow in those processes.
+    roots: Path
     processes: list[Worker] = field(default_factory=list)
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"REDIS_URL": self.broker.url}
+        return {"REDIS_URL": self.broker.url, "DRAMATIS_SOURCE_ROOTS": str(self.roots)}
 
     def gate(self, name: str = "gate") -> Path:
         return self.scratch / name
 
-    def worker(self, roots: Path, *, lease: float | None = None, gate: str = "gate") -> Worker:
-        told = {"DRAMATIS_SOURCE_ROOTS": str(roots), GATE: str(self.gate(gate)), **self.environment}
-        told |= {LEASE: str(lease)} if lease else {}
+    def worker(self, *, gate: str = "gate", **limits: float) -> Worker:
+        """Limits are named as `tests.slow_worker` reads them."""
+        told = {GATE: str(self.gate(gate)), **self.environment}
+        told |= {name: str(value) for name, value in limits.items()}
         log = self.scratch / f"worker-{next(_numbers)}"
-        self.processes.append(start_worker(log, application="tests.slow_worker", environment=told))
-        return self.processes[-1]
+        return self.keep(start_worker(log, application="tests.slow_worker", environment=told))
 
     def beat(self) -> Worker:
-        self.processes.append(start_beat(self.scratch / "beat", environment=self.environment))
-        return self.processes[-1]
+        return self.keep(start_beat(self.scratch / "beat", environment=self.environment))
+
+    def watcher(self) -> Worker:
+        log = self.scratch / f"watcher-{next(_numbers)}"
+        return self.keep(start_command(log, ["manage.py", "watch_sources"], self.environment))
+
+    def keep(self, process: Worker) -> Worker:
+        self.processes.append(process)
+        return process
 
     def wait_at(self, gate: str = "gate") -> bool:
         """Whether a look has read everything and is held up before it can store it."""
         reached = self.gate(gate).with_suffix(".reached")
         return bool(wait_for(reached.exists, 20))
+
+    def log(self) -> str:
+        """The last words of everyone."""
+        return "\n".join(process.log.read_text()[-3_000:] for process in self.processes)
 
     def flush(self) -> None:
         with connect(self.broker.url) as client:
@@ -71,8 +84,8 @@ class JobStage:
 
 
 @contextmanager
-def job_stage(scratch: Path) -> Iterator[JobStage]:
-    stage = JobStage(start_redis(), scratch)
+def job_stage(scratch: Path, roots: Path) -> Iterator[JobStage]:
+    stage = JobStage(start_redis(), scratch, roots)
     breaker.worked()
     try:
         with talking_to(stage.broker.url):

@@ -67,9 +67,14 @@ def test_what_someone_has_dealt_with_is_gone(source, inbox, as_bob):
 
 def test_a_source_that_is_out_of_use_asks_for_nothing(source, inbox, as_bob):
     archive_record(source, by=BY)
-    answer = as_bob.get(inbox)
-    assert shown(answer) == []
-    assert "Nothing waits" in answer.content.decode()
+    assert shown(as_bob.get(inbox)) == []
+
+
+def test_an_empty_inbox_says_what_to_do_next(workspace, root, inbox, as_alice, as_bob):
+    assert "Add a source" in as_alice.get(inbox).content.decode()
+    assert "Once an admin registers a folder" in as_bob.get(inbox).content.decode()
+    refreshed(make_source(workspace, root))
+    assert "Nothing waits" in as_bob.get(inbox).content.decode()
 
 
 def test_states_sources_and_words_narrow_it_and_each_is_counted(source, inbox, as_bob, workspace, root):

@@ -148,6 +148,11 @@ def test_no_section_can_be_closed(name, shape):
     assert found(shape.format(name.upper())) == {"section-closing"}
 
 
+def test_a_look_alike_within_another_tag_is_still_seen():
+    assert found("<context \uff1c/soul\uff1e >") == {"section-closing"}
+    assert found("<context \uff1c/context\uff1e >") == {"section-look-alike"}
+
+
 # --- prose and code ------------------------------------------------------------------------------------
 
 

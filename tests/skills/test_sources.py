@@ -211,6 +211,14 @@ def test_an_old_revision_comes_back_with_a_look(source, as_alice):
     assert runs_of(source).get().cause == "edited"
 
 
+def test_rules_that_an_agent_works_by_stay(source, as_alice, agent, by_alice):
+    choose_context(agent, source, "pi", working_directory="", expected=agent.revision, by=by_alice)
+    answer = as_alice.post(address(source, "edit/"), edited(source))
+    assert "Still in use: Pilot (pi)." in answer.context["form"].errors["harnesses"][0]
+    source.refresh_from_db()
+    assert "pi" in source.harnesses
+
+
 def test_a_source_that_agents_read_is_not_archived(source, as_alice, agent, by_alice):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=by_alice)
     answer = as_alice.post(address(source, "archive/"), follow=True)

@@ -35,8 +35,8 @@ R13_SECONDS = 60
 @pytest.fixture(scope="module")
 def stage(django_db_setup, tmp_path_factory):
     """One broker and one worker for all tests that leave both alive."""
-    with job_stage(tmp_path_factory.mktemp("jobs")) as stage:
-        stage.worker(Path("/"), lease=SHORT_LEASE)
+    with job_stage(tmp_path_factory.mktemp("jobs"), tmp_path_factory.getbasetemp()) as stage:
+        stage.worker(TEST_LEASE=SHORT_LEASE)
         yield stage
 
 
@@ -52,7 +52,7 @@ def open_gate(request):
 @pytest.fixture
 def own_stage(tmp_path):
     """A broker and workers that one test may harm for good."""
-    with job_stage(tmp_path) as stage:
+    with job_stage(tmp_path, tmp_path) as stage:
         yield stage
 
 
@@ -65,17 +65,13 @@ def source(workspace, tmp_path, settings) -> Source:
     return make_source(workspace, folder, refresh_minutes=None)
 
 
-def log_of(stage: JobStage) -> str:
-    return "\n".join(process.log.read_text()[-3_000:] for process in stage.processes)
-
-
 def rewrite(source: Source, text: str) -> None:
-    (Path(source.grant.path) / "AGENTS.md").write_text(text)
+    (Path(str(source.grant)) / "AGENTS.md").write_text(text)
 
 
 def test_a_refresh_goes_through_broker_and_worker(stage, source):
     ask(source)
-    assert wait_for(lambda: is_done_once(source)), log_of(stage)
+    assert wait_for(lambda: is_done_once(source)), stage.log()
     assert words_in_force(source) == "Be kind.\n"
 
 
@@ -83,7 +79,7 @@ def test_a_run_that_is_delivered_again_does_nothing(stage, source):
     run = ask(source)
     for _ in range(3):
         refresh_source_job.delay(run.workspace_id, run.pk)
-    assert wait_for(lambda: is_done_once(source)), log_of(stage)
+    assert wait_for(lambda: is_done_once(source)), stage.log()
     before = RefreshRun.unscoped.values().get()
     ask(source)
     assert wait_for(lambda: runs_of(source) == ["done", "done"])
@@ -94,12 +90,12 @@ def test_a_run_that_is_delivered_again_does_nothing(stage, source):
 def test_what_is_asked_for_meanwhile_follows_at_once(stage, source):
     stage.gate().touch()
     ask(source)
-    assert stage.wait_at(), log_of(stage)
+    assert stage.wait_at(), stage.log()
     rewrite(source, "Be very kind.\n")
     first, second = ask(source), ask(source)
     assert first == second
     stage.gate().unlink()
-    assert wait_for(lambda: runs_of(source) == ["done", "done"]), log_of(stage)
+    assert wait_for(lambda: runs_of(source) == ["done", "done"]), stage.log()
     assert words_in_force(source) == "Be very kind.\n"
 
 
@@ -107,11 +103,11 @@ def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
     """With a short lease; under the real one it is tested among the long proofs."""
     stage.gate().touch()
     ask(source)
-    assert stage.wait_at(), log_of(stage)
+    assert stage.wait_at(), stage.log()
     kill_pool(stage)
     stage.gate().unlink()
     assert runs_of(source) == ["running"]
-    assert swept_until(lambda: is_done_once(source), 20), log_of(stage)
+    assert swept_until(lambda: is_done_once(source), 20), stage.log()
     assert runs_of(source) == ["lost", "done"]
     assert (words_in_force(source), revisions_of(source)) == ("Be kind.\n", 1)
 
@@ -122,15 +118,15 @@ def test_a_message_lost_with_the_broker_is_found_by_the_sweep_and_by_nothing_els
     other = make_source(source.workspace, tmp_path / "other", "Other files", refresh_minutes=None)
     stage.gate().touch()
     ask(other)
-    assert stage.wait_at(), log_of(stage)
+    assert stage.wait_at(), stage.log()
     run = ask(source)
     stage.flush()
     stage.gate().unlink()
-    assert wait_for(lambda: is_done_once(other)), log_of(stage)
+    assert wait_for(lambda: is_done_once(other)), stage.log()
     assert not wait_for(lambda: is_at_rest(source), 2)
     # As if the broker had been given its time.
     RefreshRun.unscoped.filter(pk=run.pk).update(sent_at=F("sent_at") - PATIENCE)
-    assert swept_until(lambda: is_done_once(source), 10), log_of(stage)
+    assert swept_until(lambda: is_done_once(source), 10), stage.log()
 
 
 def test_a_frozen_broker_holds_no_page_and_its_work_is_done_later(stage, source, as_alice):
@@ -148,7 +144,7 @@ def test_a_frozen_broker_holds_no_page_and_its_work_is_done_later(stage, source,
     assert "on its way" in answer.content.decode()
     assert "Waiting for a worker" in answer.content.decode()
     assert runs_of(source) == ["queued"]
-    assert swept_until(lambda: is_done_once(source), 30), log_of(stage)
+    assert swept_until(lambda: is_done_once(source), 30), stage.log()
 
 
 def kill_pool(stage: JobStage) -> None:
@@ -175,11 +171,11 @@ def within_a_minute(source: Source, began: float) -> bool:
 @pytest.mark.hard
 @pytest.mark.parametrize("harm", ["KILL the pool process", "KILL the whole worker", "TERM"])
 def test_a_refresh_survives_its_worker(own_stage, source, harm):
-    worker = own_stage.worker(Path("/"))
+    worker = own_stage.worker()
     own_stage.beat()
     own_stage.gate().touch()
     ask(source)
-    assert own_stage.wait_at(), log_of(own_stage)
+    assert own_stage.wait_at(), own_stage.log()
     began = time.monotonic()
     if harm == "KILL the pool process":
         kill_pool(own_stage)
@@ -191,8 +187,8 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
     own_stage.gate().unlink()
     if harm != "KILL the pool process":
         worker.process.wait(20)
-        own_stage.worker(Path("/"))
-    assert within_a_minute(source, began), log_of(own_stage)
+        own_stage.worker()
+    assert within_a_minute(source, began), own_stage.log()
     assert runs_of(source) == (["done"] if harm == "TERM" else ["lost", "done"])
     words = "Be kind.\n" if harm == "TERM" else "Be very kind.\n"
     assert (words_in_force(source), revisions_of(source)) == (words, 1)
@@ -200,10 +196,10 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
 
 @pytest.mark.hard
 def test_a_refresh_survives_a_flushed_broker(own_stage, source):
-    own_stage.worker(Path("/"))
+    own_stage.worker()
     own_stage.gate().touch()
     ask(source)
-    assert own_stage.wait_at(), log_of(own_stage)
+    assert own_stage.wait_at(), own_stage.log()
     rewrite(source, "Be very kind.\n")
     ask(source)
     began = time.monotonic()
@@ -220,39 +216,39 @@ def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stag
     own_stage.flush()
     assert RefreshRun.unscoped.get(pk=run.pk).sent_at
     began = time.monotonic()
-    own_stage.worker(Path("/"))
+    own_stage.worker()
     own_stage.beat()
-    assert within_a_minute(source, began), log_of(own_stage)
+    assert within_a_minute(source, began), own_stage.log()
     assert runs_of(source) == ["done"]
 
 
 @pytest.mark.hard
 def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
     """It has read the old words, was taken for dead, and wakes up after another has stored the new ones."""
-    own_stage.worker(Path("/"), lease=SHORT_LEASE, gate="old")
+    own_stage.worker(gate="old", TEST_LEASE=SHORT_LEASE)
     own_stage.gate("old").touch()
     ask(source)
-    assert own_stage.wait_at("old"), log_of(own_stage)
+    assert own_stage.wait_at("old"), own_stage.log()
     rewrite(source, "Be very kind.\n")
-    own_stage.worker(Path("/"), gate="new")
+    own_stage.worker(gate="new")
     time.sleep(SHORT_LEASE)
-    assert swept_until(lambda: is_done_once(source), 20), log_of(own_stage)
+    assert swept_until(lambda: is_done_once(source), 20), own_stage.log()
     own_stage.gate("old").unlink()
     time.sleep(1)
     ask(source)
-    assert wait_for(lambda: runs_of(source) == ["lost", "done", "done"]), log_of(own_stage)
+    assert wait_for(lambda: runs_of(source) == ["lost", "done", "done"]), own_stage.log()
     assert (words_in_force(source), revisions_of(source)) == ("Be very kind.\n", 1)
 
 
 @pytest.mark.hard
 def test_worker_and_schedule_outlive_a_frozen_broker(own_stage, source):
-    worker, beat = own_stage.worker(Path("/")), own_stage.beat()
+    worker, beat = own_stage.worker(), own_stage.beat()
     own_stage.freeze()
     ask(source)
     time.sleep(15)
     own_stage.thaw()
     began = time.monotonic()
-    assert within_a_minute(source, began), log_of(own_stage)
+    assert within_a_minute(source, began), own_stage.log()
     assert (worker.process.poll(), beat.process.poll()) == (None, None)
 
 
@@ -260,7 +256,7 @@ def test_worker_and_schedule_outlive_a_frozen_broker(own_stage, source):
 def test_worker_and_schedule_outlive_a_broker_that_is_started_anew(own_stage, source):
     from project.valkey import start_valkey
 
-    worker, beat = own_stage.worker(Path("/")), own_stage.beat()
+    worker, beat = own_stage.worker(), own_stage.beat()
     socket = Path(own_stage.broker.url.removeprefix("unix://"))
     own_stage.broker.process.kill()
     own_stage.broker.process.wait()
@@ -268,5 +264,19 @@ def test_worker_and_schedule_outlive_a_broker_that_is_started_anew(own_stage, so
     time.sleep(5)
     own_stage.broker.process = start_valkey(socket, own_stage.broker.directory, durable=False)
     began = time.monotonic()
-    assert within_a_minute(source, began), log_of(own_stage)
+    assert within_a_minute(source, began), own_stage.log()
     assert (worker.process.poll(), beat.process.poll()) == (None, None)
+
+
+@pytest.mark.hard
+def test_a_refresh_that_takes_too_long_is_stopped_and_says_so(own_stage, source):
+    own_stage.worker(TEST_SOFT_LIMIT=2)
+    own_stage.gate().touch()
+    ask(source)
+    assert own_stage.wait_at(), own_stage.log()
+    assert wait_for(lambda: is_at_rest(source)), own_stage.log()
+    run = RefreshRun.unscoped.get()
+    assert (run.status, run.error) == ("failed", "It took too long and was stopped.")
+    own_stage.gate().unlink()
+    ask(source)
+    assert wait_for(lambda: is_done_once(source)), own_stage.log()

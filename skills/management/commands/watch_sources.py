@@ -1,7 +1,8 @@
 """Watches the folders of all sources and asks for a look as soon as a file in one of them is saved."""
 
+import logging
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from typing import Any, NoReturn
 
@@ -30,6 +31,8 @@ class Command(BaseCommand):
             import watchfiles  # noqa: F401  # only to say in words that it is missing
         except ImportError as error:
             raise CommandError("Watching needs the package watchfiles.") from error
+        # It tells of every file, also of those that matter to nobody.
+        logging.getLogger("watchfiles").setLevel(logging.WARNING)
         watcher = Watcher()
         while True:
             watcher.keep_on()
@@ -39,7 +42,7 @@ class Watcher:
     """Goes on whatever happens to folders, database or broker: files are then found by the schedule."""
 
     def __init__(self) -> None:
-        self.known: set[int] = set()
+        self.known: Mapping[int, object] = {}
         # Sources to be looked at, kept here until someone has been asked.
         self.pending: set[int] = set()
 
@@ -47,9 +50,9 @@ class Watcher:
         """Watch until the folders to be watched are others."""
         try:
             survey = make_survey()
-            # What changed while nobody watched.
-            self.pending |= set(survey.lookouts) - self.known
-            self.known = set(survey.lookouts)
+            # New to us, edited or back again: who knows what changed while nobody watched.
+            self.pending |= {pk for pk, basis in survey.basis.items() if self.known.get(pk) != basis}
+            self.known = survey.basis
             self.follow(survey)
         except (DatabaseError, OSError, RuntimeError) as error:
             # Too many watches, a folder that went in the same moment, a database that restarts.
@@ -61,6 +64,10 @@ class Watcher:
     def follow(self, survey: Survey) -> None:
         checked = time.monotonic()
         with closing(changes_in(survey.folders())) as batches:
+            # Under watch only now: a folder that came while the others were listed would stay unknown.
+            self.ask(survey.touched(next(batches)))
+            if make_survey().folders() != survey.folders():
+                return
             for changes in batches:
                 moved = survey.moved(changes)
                 # Where folders moved, first watch the new ones: then nothing can slip through between.

@@ -1,0 +1,37 @@
+"""What says that ledger rows were let go is chained, as everything else that only grows."""
+
+from django.db import migrations, models
+
+from personas.append_only import AppendOnly
+from prompts.rolling_off import Lifted, RollsOff
+
+
+class Unguarded(RollsOff):
+    """The ledger's guard set aside: SQLite does not rebuild a table that a trigger names."""
+
+    def database_forwards(self, app_label, schema_editor, from_state, to_state):
+        super().database_backwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(self, app_label, schema_editor, from_state, to_state):
+        super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def describe(self):
+        return f"Set the guard of {self.table} aside"
+
+
+def hashed(name, **options):
+    field = models.CharField(max_length=64, default="", **options)
+    return migrations.AddField("ledgerrolloff", name, field, preserve_default=False)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("prompts", "0004_version_parts")]
+
+    operations = [
+        Unguarded("prompts_ledgerentry"),
+        Lifted("prompts_ledgerrolloff"),
+        hashed("previous_hash", blank=True),
+        hashed("hash"),
+        AppendOnly("prompts_ledgerrolloff"),
+        RollsOff("prompts_ledgerentry"),
+    ]

@@ -1,0 +1,188 @@
+"""The inbox and a file's page before real eyes: nothing hides, decisions count, and news comes by itself."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from skills.services.contexts import choose_context
+from tests.browser.looking import complaints, overflows
+from tests.browser.people import Visit, field
+from tests.factories import BY, make_agent, make_skill, make_source, refreshed
+from tests.skills.context_making import GOOD, POISON, adopted, every_state, file_at, write, write_skill
+
+
+@pytest.fixture
+def root(tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    return tmp_path
+
+
+@pytest.fixture
+def poisoned(workspace, root):
+    """Good and agreed to, then poisoned."""
+    source = make_source(workspace, root)
+    write(root / "AGENTS.md", GOOD)
+    refreshed(source)
+    adopted(source)
+    write(root / "AGENTS.md", POISON)
+    refreshed(source)
+    return file_at(source)
+
+
+def row(visit: Visit, path: str):
+    return visit.page.get_by_role("row").filter(has_text=path)
+
+
+def test_a_poisoned_revision_is_seen_explained_and_waived(alices: Visit, poisoned):
+    alices.go("inbox/")
+    expect(row(alices, "AGENTS.md")).to_contain_text("Quarantined")
+    expect(row(alices, "AGENTS.md")).to_contain_text("makes text read in another order")
+    alices.follow("AGENTS.md")
+    alices.sees("Revision 2 is in quarantine")
+    alices.sees("Revision 1 stays in force, unchanged.")
+    box = alices.page.locator(".dr-diff-line.is-added .dr-glyph").filter(has_text="U+202E").first
+    expect(box).to_be_visible()
+    expect(box).to_have_attribute("title", "U+202E RIGHT-TO-LEFT OVERRIDE")
+    assert file_at(poisoned.source).in_force.content.text == GOOD
+    until = timezone.now().date() + timedelta(days=3)
+    alices.fill(Reason="A quotation of the attack.")
+    field(alices.page, "Last day").fill(until.isoformat())
+    alices.press("Waive the findings")
+    alices.is_told("Waived until")
+    alices.sees("A quotation of the attack.")
+    assert file_at(poisoned.source).in_force.content.text == POISON
+
+
+def test_a_refused_waiver_says_what_is_missing(alices: Visit, poisoned):
+    alices.go(f"files/{poisoned.pk}/")
+    assert alices.press("Waive the findings") == 422
+    alices.is_refused("Reason", "required")
+    assert not complaints(alices.page)
+
+
+def test_a_finding_leads_to_its_line(bobs: Visit, poisoned):
+    bobs.go(f"files/{poisoned.pk}/")
+    bobs.page.get_by_role("link", name="Line and column 2:").first.click()
+    line = bobs.page.locator("#L2")
+    expect(line).to_be_in_viewport()
+    expect(line.locator(".dr-glyph").first).to_have_text("U+200B")
+
+
+def test_a_file_is_adopted_from_its_row_and_many_by_their_boxes(bobs: Visit, workspace, root):
+    source = every_state(workspace, root)
+    bobs.go("inbox/?state=changed")
+    bobs.press("Adopt changed/AGENTS.md")
+    bobs.is_told("Adopted: changed/AGENTS.md.")
+    assert "state=changed" in bobs.page.url
+    assert file_at(source, "changed/AGENTS.md").state == "current"
+    bobs.go("inbox/")
+    bobs.page.get_by_label("Choose new/AGENTS.md").check()
+    bobs.page.get_by_label("Choose missing/AGENTS.md").check()
+    bobs.press("Adopt selected")
+    bobs.is_told("2 files adopted.")
+    expect(bobs.page.get_by_role("row")).to_have_count(3)
+
+
+def test_news_comes_by_itself_and_takes_neither_focus_nor_ticks(bobs: Visit, workspace, root):
+    source = every_state(workspace, root)
+    bobs.go("inbox/")
+    bobs.page.get_by_label("Choose new/AGENTS.md").check()
+    bobs.page.get_by_label("Choose changed/AGENTS.md").check()
+    held = bobs.page.get_by_role("button", name="Ignore missing/AGENTS.md")
+    held.focus()
+    search = bobs.page.get_by_label("Search by path")
+    write(root / "changed/AGENTS.md", "Quite other words.\n")
+    write(root / "brand-new/AGENTS.md", GOOD)
+    refreshed(source)
+    expect(row(bobs, "brand-new/AGENTS.md")).to_be_visible(timeout=8_000)
+    expect(bobs.page.get_by_role("status").filter(has_text="Inbox updated at")).to_be_visible()
+    expect(held).to_be_focused()
+    expect(bobs.page.get_by_label("Choose new/AGENTS.md", exact=True)).to_be_checked()
+    # It says something else than when it was ticked.
+    expect(bobs.page.get_by_label("Choose changed/AGENTS.md")).not_to_be_checked()
+    search.fill("half a wor")
+    write(root / "another/AGENTS.md", GOOD)
+    refreshed(source)
+    expect(row(bobs, "another/AGENTS.md")).to_be_visible(timeout=8_000)
+    expect(search).to_be_focused()
+    expect(search).to_have_value("half a wor")
+
+
+def test_a_poll_without_news_leaves_the_page_alone(bobs: Visit, poisoned):
+    bobs.go("inbox/")
+    bobs.page.evaluate("document.querySelector('#inbox-live').dataset.untouched = 'yes'")
+    with bobs.page.expect_response(lambda answer: "/inbox/live/" in answer.url) as caught:
+        pass
+    assert caught.value.status == 204
+    expect(bobs.page.locator("#inbox-live")).to_have_attribute("data-untouched", "yes")
+
+
+def test_an_agents_context_follows_the_disk_without_a_click(bobs: Visit, workspace, root):
+    source = make_source(workspace, root)
+    write(root / "AGENTS.md", GOOD)
+    write(root / "docs/AGENTS.md", "Write plainly.\n")
+    refreshed(source)
+    agent = make_agent(workspace, "pilot")
+    choose_context(agent, source, "plain", working_directory="docs", expected=agent.revision, by=BY)
+    bobs.go("agents/pilot/context/")
+    bobs.page.get_by_text("AGENTS.md", exact=True).click()
+    opened = bobs.page.locator("details[open]")
+    expect(opened).to_contain_text("Never promise a date.")
+    write(root / "docs/AGENTS.md", "Write with <b>care</b>.\n")
+    refreshed(source)
+    expect(bobs.page.get_by_role("status").filter(has_text="Context updated at")).to_be_visible(timeout=8_000)
+    expect(bobs.page.locator("#context-live")).to_contain_text("Write with <b>care</b>.")
+    # What was open and has not changed stays open.
+    expect(opened).to_contain_text("Never promise a date.")
+    write(root / "AGENTS.md", POISON)
+    refreshed(source)
+    expect(bobs.page.get_by_role("heading", name="Withheld: 1 file")).to_be_visible(timeout=8_000)
+    bobs.go("agents/pilot/")
+    bobs.sees("1 file of this agent is withheld")
+
+
+def test_someone_chooses_what_an_agent_reads(bobs: Visit, workspace, root):
+    source = make_source(workspace, root)
+    write(root / "AGENTS.md", GOOD)
+    refreshed(source)
+    make_agent(workspace, "pilot")
+    bobs.go("agents/pilot/")
+    bobs.follow("Context")
+    bobs.sees("Nobody has chosen a source for it yet.")
+    field(bobs.page, "Source").select_option(label="House files")
+    bobs.press("Save")
+    bobs.is_told("Saved what Pilot reads.")
+    bobs.sees("1 file, 31 characters")
+
+
+def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root):
+    source = every_state(workspace, root)
+    paths = [write_skill(root, "tea"), write_skill(root, "tea", folder="docs/")]
+    write(root / ("very-long-folder-name-" * 8) / "AGENTS.md", "word" * 300 + "\n" + "שלום " * 60 + POISON)
+    refreshed(source)
+    adopted(source, paths[0])
+    make_skill(workspace, "tea", for_all_agents=True)
+    agent = make_agent(workspace, "pilot")
+    choose_context(agent, source, "plain", working_directory="quarantined", expected=agent.revision, by=BY)
+    states = ("quarantined", "invalid", "missing", "changed", "new")
+    files = [file_at(source, f"{state}/AGENTS.md").pk for state in states]
+    long = file_at(source, "very-long-folder-name-" * 8 + "/AGENTS.md").pk
+    pages = [
+        *("inbox/", "inbox/?q=nothing", "agents/pilot/context/", "agents/pilot/"),
+        *(f"files/{key}/" for key in (*files, long, *(file_at(source, path).pk for path in paths))),
+        *(f"files/{key}/revisions/1/" for key in (files[0], long)),
+        f"files/{files[0]}/revisions/2/",
+    ]
+    said = []
+    for page in pages:
+        assert alices.go(page) == 200
+        said += complaints(alices.page) + overflows(alices.page)
+    assert not said, "\n\n".join(said)
+
+
+def test_an_empty_inbox_suits_everyone(alices: Visit):
+    alices.go("inbox/")
+    alices.sees("No sources yet")
+    assert not complaints(alices.page) + overflows(alices.page)

@@ -1,0 +1,144 @@
+"""Sources in a browser, with a worker that really looks: made, watched, pushed to, and fit for everyone."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import expect
+
+from personas.services.records import archive_record
+from skills.bundles import write_zip
+from skills.models import Source
+from skills.services.contexts import choose_context
+from skills.services.grants import grant_folder
+from skills.services.rule_sets import write_rules
+from tests.browser.looking import complaints, overflows
+from tests.factories import BY, make_agent, make_source, refreshed
+from tests.skills.bundle_making import Part, archive
+from tests.skills.test_rule_sets import whole
+
+# A look is asked for, taken by a worker, and noticed by the page within two seconds.
+PATIENCE = 15_000
+SKILL = b"---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"
+ODD = archive(Part("../evil.md"), Part("a/" + "long-" * 40 + "/AGENTS.md", method=99), Part("/etc/passwd"))
+
+
+@pytest.fixture
+def folder(workspace):
+    """Below a root that the worker's own settings allow too."""
+    folder = Path(settings.DEMO_SOURCES) / "browser"
+    folder.mkdir(parents=True)
+    (folder / "AGENTS.md").write_text("Be kind.\n")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def granted(workspace, folder):
+    return grant_folder(workspace, str(folder), note="For this test", by=BY)
+
+
+def upload(visit, data):
+    payload = {"name": "files.zip", "mimeType": "application/zip", "buffer": data}
+    visit.page.get_by_label("Zip archive").set_input_files(payload)
+    return visit.press("Upload")
+
+
+def state(visit):
+    return visit.page.get_by_role("region", name="State")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_source_is_made_and_its_files_appear_without_a_click(alices, folder, granted, celery_worker):
+    alices.go("sources/")
+    alices.follow("New source")
+    alices.fill(**{"Label": "House files", "Granted folder": f"{folder} (For this test)"})
+    alices.press("Create source")
+    alices.is_told("created")
+    expect(state(alices)).to_contain_text("Done", timeout=PATIENCE)
+    files = alices.page.get_by_role("table", name="Files found in this source")
+    expect(files).to_contain_text("AGENTS.md")
+
+    (folder / "AGENTS.md").write_text("Be very kind.\n")
+    (folder / "OPAL.md").mkdir()
+    alices.press("Refresh")
+    refused = alices.page.get_by_role("table", name="Refused files and why")
+    expect(refused).to_contain_text("A folder stands where a file is expected.", timeout=PATIENCE)
+    expect(files).to_contain_text("r2")
+    expect(alices.page.get_by_role("table", name="The last looks")).to_contain_text("alice@example.com")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_zip_is_pushed_and_looked_through(alices, celery_worker):
+    alices.go("sources/new/")
+    alices.fill(Label="Pushed files")
+    alices.page.get_by_label("Files pushed by upload or API").check()
+    expect(alices.page.get_by_label("Granted folder")).to_be_hidden()
+    alices.press("Create source")
+    upload(alices, write_zip([("AGENTS.md", b"Be kind.\n"), (".agents/skills/tea/SKILL.md", SKILL)]))
+    alices.is_told("Pushed")
+    files = alices.page.get_by_role("table", name="Files found in this source")
+    expect(files).to_contain_text("tea", timeout=PATIENCE)
+    assert upload(alices, ODD) == 422
+    alices.sees("Nothing was stored in Pushed files")
+    alices.sees("The path starts at a disk's root")
+    alices.is_refused("Zip archive", "None of its files can be taken.")
+
+
+def test_faults_in_rules_are_named_where_they_stand(alices):
+    alices.go("rule-sets/opal/edit/")
+    alices.fill(Rules='{"rules": [{"kind": "context", "paths": ["../x"]}]}')
+    assert alices.press("Save") == 422
+    alices.is_refused("Rules", "/rules/0/paths/0: Names may not be empty")
+    alices.fill(Rules='{"rules": [{"kind": "context", "paths": ["HOUSE.md"]}]}')
+    alices.press("Save")
+    alices.is_told("saved")
+    alices.sees("Own copy r1")
+    alices.sees("HOUSE.md")
+
+
+def test_the_pages_suit_everyone(alices, workspace, folder):
+    source, pushed = crowded(workspace, folder)
+    write_rules(workspace, "plain", whole("HOUSE.md", off=["skill"]), expected=0, by=BY)
+    said = []
+    for path in (
+        *("sources/", "sources/?shelf=archived", "sources/new/", f"sources/{source.slug}/"),
+        *(f"sources/{source.slug}/edit/", f"sources/{source.slug}/?state=invalid"),
+        *(f"sources/{source.slug}/history/1/", f"sources/{pushed.slug}/", f"sources/{pushed.slug}/edit/"),
+        *("rule-sets/", "rule-sets/plain/", "rule-sets/moltis/", "rule-sets/plain/edit/"),
+        *("rule-sets/plain/history/", "rule-sets/plain/history/1/"),
+    ):
+        assert alices.go(path) == 200, path
+        said += complaints(alices.page) + overflows(alices.page)
+    alices.go(f"sources/{pushed.slug}/")
+    assert upload(alices, ODD) == 422
+    said += complaints(alices.page) + overflows(alices.page)
+    alices.go("rule-sets/plain/edit/")
+    alices.fill(Rules="{")
+    assert alices.press("Save") == 422
+    said += complaints(alices.page)
+    assert not said, "\n\n".join(said)
+
+
+def test_a_workspace_without_grants_suits_everyone(alices):
+    for path in ("sources/", "sources/new/"):
+        alices.go(path)
+        alices.sees("DRAMATIS_SOURCE_ROOTS")
+        assert not complaints(alices.page) + overflows(alices.page)
+
+
+def crowded(workspace, folder):
+    """A folder with long names, refusals and readers; and pushed files beside it, one source archived."""
+    deep = folder / ("deep-folder-" * 12)
+    for name in ("CLAUDE.md", "TOOLS.md"):
+        (folder / name).mkdir()
+    deep.mkdir()
+    (deep / "AGENTS.md").write_bytes(b"\xff\xfe broken")
+    source = make_source(workspace, folder, "W" * 80)
+    agent = make_agent(workspace, "keeper", name="K" * 60)
+    choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
+    refreshed(source)
+    archive_record(make_source(workspace, folder, "Put away"), by=BY)
+    pushed: Source = make_source(workspace, folder, "Pushed", source_kind="pushed", grant=None)
+    return source, pushed

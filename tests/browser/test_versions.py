@@ -1,0 +1,158 @@
+"""Versions and releases as people use them: by hand, by keyboard, and on every screen."""
+
+import pytest
+from playwright.sync_api import expect
+
+from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
+from prompts.services.labelling import move_label
+from tests.browser.people import Visit
+from tests.browser.test_accessibility import look_at
+from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+
+
+@pytest.fixture
+def crew(workspace):
+    """A reviewed and an automatic agent that share a soul, on two channels."""
+    soul = make_soul(workspace, text="Be brave.")
+    channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge", formatting="Short lines.")]
+    make_agent(workspace, "careful", soul=soul, channels=channels, release_policy="reviewed")
+    make_agent(workspace, "quick", soul=soul, channels=channels[:1])
+    return soul
+
+
+def agree(visit: Visit) -> None:
+    """Say yes to whatever the browser asks."""
+    visit.page.on("dialog", lambda dialog: dialog.accept())
+
+
+def in_production(slug: str) -> list[int]:
+    rows = PromptLabel.unscoped.filter(name=PRODUCTION, prompt__agent__slug=slug)
+    return sorted(rows.values_list("version__number", flat=True))
+
+
+def prompt_of(slug: str, channel: str = "deck") -> AgentPrompt:
+    return AgentPrompt.unscoped.select_related("latest").get(agent__slug=slug, channel__slug=channel)
+
+
+def reword(visit: Visit, text: str) -> None:
+    visit.go("souls/calm/edit/")
+    visit.fill(Text=text)
+    visit.press("Save")
+
+
+def test_a_shared_soul_goes_live_by_two_people_and_comes_back(alices, bobs, crew):
+    agree(alices)
+    agree(bobs)
+    reword(bobs, "Be brave and wise.")
+    bobs.is_told("3 prompts rebuilt.")
+    bobs.go("releases/")
+    bobs.follow("New release")
+    bobs.fill(Message="Wiser words")
+    bobs.press("Request for all 2")
+    bobs.is_told("Release 1 is requested.")
+    bobs.sees("Somebody else must approve this")
+    alices.go("releases/")
+    alices.follow("Release 1")
+    alices.press("Approve")
+    alices.is_told("Release 1: approved.")
+    bobs.go("releases/1/")
+    bobs.press("Release 2 prompts")
+    bobs.is_told("Release 1: released.")
+    assert in_production("careful") == [2, 2]
+    reword(bobs, "Be foolish.")
+    alices.go("agents/quick/versions/")
+    alices.sees("Soul “Calm” revision 3")
+    alices.fill(Why="Too foolish.")
+    alices.press("Roll back")
+    alices.is_told("Production is back at version 2")
+    alices.sees("builds do not move it")
+    assert in_production("quick") == [2]
+    alices.press("Follow again")
+    assert in_production("quick") == [3]
+
+
+def test_a_change_after_the_request_voids_it(alices, bobs, crew):
+    bobs.go("releases/new/?agent=careful")
+    bobs.fill(Message="First words")
+    bobs.press("Request for all 2")
+    reword(bobs, "Be wise.")
+    alices.go("releases/1/")
+    alices.sees("were built anew since this was asked for")
+    alices.press("Approve")
+    alices.sees("Changed since it was asked for")
+    assert in_production("careful") == []
+
+
+def test_words_light_up_with_their_origin_and_lead_there_by_keyboard(bobs, crew):
+    bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/")
+    row = bobs.page.locator(".dr-said-row.is-soul")
+    link = row.get_by_role("link", name="Soul Calm")
+    shade = "row => getComputedStyle(row).backgroundColor"
+    quiet = row.evaluate(shade)
+    link.focus()
+    assert row.evaluate(shade) != quiet
+    expect(row).to_contain_text("Revision 1, test")
+    expect(row).to_contain_text("Be brave.")
+    bobs.page.keyboard.press("Enter")
+    bobs.page.wait_for_url("**/souls/calm/history/1/")
+
+
+def test_two_versions_are_compared_without_a_mouse(bobs, crew):
+    for text in ("Be wise.", "Be wiser."):
+        reword(bobs, text)
+    bobs.go("agents/quick/versions/")
+    page = bobs.page
+    page.get_by_role("radio", name="Compare from version 2").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("radio", name="Compare from version 1")).to_be_checked()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/diff/1/3/")
+    bobs.sees("What changed from version 1 to 3")
+    expect(page.locator("ins.dr-diff-word").first).to_be_visible()
+
+
+def test_a_label_is_put_on_and_taken_off(bobs, crew):
+    agree(bobs)
+    bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/")
+    bobs.fill(Label="canary")
+    bobs.press("Move the label")
+    bobs.is_told("“canary” is at version 1 now.")
+    bobs.go("agents/quick/versions/")
+    bobs.press("Take off canary")
+    bobs.is_told("“canary” is taken off.")
+
+
+def test_every_page_of_versions_suits_everyone(alices, bobs, crew, workspace):
+    make_memory(workspace, "Hidden\u200bwords and averyveryverylongwordwithoutanybreak" * 8)
+    reword(bobs, "Be brave.\n\n" + "Line after line.\n" * 30)
+    bobs.go("releases/new/?agent=careful")
+    bobs.fill(Message="First words")
+    bobs.press("Request for all 2")
+    quick = prompt_of("quick")
+    move_label(quick, "canary", quick.latest, expected=None, by=BY)
+    base = f"/w/{workspace.slug}"
+    look_at(
+        alices.page,
+        [
+            f"{base}/agents/careful/versions/",
+            f"{base}/agents/quick/versions/",
+            f"{base}/prompts/{quick.pk}/versions/3/",
+            f"{base}/prompts/{quick.pk}/diff/1/3/",
+            f"{base}/prompts/{quick.pk}/diff/1/1/",
+            f"{base}/releases/",
+            f"{base}/releases/new/",
+            f"{base}/releases/1/",
+            f"{base}/labels/",
+            f"{base}/holdings/soul/{crew.pk}/",
+            f"{base}/souls/calm/",
+        ],
+    )
+
+
+def test_a_refused_request_and_empty_pages_suit_everyone(alices, workspace, crew):
+    alices.go("releases/new/")
+    assert alices.press("Request for the chosen") == 422
+    alices.is_refused("Message", "required")
+    look_at(alices.page, [f"/w/{workspace.slug}/releases/?status=voided"])
+    make_agent(workspace, "mute")
+    look_at(alices.page, [f"/w/{workspace.slug}/agents/mute/versions/"])

@@ -1,0 +1,244 @@
+"""What the stage holds besides records: sources and their files, keys, versions, releases, the ledger."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.models import ApiKey, Content, Erasure, User, Workspace, WorkspaceOwned, digest_of
+from personas.services.contents import keep_contents
+from personas.services.records import create_record
+from prompts.models import (
+    AgentPrompt,
+    BuildCause,
+    Checkpoint,
+    LabelRule,
+    LedgerBlock,
+    LedgerEntry,
+    LedgerRollOff,
+    PromptSettings,
+    PromptVersion,
+    SigningKey,
+    VerificationRun,
+)
+from prompts.services.building import rebuild_agents
+from prompts.services.labelling import move_label
+from prompts.services.releasing import request_release
+from skills.harness_json import dump
+from skills.harnesses import PLAIN
+from skills.models import (
+    AgentContext,
+    ContextFile,
+    FileAgent,
+    FileRevision,
+    PushedFile,
+    RefreshRun,
+    RuleSet,
+    SourceGrant,
+    Waiver,
+)
+from tests.isolation.canaries import Canaries
+
+Row = models.Model
+
+
+@dataclass
+class Seeder:
+    """Fills one workspace; the stage hands over what it has and takes the rows."""
+
+    canaries: Canaries
+    home: str
+    workspace: Workspace
+    owner: User
+    row: Callable[[str, str], Any]
+    keep: Callable[[str, str, Row], None]
+    now: datetime = field(default_factory=timezone.now)
+
+    def word(self, place: str) -> str:
+        return self.canaries.word(self.home, place)
+
+    def made(self, model: type[WorkspaceOwned], **values: Any) -> Any:
+        """A row with a canary in every text field that is not said otherwise."""
+        marked = self.canaries.values(self.home, model)
+        row = model(workspace=self.workspace, **(marked | values))
+        row.save()
+        return row
+
+    def content(self, text: str) -> Content:
+        data = text.encode()
+        return keep_contents(self.workspace, {digest_of(data): data})[digest_of(data)]
+
+    # --- files --------------------------------------------------------------------------------------
+
+    def grant(self) -> SourceGrant:
+        row: SourceGrant = self.made(SourceGrant, path=f"/srv/{self.word('SourceGrant.path')}")
+        self.keep("grants", "plain", row)
+        return row
+
+    def files(self) -> None:
+        """One file in each state that a button speaks of."""
+        source, agent = self.row("sources", "plain"), self.row("agents", "plain")
+        self.made(AgentContext, agent=agent, source=source, harness="plain")
+        rules = {"harness": "plain", "rules": self.rules()}
+        by = Actor(self.word("Actor.label"), self.owner)
+        self.keep("rule-sets", "plain", create_record(RuleSet, self.workspace, rules, by=by))
+        for variant, state in {
+            "plain": "changed",
+            "spare": "new",
+            "quarantined": "quarantined",
+            "waived": "current",
+            "ignored": "ignored",
+            "invalid": "invalid",
+        }.items():
+            self.keep(
+                "files", variant, self.file(source, f"{self.word('ContextFile.path')}/AGENTS.md", state)
+            )
+        path = f".agents/skills/{self.word('ContextFile.path')}/SKILL.md"
+        skill = self.file(source, path, "new", file_kind="skill")
+        self.keep("files", "skill", skill)
+        self.made(FileAgent, file=skill, agent=agent)
+        waived = self.row("files", "waived")
+        waiver = self.made(
+            Waiver,
+            file=waived,
+            digest=waived.newest.digest,
+            until=self.now.date() + timedelta(days=3),
+            person=self.owner,
+        )
+        self.keep("waivers", "waived", waiver)
+        pushed = self.row("sources", "pushed")
+        self.made(PushedFile, source=pushed, content=self.content(self.word("Content.data")))
+        refusal = {name: self.word("RefreshRun.refusals") for name in ("path", "rule", "reason")}
+        self.made(
+            RefreshRun,
+            source=source,
+            status="done",
+            outcome={"new": 1},
+            refusals=[refusal],
+            finished_at=self.now,
+        )
+
+    def rules(self) -> dict[str, Any]:
+        rules = dump(PLAIN)
+        rules["rules"][0]["paths"] = [f"{self.word('RuleSet.rules')}.md"]
+        return rules
+
+    def file(self, source: Any, path: str, state: str, file_kind: str = "context") -> ContextFile:
+        file = self.made(
+            ContextFile,
+            source=source,
+            path=path,
+            file_kind=file_kind,
+            state=state,
+            is_ignored=state == "ignored",
+            problem=self.word("ContextFile.problem") if state == "invalid" else "",
+            first_seen_at=self.now,
+            changed_at=self.now,
+        )
+        good = self.revision(file, 1, "good")
+        verdict = "blocked" if state in {"quarantined", "current"} else "good"
+        file.newest, file.in_force = self.revision(file, 2, verdict), good
+        file.save()
+        return file
+
+    def revision(self, file: ContextFile, number: int, verdict: str) -> FileRevision:
+        name = file.path.split("/")[-2]
+        head = f"---\nname: {name}\ndescription: {self.word('Content.data')}\n---\n\n"
+        text = (head if file.file_kind == "skill" else "") + self.word("Content.data")
+        content = self.content(text)
+        finding = {"rule": "bidi", "severity": "block", "line": 1, "column": 1}
+        problem = {"field": "name", "line": 1, "flaw": None}
+        skill = {"name": name, "description": self.word("FileRevision.head"), "metadata": []}
+        row: FileRevision = self.made(
+            FileRevision,
+            file=file,
+            number=number,
+            digest=content.digest,
+            content=content,
+            size=len(text),
+            verdict=verdict,
+            findings=[
+                finding | {name: self.word("FileRevision.findings") for name in ("excerpt", "message")}
+            ],
+            problems=[problem | {"message": self.word("FileRevision.problems")}],
+            head=skill,
+            first_seen_at=self.now,
+        )
+        return row
+
+    # --- prompts ------------------------------------------------------------------------------------
+
+    def prompts(self) -> None:
+        """Two versions, a label of one's own, a release that waits, and all that only machines write."""
+        agent, by = self.row("agents", "plain"), Actor(self.word("Actor.label"), self.owner)
+        BuildCause.unscoped.filter(workspace=self.workspace).update(
+            cause={"by": by.label, "message": by.label}
+        )
+        rebuild_agents(self.workspace, [agent.pk])
+        cause = {
+            "kind": "agent",
+            "by": self.word("BuildCause.cause"),
+            "message": self.word("Revision.message"),
+        }
+        for is_held in (False, True):
+            # Two versions were production, and one waits behind them.
+            AgentPrompt.unscoped.filter(agent=agent).update(is_held=is_held)
+            agent.instructions = self.word("Agent.instructions")
+            agent.save()
+            BuildCause(workspace=self.workspace, agent=agent, cause=cause).save()
+            rebuild_agents(self.workspace, [agent.pk])
+        BuildCause(workspace=self.workspace, agent=self.row("agents", "spare"), cause=cause).save()
+        prompt = AgentPrompt.unscoped.select_related("latest", "agent", "channel").get(agent=agent)
+        prompt.problem = self.word("AgentPrompt.problem")
+        prompt.save()
+        self.keep("prompts", "plain", prompt)
+        first = PromptVersion.unscoped.get(prompt=prompt, number=1)
+        label, note = self.word("PromptLabel.name"), self.word("LabelMove.note")
+        move_label(prompt, label, first, expected=None, by=by, note=note)
+        self.made(LabelRule)
+        self.release(prompt, by)
+        self.ledger(AgentPrompt.unscoped.get(pk=prompt.pk), first)
+        self.proof()
+
+    def release(self, prompt: AgentPrompt, by: Actor) -> None:
+        label = self.word("Release.label")
+        release = request_release(
+            self.workspace, [prompt], message=self.word("Release.message"), by=by, label=label
+        )
+        release.reason = self.word("Release.reason")
+        release.decided_label = self.word("Release.decided_label")
+        # Numbers start anew in every workspace; here a foreign number must be nobody's at home.
+        release.number += 100 * (self.home == "elsewhere")
+        release.save()
+        self.keep("releases", "plain", release)
+
+    def ledger(self, prompt: AgentPrompt, version: PromptVersion) -> None:
+        digest = digest_of(self.word("ApiKey.digest").encode())
+        key = self.made(ApiKey, digest=digest, expires_at=self.now + timedelta(days=1), created_by=self.owner)
+        entry = self.made(
+            LedgerEntry, key=key, prompt=prompt, version=version, size=1, status=200, at=self.now, slots={}
+        )
+        self.keep("ledger", "plain", entry)
+        block = self.made(
+            LedgerBlock,
+            sequence=1,
+            first_id=entry.pk,
+            last_id=entry.pk,
+            count=1,
+            first_at=self.now,
+            last_at=self.now,
+            at=self.now,
+        )
+        self.made(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
+
+    def proof(self) -> None:
+        self.made(Checkpoint, sequence=1, at=self.now)
+        self.made(SigningKey, first_used_at=self.now)
+        self.made(VerificationRun)
+        self.made(PromptSettings, entry="", mode="")
+        tomb = self.made(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
+        self.keep("erasures", "plain", tomb)

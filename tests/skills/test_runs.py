@@ -1,0 +1,385 @@
+"""Runs as rows: asked for once, claimed once, given back when lost; many at once, and with guards broken."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.utils import timezone
+
+from personas.queueing import FAILURES, PAUSE, Breaker
+from personas.services.records import archive_record, edit_record
+from skills import tasks
+from skills.models import ContextFile, RefreshRun, RunStatus
+from skills.selectors.harnesses import harnesses_of
+from skills.services import refreshing, runs
+from skills.services.refreshing import SourceEdited, hold, refresh_source
+from skills.services.runs import (
+    LEASE,
+    MOST_LOST,
+    PATIENCE,
+    LostRun,
+    NotRefreshable,
+    claim_run,
+    give_back,
+    give_back_lost_runs,
+    note_progress,
+    request_due_refreshes,
+    request_refresh,
+    unsent_runs,
+)
+from tests.factories import BY, make_source, refreshed
+from tests.skills.job_stage import runs_of, words_in_force
+
+MANY = 8
+
+
+@pytest.fixture
+def source(workspace, tmp_path: Path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    (tmp_path / "AGENTS.md").write_text("Be kind.\n")
+    return make_source(workspace, tmp_path, refresh_minutes=None)
+
+
+def ask(source) -> RefreshRun:
+    return request_refresh(source, cause="person", by=BY)
+
+
+def claimed(source) -> RefreshRun:
+    run = claim_run(source.workspace_id, ask(source).pk)
+    assert run is not None
+    return run
+
+
+def lapse(run: RefreshRun) -> None:
+    RefreshRun.unscoped.filter(pk=run.pk).update(leased_until=timezone.now() - timedelta(seconds=1))
+
+
+def at_once(work, many: int = MANY) -> list:
+    """The answers of many threads that begin together, each with a connection of its own."""
+    gate = threading.Barrier(many)
+
+    def one(number: int):
+        try:
+            gate.wait(20)
+            return work(number)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(many) as pool:
+        return list(pool.map(one, range(many)))
+
+
+# --- many at once --------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_ask_at_once_all_get_the_same_run(source):
+    answers = at_once(lambda _: ask(source).pk)
+    assert len(set(answers)) == 1
+    assert runs_of(source) == ["queued"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_claim_at_once_one_succeeds(source):
+    run = ask(source)
+    taken = at_once(lambda _: claim_run(source.workspace_id, run.pk))
+    assert len([one for one in taken if one]) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_asking_claiming_finishing_and_sweeping_at_once_never_overlap(source):
+    """Each thread does a bit of everything; afterwards every run has one clear end."""
+
+    def bustle(number: int) -> None:
+        for _ in range(5):
+            run = ask(source)
+            mine = claim_run(source.workspace_id, run.pk)
+            if mine and number % 2:
+                lapse(mine)
+            give_back_lost_runs(timezone.now())
+            if mine:
+                tasks.carry_out(mine)
+
+    at_once(bustle, 4)
+    while waiting := RefreshRun.unscoped.filter(status="queued").first():
+        tasks.carry_out(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # none else is left
+    assert {"done"} <= set(runs_of(source)) <= {"done", "lost"}
+    assert words_in_force(source) == "Be kind.\n"
+    assert ContextFile.unscoped.get().revisions.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_asks_while_a_run_begins_still_gets_one_that_comes_after(source):
+    """The queued run may be claimed between the question and the insert: then there must be another."""
+    first = claimed(source)
+    answers = at_once(lambda _: ask(source))
+    assert first not in answers
+    assert runs_of(source) == ["running", "queued"]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="one writer: whoever asks waits until it is stored")
+@pytest.mark.django_db(transaction=True)
+def test_one_can_ask_while_another_look_is_being_stored(source):
+    asked = threading.Event()
+
+    def ask_elsewhere(_: int) -> str:
+        run = ask(source)
+        asked.set()
+        return run.status
+
+    with transaction.atomic():
+        hold(source)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(at_once, ask_elsewhere, 1)
+            assert asked.wait(1.5)
+    assert answer.result() == ["queued"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_does_not_begin_before_what_it_was_asked_to_see_is_committed(source):
+    """A push and its question are one transaction; a worker that is quicker must wait for it."""
+    run = ask(source)
+    begun = threading.Event()
+
+    def claim_elsewhere(_: int) -> RefreshRun | None:
+        mine = claim_run(source.workspace_id, run.pk)
+        begun.set()
+        return mine
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert ask(source) == run
+            answer = pool.submit(at_once, claim_elsewhere, 1)
+            assert not begun.wait(0.5)
+        assert answer.result()[0] == run
+
+
+# --- one at a time, and what a lost one leaves ------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_source_is_looked_at_once_at_a_time(source):
+    assert not overlaps(source)
+
+
+def overlaps(source) -> list[str]:
+    """What is wrong when a second run is claimed while the first is under way."""
+    claimed(source)
+    second = claim_run(source.workspace_id, ask(source).pk)
+    return ["two runs of one source are under way"] if second else []
+
+
+@pytest.mark.planted
+@pytest.mark.django_db(transaction=True)
+def test_without_the_claims_two_guards_runs_overlap(source, monkeypatch):
+    """One guard is enough: only when both are broken is the overlap there, and then it is noticed."""
+    monkeypatch.setattr(runs, "idle", lambda rows: rows)
+    assert not overlaps(source)
+    RefreshRun.unscoped.all().delete()
+    rule = next(one for one in RefreshRun._meta.constraints if one.name == "one_refresh_at_a_time")
+    with connection.schema_editor() as editor:
+        editor.remove_constraint(RefreshRun, rule)
+    try:
+        assert overlaps(source)
+    finally:
+        RefreshRun.unscoped.all().delete()
+        with connection.schema_editor() as editor:
+            editor.add_constraint(RefreshRun, rule)
+
+
+@pytest.mark.django_db
+def test_a_lost_run_is_replaced_and_its_worker_can_no_longer_store(source, tmp_path):
+    assert late_words(source, tmp_path) == "Be very kind.\n"
+    assert runs_of(source) == ["lost", "done"]
+
+
+def late_words(source, folder: Path) -> str:
+    """What is in force after a worker that was taken for dead wakes up with the old words in hand."""
+    late = claimed(source)
+    old = refreshing.look(late.source, harnesses_of(source.workspace, source.harnesses), noticed)
+    lapse(late)
+    give_back_lost_runs(timezone.now())
+    (folder / "AGENTS.md").write_text("Be very kind.\n")
+    refreshed(source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refreshing, "look", lambda *_: old)
+        tasks.carry_out(late)
+    return words_in_force(source)
+
+
+def noticed(*_: int) -> None:
+    return None
+
+
+@pytest.mark.planted
+@pytest.mark.django_db
+def test_without_the_last_look_at_the_run_old_words_would_come_back(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(refreshing, "still_ours", lambda run: RefreshRun.unscoped.get(pk=run.pk))
+    assert late_words(source, tmp_path) == "Be kind.\n"
+
+
+@pytest.mark.django_db
+def test_a_run_that_tells_of_its_progress_is_not_lost(source):
+    run = claimed(source)
+    lapse(run)
+    note_progress(run, 1, 1, 0)
+    assert give_back_lost_runs(timezone.now()) == []
+    assert RefreshRun.unscoped.filter(leased_until__gt=timezone.now() + LEASE / 2).exists()
+
+
+@pytest.mark.django_db
+def test_a_lost_run_stops_as_soon_as_it_tells_of_its_progress(source):
+    run = claimed(source)
+    lapse(run)
+    give_back_lost_runs(timezone.now())
+    with pytest.raises(LostRun):
+        note_progress(run, 1, 1, 0)
+
+
+@pytest.mark.django_db
+def test_a_source_that_ends_every_worker_is_left_alone_after_a_while(source):
+    for _ in range(MOST_LOST):
+        run = RefreshRun.unscoped.filter(status="queued").first() or ask(source)
+        mine = claim_run(source.workspace_id, run.pk)
+        assert mine
+        lapse(mine)
+        give_back_lost_runs(timezone.now())
+    assert runs_of(source) == ["lost"] * MOST_LOST
+    assert "not tried again by itself" in RefreshRun.unscoped.latest("pk").error
+    # A person can still ask.
+    assert refreshed(source).status == RunStatus.DONE
+
+
+@pytest.mark.django_db
+def test_what_a_push_had_refused_is_told_by_the_run_that_replaces_a_lost_one(source):
+    run = claimed(source)
+    refusal = {"path": "x", "rule": "size", "reason": "Too large."}
+    RefreshRun.unscoped.filter(pk=run.pk).update(refusals=[refusal])
+    again = give_back(run, "Its worker went away.")
+    assert again
+    assert again.refusals == [refusal]
+    assert refresh_source(claimed(source)).refusals == [refusal]
+
+
+# --- what else may happen meanwhile -----------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_what_was_found_before_an_edit_is_thrown_away_and_looked_for_again(source, tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "AGENTS.md").write_text("Below.\n")
+    run = claimed(source)
+    look = refreshing.look
+
+    def look_and_edit(*args):
+        found = look(*args)
+        edit_record(source, {"folder": "sub"}, expected=source.revision, by=BY)
+        monkeypatch.setattr(refreshing, "look", look)
+        return found
+
+    monkeypatch.setattr(refreshing, "look", look_and_edit)
+    with pytest.raises(SourceEdited):
+        refresh_source(run)
+    tasks.carry_out(run)
+    assert not ContextFile.unscoped.exists()
+    assert runs_of(source) == ["lost", "queued"]
+    tasks.carry_out(claimed(source))
+    assert words_in_force(source) == "Below.\n"
+
+
+@pytest.mark.django_db
+def test_an_archived_source_is_neither_asked_for_nor_read(source):
+    run = claimed(source)
+    run.source = archive_record(source, by=BY)
+    with pytest.raises(NotRefreshable):
+        ask(run.source)
+    done = refresh_source(run)
+    assert (done.status, done.read, done.error) == ("failed", 0, refreshing.ARCHIVED.reason)
+    lapse(run)
+    assert give_back_lost_runs(timezone.now()) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_for_which_the_database_had_no_time_is_tried_again(source, monkeypatch):
+    def busy(*_):
+        raise OperationalError("canceling statement due to lock timeout")
+
+    run = claimed(source)
+    with monkeypatch.context() as broken:
+        broken.setattr(refreshing, "store_found", lambda *_, **__: busy())
+        with pytest.raises(OperationalError):
+            tasks.carry_out(run)
+    assert runs_of(source) == ["lost", "queued"]
+    tasks.carry_out(claimed(source))
+    assert runs_of(source) == ["lost", "done"]
+
+
+@pytest.mark.django_db
+def test_a_run_that_breaks_says_so_and_is_not_tried_again_by_itself(source, monkeypatch):
+    monkeypatch.setattr(refreshing, "store_found", lambda *_, **__: vars(source)["nothing"])
+    with pytest.raises(KeyError):
+        tasks.carry_out(claimed(source))
+    run = RefreshRun.unscoped.get()
+    assert (run.status, run.error) == ("failed", "Something went wrong: KeyError.")
+
+
+# --- the sweep ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_the_sweep_sends_what_was_never_sent_or_too_long_ago(source):
+    run, now = ask(source), timezone.now()
+    assert list(unsent_runs(now)) == [run]
+    runs.mark_sent(run)
+    assert list(unsent_runs(now)) == []
+    assert list(unsent_runs(now + 2 * PATIENCE)) == [run]
+
+
+@pytest.mark.django_db
+def test_the_sweep_sends_nothing_that_could_not_begin(source):
+    claimed(source)
+    ask(source)
+    assert list(unsent_runs(timezone.now())) == []
+
+
+@pytest.mark.django_db
+def test_the_schedule_asks_for_each_source_in_its_time(source, workspace, tmp_path):
+    now = timezone.now()
+    due = make_source(workspace, tmp_path, "On schedule", refresh_minutes=15)
+    assert [run.source for run in request_due_refreshes(now)] == [due]
+    assert request_due_refreshes(now) == []
+    refresh_source(claimed(due))
+    assert request_due_refreshes(now + timedelta(minutes=10)) == []
+    assert [run.source for run in request_due_refreshes(now + timedelta(minutes=16))] == [due]
+
+
+def test_a_lost_run_is_replaced_within_a_minute_by_the_settings_alone(settings):
+    """Lease, sweep and the longest look together; a message lost with the broker has its patience instead."""
+    sweep = settings.CELERY_BEAT_SCHEDULE["sweep-sources"]["schedule"]
+    assert LEASE.total_seconds() + sweep < 45
+    assert PATIENCE.total_seconds() + sweep < 45
+    assert LEASE.total_seconds() > 20
+    assert settings.CELERY_BEAT_SCHEDULE["sweep-sources"]["options"]["expires"] < sweep
+
+
+# --- the breaker -------------------------------------------------------------------------------------------
+
+
+def test_the_breaker_opens_after_a_few_failures_and_tries_again_after_a_pause():
+    moment = [100.0]
+    breaker = Breaker(lambda: moment[0])
+    for _ in range(FAILURES):
+        assert not breaker.is_open
+        breaker.failed()
+    told = [breaker.is_open]
+    moment[0] += PAUSE
+    told.append(breaker.is_open)
+    breaker.failed()
+    told.append(breaker.is_open)
+    breaker.worked()
+    breaker.failed()
+    told.append(breaker.is_open)
+    assert told == [True, False, True, False]
