@@ -1,10 +1,12 @@
-"""End a log-in after twelve hours, or after one hour without use."""
+"""End a log-in after twelve hours, or after one hour without use; and lead visitors to a new one."""
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 
@@ -21,18 +23,23 @@ class SessionLimitsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # Without the cookie there is no log-in, so programs with a key cost no look at the session table.
         if settings.SESSION_COOKIE_NAME in request.COOKIES and SESSION_KEY in request.session:
-            limit(request.session, int(time.time()))
+            limit(request.session, int(time.time()), is_use=not is_poll(request))
         return self.get_response(request)
 
 
-def limit(session: SessionBase, now: int) -> None:
+def is_poll(request: HttpRequest) -> bool:
+    """An open page that asks for news by itself: nobody need be sitting there."""
+    return request.method == "GET" and request.headers.get("HX-Request") == "true"
+
+
+def limit(session: SessionBase, now: int, *, is_use: bool = True) -> None:
     if ended(session, now):
         session.flush()
         return
     if STARTED not in session:
         session[STARTED] = now
     # A write per request would make every page view a database transaction.
-    if now - session.get(SEEN, 0) >= settings.SESSION_TOUCH_SECONDS:
+    if is_use and now - session.get(SEEN, 0) >= settings.SESSION_TOUCH_SECONDS:
         session[SEEN] = now
 
 
@@ -40,3 +47,15 @@ def ended(session: SessionBase, now: int) -> bool:
     too_old = now - session.get(STARTED, now) >= settings.SESSION_COOKIE_AGE
     too_quiet = now - session.get(SEEN, now) >= settings.SESSION_IDLE_SECONDS
     return bool(too_old or too_quiet)
+
+
+class LoginMiddleware(LoginRequiredMiddleware):
+    """Sends visitors to the log-in; a page that polls is told to load anew, and so to go there as a whole."""
+
+    def handle_no_permission(  # type: ignore[override]  # wider: any answer will do to Django
+        self, request: HttpRequest, view_func: Any
+    ) -> HttpResponse:
+        if request.headers.get("HX-Request") == "true":
+            return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+        answer: HttpResponse = super().handle_no_permission(request, view_func)
+        return answer

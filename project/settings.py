@@ -83,7 +83,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "project.sessions.LoginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "prompts.middleware.EchoMiddleware",
     "django_htmx.middleware.HtmxMiddleware",

@@ -49,3 +49,27 @@ class NothingThen(DomainError):
     """A moment at which there was no such prompt yet."""
 
     code = "nothing_then"
+
+
+class UnknownFetch(DomainError):
+    """A ledger row or a request id under which nothing was handed out here."""
+
+    code = "unknown_fetch"
+
+
+class RolledOff(DomainError):
+    """A ledger row that was let go when its months were over."""
+
+    code = "rolled_off"
+
+
+class ErasedSince(DomainError):
+    """A prompt whose words have been erased in part; what is left is not what was said."""
+
+    code = "erased"
+
+
+class NotTheSame(DomainError):
+    """A replay that gives other bytes than were recorded: something was changed."""
+
+    code = "not_the_same"

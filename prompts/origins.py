@@ -80,13 +80,16 @@ LAYOUT_WORDS = Told("layout", OURS)
 def told_of(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origin, Told]:
     """Every origin with its words; as many queries as there are kinds, whatever their number."""
     wanted = {origin for origin in origins if origin.kind in KINDS}
+    levels = {origin for origin in wanted if origin.kind == PromptSettings.kind}
+    wanted -= levels
     keyed = {origin for origin in wanted if is_key(origin.id)}
     said = revisions_said(workspace, [(one.kind, int(one.id), one.revision) for one in keyed])
     keys = keys_of(workspace, keyed)
-    return {
+    found = {
         origin: told(workspace, origin, said, keys) if origin in keyed else unkeyed(workspace, origin)
         for origin in wanted
     }
+    return found | settings_told(workspace, levels)
 
 
 def told(
@@ -111,6 +114,20 @@ def unkeyed(workspace: Workspace, origin: Origin) -> Told:
     return Told(
         origin.kind, kind.words, origin.path or origin.id, origin.revision, "", url if origin.id else ""
     )
+
+
+def settings_told(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origin, Told]:
+    """Settings have no name of their own: they are those of an agent, a channel or all of the workspace."""
+    ids = {int(origin.id): origin for origin in origins if is_key(origin.id)}
+    if not ids:
+        return {}
+    rows = PromptSettings.objects.in_workspace(workspace).filter(pk__in=ids)
+    url = reverse("prompt-settings:list", args=[workspace.slug])
+    words = KINDS[PromptSettings.kind].words
+    return {
+        ids[row.pk]: Told(row.kind, words, str(row), ids[row.pk].revision, "", url)
+        for row in rows.select_related("agent", "channel")
+    }
 
 
 def address(workspace: Workspace, family: str, key: Any, revision: int) -> str:

@@ -10,12 +10,14 @@ from django.utils import timezone
 
 from personas.errors import DomainError
 from personas.models import Workspace
-from personas.queueing import send
+from personas.queueing import send, send_after_commit
+from prompts.models import VerificationRun, VerificationState
 from prompts.services.building import rebuild_agents
 from prompts.services.checkpoints import sign_checkpoint
 from prompts.services.retention import roll_off, workspaces_with_old_blocks
 from prompts.services.sealing import seal_workspace, workspaces_to_seal
-from prompts.services.sweeping import agents_due, agents_waiting
+from prompts.services.sweeping import agents_due, agents_waiting, looks_waiting
+from prompts.services.verifications import carry_out_verification
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +34,8 @@ def sweep_prompts_job() -> None:
     for workspace_id, agent_ids in [*agents_waiting(now), *agents_due(now)]:
         for start in range(0, len(agent_ids), settings.DRAMATIS_BUILD_BATCH):
             send(rebuild_prompts_job, workspace_id, agent_ids[start : start + settings.DRAMATIS_BUILD_BATCH])
+    for workspace_id, run_id in looks_waiting(now):
+        send(verify_chain_job, workspace_id, run_id)
 
 
 @shared_task
@@ -50,6 +54,20 @@ def roll_off_ledger_job() -> None:
 def sign_checkpoints_job() -> None:
     """State, signed, how far every workspace's record has come."""
     for_each(Workspace.objects.order_by("pk").values_list("pk", flat=True), sign_checkpoint)
+
+
+# Longer than the broker waits before it hands a job out anew, so the message is taken off first; a look that
+# was lost is asked for again by hand.
+@shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
+def verify_chain_job(workspace_id: int, run_id: int) -> None:
+    """Recompute the whole record of a workspace."""
+    carry_out_verification(workspace_id, run_id)
+
+
+def dispatch_verification(run: VerificationRun) -> None:
+    """Hand a look to a worker; one that the broker did not take is found by the sweep."""
+    if run.state == VerificationState.QUEUED:
+        send_after_commit(verify_chain_job, run.workspace_id, run.pk)
 
 
 def for_each(workspace_ids: Iterable[int], verb: Callable[[int], object]) -> None:

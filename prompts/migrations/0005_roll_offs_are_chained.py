@@ -1,4 +1,4 @@
-"""What says that ledger rows were let go is chained, as everything else that only grows."""
+"""What says that ledger rows were let go is chained, as everything else that only grows; blocks by row."""
 
 from django.db import migrations, models
 
@@ -34,4 +34,8 @@ class Migration(migrations.Migration):
         hashed("hash"),
         AppendOnly("prompts_ledgerrolloff"),
         RollsOff("prompts_ledgerentry"),
+        migrations.AddIndex(
+            model_name="ledgerblock",
+            index=models.Index(fields=["workspace", "last_id"], name="ledger_blocks_by_row"),
+        ),
     ]

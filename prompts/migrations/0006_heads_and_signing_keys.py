@@ -47,8 +47,4 @@ class Migration(migrations.Migration):
             managers=[("unscoped", django.db.models.manager.Manager())],
         ),
         AppendOnly("prompts_signingkey"),
-        # As the other tables of tenants have it; nothing changes in the database.
-        migrations.AlterModelManagers(
-            name="versionpart", managers=[("unscoped", django.db.models.manager.Manager())]
-        ),
     ]

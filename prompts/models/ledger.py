@@ -67,6 +67,8 @@ class LedgerBlock(WorkspaceOwned):
         constraints = [
             models.UniqueConstraint(fields=["workspace", "sequence"], name="ledger_blocks_numbered_once")
         ]
+        # From a row to the block it was closed in.
+        indexes = [models.Index(fields=["workspace", "last_id"], name="ledger_blocks_by_row")]
 
     def __str__(self) -> str:
         return f"block {self.sequence}"

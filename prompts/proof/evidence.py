@@ -87,10 +87,25 @@ def verify_evidence(
     opened = Opened(data)
     asked: dict[str, Question] = {
         **CHECKS,
-        "text built again": partial(checks.rebuilt, fill=fill),
+        REBUILT: partial(checks.rebuilt, fill=fill),
         "key is the expected one": partial(checks.key_expected, expected=expected_key),
     }
-    return [ask(name, question, opened) for name, question in asked.items()]
+    beside = beside_the_point(data)
+    return [ask(name, question, opened) for name, question in asked.items() if name not in beside]
+
+
+def beside_the_point(data: object) -> frozenset[str]:
+    """Checks of what a bundle does not speak of: evidence of a fetch has no moment, and the other way round.
+
+    A bundle that speaks of neither, or of half a fetch, is asked everything.
+    """
+    said = data if isinstance(data, Mapping) else {}
+    pointer, fetch = said.get("pointer"), [said.get(name) for name in FETCH]
+    if pointer is None:
+        return OF_A_MOMENT if fetch[0] is not None else frozenset()
+    is_moved = not isinstance(pointer, Mapping) or pointer.get("moves") != []
+    beside = frozenset() if is_moved else frozenset({MOVE_COVERED})
+    return beside | OF_A_FETCH if fetch == [None] * len(FETCH) else beside
 
 
 def ask(name: str, question: Question, opened: Opened) -> Check:
@@ -107,6 +122,21 @@ def stands(found: Iterable[Check]) -> bool:
     return all(check.state != "failed" for check in found)
 
 
+REBUILT, MOVE_COVERED = "text built again", "checkpoint covers the label move"
+FETCH = ("ledger", "block", "text", "served", "slots")
+OF_A_MOMENT = frozenset({"label pointed at the version", MOVE_COVERED})
+OF_A_FETCH = frozenset(
+    {
+        "bytes match the served digest",
+        "slots match the ledger",
+        "ledger seal",
+        "ledger row fits the version and the bytes",
+        "seal stands in its block",
+        "block hash",
+        "checkpoint covers the block",
+        REBUILT,
+    }
+)
 CHECKS: dict[str, Question] = {
     "format": checks.format_known,
     "bytes match the served digest": checks.bytes_match,
@@ -123,7 +153,7 @@ CHECKS: dict[str, Question] = {
     "block hash": checks.block_hash_matches,
     "checkpoint covers the block": checks.checkpoint_covers_block,
     "checkpoint covers the version": checks.checkpoint_covers_version,
-    "checkpoint covers the label move": checks.checkpoint_covers_move,
+    MOVE_COVERED: checks.checkpoint_covers_move,
     "heads match the checkpoint": checks.heads_match,
     "signature": checks.signature_valid,
 }

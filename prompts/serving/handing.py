@@ -74,8 +74,8 @@ def hand_out(reader: Reader, wanted: Wanted, call: Call, *, recall: Recall = PRO
     try:
         return _attempt(reader, wanted, call, recall)
     except DatabaseFailure as error:
-        # The reason goes to the log; a caller learns only that there is no prompt without a record.
-        log.exception("prompt_not_recorded", error=type(error).__name__)
+        reason = str(error).partition("\n")[0]
+        log.error("prompt_not_recorded", reason=reason)  # noqa: TRY400  # further lines may quote the row
         raise ServingDown from error
 
 
@@ -92,7 +92,7 @@ def _attempt(reader: Reader, wanted: Wanted, call: Call, recall: Recall) -> Serv
                 recall.guesses.put(question, guess)
             return _served(ledger_id, draft, words)
         recall.guesses.drop(question)
-    log.error("prompt_not_recorded", error="the label would not stand still")
+    log.error("prompt_not_recorded", reason="the label would not stand still")
     raise ServingDown
 
 

@@ -1,13 +1,13 @@
 """What one quick look at a text tells: most rules need no other to know that they have nothing to say."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from skills.scanning.alphabets import CLOSER, HIDING, LIKE_LESS, one_of
 
 HIDDEN = one_of(HIDING)
-ASCII_CLOSER, ANY_CLOSER = re.compile(f"<{CLOSER}"), re.compile(f"[<{LIKE_LESS}]{CLOSER}")
+CLOSING, CLOSING_OR_COMMENT = re.compile(f"[<{LIKE_LESS}]{CLOSER}"), re.compile(f"<(?:{CLOSER}|!--)")
 # Printable ASCII and what lays it out: nearly all of most texts, and nothing in it hides.
 PLAIN = bytes([0x09, 0x0A, 0x0C, 0x0D, *range(0x20, 0x7F)])
 KEY_SIGNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:+/=-"
@@ -15,8 +15,9 @@ KEY_SIGNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:+
 CROSSES = bytes([0x58 if byte in KEY_SIGNS else 0x20 * (byte in PLAIN) for byte in range(256)])
 # No key is shorter.
 LONG = b"X" * 20
+WORD_OF = {length: f"word of {length}" for length in (20, 40, 60)}
 # Few words hold these, the first least.
-RARE = "JXKGzI=A_kx-"
+WORD_WITH = {sign: f"word with {sign}" for sign in "JXKGzI=A_kx-"}
 
 Span = tuple[int, int]
 
@@ -42,34 +43,28 @@ def always(look: Glance) -> bool:
 def glance(text: str) -> Glance:
     crosses = crossed(text)
     hidden = "" if text.isascii() and b"\0" not in crosses else hidden_characters(text)
-    words = [text[start:end] for start, end in long_rows(crosses)]
-    seen = frozenset([*signs(text), *(among(words) if words else ()), *(["hidden"] if hidden else ())])
-    return Glance(text, seen, hidden, " ".join(words))
+    rows = long_rows(crosses)
+    words = " ".join([text[start:end] for start, end in rows])
+    longest = max([end - start for start, end in rows], default=0)
+    seen = ["hidden"] if hidden else []
+    return Glance(text, frozenset(seen + signs(text) + shapes(words, longest)), hidden, words)
 
 
-def signs(text: str) -> Iterator[str]:
+def signs(text: str) -> list[str]:
     """Single signs are asked for first, since they are found soonest."""
-    yield "text"
-    yield from (sign for sign in "]@" if sign in text)
-    if may_close(text):
-        yield "closing"
-    if "<" in text and "<!--" in text:
-        yield "comment"
+    seen = [sign for sign in ("]", "@") if sign in text]
     if text.startswith(("---", "\ufeff---")):
-        yield "head"
+        seen.append("head")
+    if has_look_alike(text) or ("<" in text and CLOSING_OR_COMMENT.search(text)):
+        seen += ["closing"] if CLOSING.search(text) else []
+        seen += ["comment"] if "<!--" in text else []
+    return ["text", *seen]
 
 
-def among(words: list[str]) -> Iterator[str]:
+def shapes(words: str, longest: int) -> list[str]:
     """How long the longest word is, and which rare signs stand in the long ones."""
-    longest, all_words = max(map(len, words)), " ".join(words)
-    yield from (f"word of {length}" for length in (20, 40, 60) if longest >= length)
-    yield from (f"word with {sign}" for sign in RARE if sign in all_words)
-
-
-def may_close(text: str) -> bool:
-    if has_look_alike(text):
-        return bool(ANY_CLOSER.search(text))
-    return "<" in text and bool(ASCII_CLOSER.search(text))
+    lengths = [name for length, name in WORD_OF.items() if longest >= length]
+    return lengths + [name for sign, name in WORD_WITH.items() if sign in words]
 
 
 def has_look_alike(text: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import RARE, Gate, Span, long_words
+from skills.scanning.glance import WORD_OF, WORD_WITH, Gate, Span, long_words
 
 Check = Callable[[re.Match[str]], bool]
 
@@ -82,7 +82,7 @@ class Shape:
     check: Check = is_real
     # A simpler pattern that always fits too.
     hint: str = ""
-    needs: str = "word of 40"
+    needs: str = WORD_OF[40]
 
 
 # Not in the middle of a longer word. Quantifiers are possessive or bounded, so no text is read over and over.
@@ -219,8 +219,8 @@ def finder(shape: Shape, expression: str, places: Callable[[str], Iterable[Span]
 
 def needed_sign(shape: Shape) -> str:
     """A single sign is sooner looked for than a word: a rare one that all its needles have."""
-    common = (sign for sign in RARE if all(sign in needle for needle in shape.needles))
-    return next((f"word with {sign}" for sign in common), "word of 20")
+    common = (name for sign, name in WORD_WITH.items() if all(sign in needle for needle in shape.needles))
+    return next(common, WORD_OF[20])
 
 
 def among_long_words(shape: Shape) -> Gate:

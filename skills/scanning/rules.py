@@ -2,6 +2,7 @@
 
 from skills.scanning import alphabets, characters, closings, permissions, wording
 from skills.scanning.findings import SKILLS_ONLY, Rule
+from skills.scanning.glance import WORD_OF
 from skills.scanning.keys import (
     LOOK_ALIKE,
     OPEN_SHAPES,
@@ -158,7 +159,7 @@ WORDING_RULES = (
         "warn",
         "A long run of base64: a model may decode what a person does not.",
         wording.long_base64,
-        needs="word of 60",
+        needs=WORD_OF[60],
         may_find=wording.may_hold_base64,
     ),
 )

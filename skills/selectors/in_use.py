@@ -151,7 +151,7 @@ class Holdings:
     @cached_property
     def handed(self) -> list[ContextFile]:
         rows = ContextFile.objects.in_workspace(self.workspace).filter(file_kind="skill", is_ignored=False)
-        rows = rows.exclude(reach=Reach.FOUND).filter(in_force__isnull=False)
+        rows = rows.exclude(reach=Reach.FOUND).filter(in_force__isnull=False, source__archived_at=None)
         return list(rows.select_related("in_force__content", "newest", "source").order_by("name", "pk"))
 
     @cached_property

@@ -1,5 +1,7 @@
 """A log-in ends after twelve hours, or after one without use."""
 
+import time
+
 import pytest
 import time_machine
 from django.contrib.auth import get_user_model
@@ -76,3 +78,19 @@ def test_strangers_get_no_session(client, django_assert_num_queries):
     with django_assert_num_queries(0):
         answer = client.get("/healthz")
     assert not answer.cookies
+
+
+def test_a_page_that_polls_does_not_keep_a_log_in_alive(as_alice, workspace):
+    session = as_alice.session
+    then = int(time.time()) - 600
+    session["started_at"], session["seen_at"] = then, then
+    session.save()
+    as_alice.get(f"/w/{workspace.slug}/", headers={"HX-Request": "true"})
+    assert as_alice.session["seen_at"] == then
+    as_alice.get(f"/w/{workspace.slug}/")
+    assert as_alice.session["seen_at"] > then
+
+
+def test_a_page_that_polls_after_the_log_in_ended_is_loaded_anew(client, workspace):
+    answer = client.get(f"/w/{workspace.slug}/", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.headers["HX-Refresh"]) == (204, "true")

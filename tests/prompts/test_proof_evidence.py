@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from prompts.proof.canonical import canonical, read_json
 from prompts.proof.checkpoints import read_checkpoint, sign
-from prompts.proof.evidence import CHECKS, Check, stands, verify_evidence
+from prompts.proof.evidence import (
+    CHECKS,
+    MOVE_COVERED,
+    OF_A_FETCH,
+    OF_A_MOMENT,
+    Check,
+    stands,
+    verify_evidence,
+)
 from prompts.proof.heads import Heads, read_heads
 from prompts.proof.keys import key_id, new_key, public_pem
 from prompts.proof.opened import NOT_YET_SEALED, Pointer
@@ -105,17 +113,33 @@ def test_a_version_nobody_fetched_has_no_ledger_row():
 
 
 def test_what_nobody_asked_a_moment_for_has_no_pointer():
-    data = Case().bundle(pointer=None)
-    assert by_state(data, "absent") == {"label pointed at the version", "checkpoint covers the label move"}
-    assert not failed(data)
+    checks = asked(Case().bundle(pointer=None))
+    assert len(checks) == len(CHECKS)
+    assert {check.state for check in checks} == {"ok"}
+    assert not OF_A_MOMENT & {check.name for check in checks}
+
+
+def test_evidence_of_a_moment_speaks_of_no_fetch():
+    checks = asked(Case().bundle(ledger=None, blocks=(), block_rows=(), slots=None, text=None, served=None))
+    assert {check.state for check in checks} == {"ok"}
+    assert not OF_A_FETCH & {check.name for check in checks}
+
+
+def test_half_a_fetch_is_asked_for_the_other_half():
+    whole = Case().bundle()
+    for name in ("ledger", "text", "served", "slots", "block"):
+        assert by_state(whole | {name: None}, "absent")
+        assert by_state(whole | {name: None, "pointer": None}, "absent")
+    nothing = whole | dict.fromkeys(("ledger", "text", "served", "slots", "block", "pointer"))
+    assert by_state(nothing, "absent") >= OF_A_FETCH | OF_A_MOMENT
 
 
 def test_the_newest_version_of_a_moment_needs_no_move():
     case = Case()
     case.label, case.moment = "latest", version(2).at
-    data = case.bundle(pointer=Pointer("latest", case.moment, []))
-    assert by_state(data, "absent") == {"checkpoint covers the label move"}
-    assert not failed(data)
+    checks = asked(case.bundle(pointer=Pointer("latest", case.moment, [])))
+    assert {check.state for check in checks} == {"ok"}
+    assert MOVE_COVERED not in {check.name for check in checks}
 
 
 def test_a_moment_after_the_checkpoint_is_not_proved_yet():

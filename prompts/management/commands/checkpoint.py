@@ -1,0 +1,32 @@
+"""Signs how far the record of one workspace or of all has come, here and now."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from personas.errors import DomainError
+from personas.models import Workspace
+from prompts.checkpoint_files import copy_path
+from prompts.management.commands.verify_chain import named
+from prompts.services.checkpoints import sign_checkpoint
+
+
+class Command(BaseCommand):
+    help = "Signs how far the record has come, and writes it to the database and to a file."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("workspace", nargs="?", default="", help="the workspace's address; all if none")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for workspace in named(options):
+            self.stdout.write(f"{workspace.slug}: {self.sign(workspace)}")
+
+    def sign(self, workspace: Workspace) -> str:
+        try:
+            made = sign_checkpoint(workspace.pk)
+        except DomainError as error:
+            raise CommandError(error.message) from None
+        if made is None:
+            return "nothing has moved since the last checkpoint"
+        return f"checkpoint {made.sequence}, signed with {made.key_id}, copied to {copy_path(workspace.pk)}"

@@ -1,0 +1,101 @@
+"""Prints again what an agent was told, byte for byte, and writes the evidence for it."""
+
+import json
+import sys
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from personas.errors import DomainError
+from personas.models import Workspace
+from prompts.models import PRODUCTION
+from prompts.services.evidence import evidence_of
+from prompts.services.replaying import (
+    Replay,
+    entries_of_request,
+    replay_entry,
+    replay_moment,
+    replayed,
+)
+
+
+class Command(BaseCommand):
+    help = "Prints what was handed out, or what a label pointed at in a moment: the exact bytes, or an error."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("workspace", nargs="?", help="the workspace's address, if there are several")
+        parser.add_argument("--ledger", type=int, metavar="ID", help="a row of the ledger")
+        parser.add_argument("--request", metavar="ID", help="the id of a request")
+        parser.add_argument("--agent", metavar="SLUG")
+        parser.add_argument("--channel", metavar="SLUG")
+        parser.add_argument("--label", default=PRODUCTION, metavar="NAME")
+        parser.add_argument("--at", metavar="ISO", help="a moment; without an offset it is in UTC")
+        parser.add_argument("--evidence", metavar="FILE", help="write the evidence here, erased or not")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            replay = self.find(chosen_workspace(options["workspace"]), options)
+            if options["evidence"]:
+                self.write_evidence(replay, Path(options["evidence"]))
+            replay.refuse_other()
+        except DomainError as error:
+            raise CommandError(error.message) from None
+        self.tell(replay)
+        # Bytes, so that no platform's line ends or encoding come between.
+        sys.stdout.buffer.write(replay.text.encode())
+        sys.stdout.buffer.flush()
+
+    def find(self, workspace: Workspace, options: dict[str, Any]) -> Replay:
+        if options["ledger"] is not None:
+            return replay_entry(workspace, options["ledger"])
+        if options["request"]:
+            return self.of_request(workspace, options["request"])
+        if not (options["agent"] and options["channel"] and options["at"]):
+            raise CommandError("Name a --ledger row, a --request, or --agent, --channel and --at.")
+        at = read_moment(options["at"])
+        return replay_moment(workspace, options["agent"], options["channel"], at, options["label"])
+
+    def of_request(self, workspace: Workspace, request_id: str) -> Replay:
+        found = entries_of_request(workspace, request_id)
+        if len(found) > 1:
+            rows = "".join(
+                f"\n  --ledger {row.pk}: {row.prompt}, version {row.version.number}" for row in found
+            )
+            raise CommandError(f"That request was handed {len(found)} prompts. Name one:{rows}")
+        return replayed(found[0])
+
+    def write_evidence(self, replay: Replay, path: Path) -> None:
+        data = json.dumps(evidence_of(replay), indent=2, ensure_ascii=False)
+        path.write_text(f"{data}\n", encoding="utf-8")
+        self.stderr.write(f"The evidence is in {path}.")
+
+    def tell(self, replay: Replay) -> None:
+        """Beside the words, so that they can be sent on as they are."""
+        entry = replay.entry
+        who = (
+            f"handed to {entry.reader_label} at {entry.at.isoformat()}"
+            if entry
+            else f"at {replay.at.isoformat()}"
+        )
+        self.stderr.write(
+            f"{replay.prompt}, version {replay.version.number}, {replay.label}, {who}; "
+            f"SHA-256 {replay.digest}"
+        )
+
+
+def chosen_workspace(slug: str | None) -> Workspace:
+    found = list(Workspace.objects.filter(slug=slug) if slug else Workspace.objects.all()[:2])
+    if len(found) == 1:
+        return found[0]
+    raise CommandError(f"There is no workspace “{slug}”." if slug else "Name the workspace by its address.")
+
+
+def read_moment(said: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(said)
+    except ValueError:
+        raise CommandError(f"{said}: not a moment such as 2026-03-07T14:55:05Z.") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

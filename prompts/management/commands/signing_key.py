@@ -1,0 +1,32 @@
+"""Tells which key signs checkpoints, or makes a new one for the settings."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from personas.errors import DomainError
+from prompts.proof.keys import dump_key, new_key
+from prompts.signing import public_key_told
+
+
+class Command(BaseCommand):
+    help = (
+        "Prints the id of the key that signs checkpoints, or with --public the public key to hand to others."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        how = parser.add_mutually_exclusive_group()
+        how.add_argument("--public", action="store_true", help="print the public key as PEM")
+        how.add_argument("--new", action="store_true", help="print a new private key; nothing uses it yet")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["new"]:
+            self.stdout.write(dump_key(new_key()).decode(), ending="")
+            return
+        try:
+            key, pem = public_key_told()
+        except DomainError as error:
+            raise CommandError(error.message) from None
+        self.stdout.write(pem if options["public"] else f"{key}\n", ending="")
