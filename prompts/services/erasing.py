@@ -38,7 +38,9 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
         sorted({*tomb.digests, *gone}),
         sorted({*tomb.versions, *(row.pk for row in held)}),
     )
-    tomb.save(update_fields=["digests", "versions"])
+    # Anew each time: what processes keep of old words is checked against it.
+    tomb.at = timezone.now()
+    tomb.save(update_fields=["digests", "versions", "at"])
     return tomb
 
 

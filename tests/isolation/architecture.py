@@ -22,6 +22,7 @@ MAY_LOOK_BEYOND = {
     "project/preparation.py": "whether there is any workspace yet, to decide on the demo",
     "skills/services/runs.py": "the sweep finds lost, forgotten and due looks wherever they are",
     "skills/services/files.py": "the sweep ends waivers that ran out, wherever they are",
+    "prompts/services/sweeping.py": "the sweep finds waiting and due agents wherever they are",
     "skills/watching.py": "one watcher keeps an eye on the folders of all sources",
     "prompts/serving/resolving.py": "a key is found by its digest, and says which workspace it opens",
     "prompts/services/sealing.py": "the clock closes the ledgers of all workspaces, one after the other",

@@ -122,6 +122,9 @@ class Seeder:
             finished_at=self.now,
         )
 
+        for status in ("queued", "running"):
+            self.made(RefreshRun, source=self.row("sources", "spare"), status=status, outcome={}, refusals=[])
+
     def rules(self) -> dict[str, Any]:
         rules = dump(PLAIN)
         rules["rules"][0]["paths"] = [f"{self.word('RuleSet.rules')}.md"]
@@ -240,5 +243,7 @@ class Seeder:
         self.made(SigningKey, first_used_at=self.now)
         self.made(VerificationRun)
         self.made(PromptSettings, entry="", mode="")
+        self.made(PromptSettings, entry="", mode="", agent=self.row("agents", "spare"))
+        self.made(PromptSettings, entry="", mode="", channel=self.row("channels", "spare"))
         tomb = self.made(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
         self.keep("erasures", "plain", tomb)
