@@ -119,9 +119,9 @@ class Checkpoints:
         if self.first_used.get(row.key_id) == row.at:
             del self.first_used[row.key_id]
         signed = SignedCheckpoint(row.body, row.signature, row.key_id)
-        told = (self.workspace.pk, statement.at, statement.previous, signed.hash, self.sequence)
-        there = (statement.workspace, row.at, row.previous_hash, row.hash, row.sequence)
-        if told == there:
+        told = (statement.workspace, statement.at, statement.previous, signed.hash, self.sequence)
+        there = (row.workspace_id, row.at, row.previous_hash, row.hash, row.sequence)
+        if told == there and row.workspace_id == self.workspace.pk:
             return None
         return Fault(TABLE, f"checkpoint {row.sequence}", "its columns are not what was signed")
 

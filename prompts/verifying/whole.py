@@ -76,6 +76,8 @@ class Look:
         rows = sealed_rows(self.workspace, self.prompts, self.numbers)
         judged = judge_ledger(blocks_alone(self.workspace), rows, gone.last)
         self.found.take("ledger rows", judged, self.progress)
+        # The blocks were judged once more over their rows, and are counted already.
+        self.found.rows["ledger rows"] -= self.found.rows["ledger blocks"]
 
     def checkpoints(self, copies: Copies) -> None:
         checkpoints = Checkpoints(self.workspace, self.prompts)

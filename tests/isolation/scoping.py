@@ -261,7 +261,7 @@ def keeps_unique(
 ) -> bool:
     """Insert a twin that differs in every other unique value, past all of our own code."""
     # Two rows without a value are no twins.
-    said = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}  # type: ignore[union-attr]
+    said = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}
     rows = model._base_manager.filter(condition or models.Q(), **({} if condition else said))
     row = rows.filter(pk__in=[row.pk for row in rows_of(model, stage.workspaces[HARBOUR])]).first()
     if row is None:

@@ -131,7 +131,7 @@ class Seeder:
         return rules
 
     def file(self, source: Any, path: str, state: str, file_kind: str = "context") -> ContextFile:
-        file = self.made(
+        file: ContextFile = self.made(
             ContextFile,
             source=source,
             path=path,

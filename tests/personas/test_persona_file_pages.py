@@ -4,7 +4,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from personas.models import Identity, Soul, UserProfile
-from prompts.demo.load import TREE
+from prompts.demo.files import TREE
 
 CASES = {
     "identities": (Identity, "IDENTITY.md"),

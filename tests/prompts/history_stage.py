@@ -15,13 +15,13 @@ from personas.models import Agent, Memory, Soul, Workspace
 from personas.services.keys import create_key
 from personas.services.records import edit_record
 from prompts.models import AgentPrompt
-from prompts.serving import Recall, Served
 from prompts.services.building import rebuild_agents
 from prompts.services.checkpoints import sign_checkpoint
 from prompts.services.erasing import erase_record
 from prompts.services.labelling import move_label, roll_back, take_off_label
 from prompts.services.retention import keep_ledger_for, months_before, roll_off
 from prompts.services.sealing import seal_workspace
+from prompts.serving import Recall, Served
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 from tests.prompts.serving_stage import fetch
 

@@ -1,5 +1,7 @@
 """From an edit to a version: built once, numbered without gaps, not built when nothing changed."""
 
+from typing import Any
+
 import pytest
 
 from personas.models import Agent, Memory
@@ -24,7 +26,7 @@ def pilot(workspace, slack) -> Agent:
     return make_agent(workspace, "pilot", soul=soul, channels=[slack])
 
 
-def prompt_of(agent: Agent) -> AgentPrompt:
+def prompt_of(agent: Agent) -> Any:
     return AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest").get(agent=agent)
 
 

@@ -1,5 +1,7 @@
 """An erased memory is nowhere, and history still stands."""
 
+from typing import Any
+
 import pytest
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
@@ -25,7 +27,7 @@ def pilot(workspace):
     return make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
 
 
-def prompt_of(agent) -> AgentPrompt:
+def prompt_of(agent) -> Any:
     return AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest").get(agent=agent)
 
 

@@ -1,5 +1,7 @@
 """Labels and releases: who may move what, bound to which words."""
 
+from typing import Any
+
 import pytest
 
 from personas.actors import Actor
@@ -52,12 +54,12 @@ def by_bob(bob) -> Actor:
     return Actor.person(bob)
 
 
-def prompt_of(agent) -> AgentPrompt:
+def prompt_of(agent) -> Any:
     rows = AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest", "agent")
     return rows.get(agent=agent)
 
 
-def again(prompt: AgentPrompt) -> AgentPrompt:
+def again(prompt: AgentPrompt) -> Any:
     return prompt_of(prompt.agent)
 
 
@@ -107,7 +109,7 @@ def test_an_override_needs_a_reason_and_shows(careful, workspace, by_alice):
     assert AuditEvent.unscoped.filter(verb="overrode", kind="release").exists()
 
 
-def test_a_release_of_many_moves_all_or_none(careful, quick, workspace, soul, by_alice, by_bob):
+def test_a_release_of_many_moves_all_or_none(careful, quick, workspace, by_alice, by_bob):
     roll_back_ready = request_release(workspace, [careful, quick], message="Both", by=by_alice)
     assert [item.prompt for item in roll_back_ready.items.all()] == [careful]
     approve_release(roll_back_ready, by=by_bob)

@@ -1,13 +1,17 @@
 """From a folder to rows: revisions, states and the one in force."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from personas.models import Content
+from personas.signals import agent_changed
 from skills.models import ContextFile, FileRevision, RefreshRun
 from skills.services.contexts import choose_context
 from skills.services.files import adopt_file, ignore_file, waive_findings
@@ -33,7 +37,7 @@ def source(workspace, tree):
     return make_source(workspace, tree)
 
 
-def file_at(source, path="AGENTS.md") -> ContextFile:
+def file_at(source, path="AGENTS.md") -> Any:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     return rows.select_related("newest", "in_force__content", "agreed").get(path=path)
 
@@ -85,13 +89,11 @@ def test_a_poisoned_revision_waits_while_the_last_good_one_stays(source, tree):
 
 
 def test_a_waiver_lets_exactly_that_content_in(source, tree):
-    import datetime
-
     rewrite(tree / "AGENTS.md", POISON)
     refreshed(source)
     file = file_at(source)
     assert file.in_force is None
-    until = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=3)
+    until = timezone.now().date() + timedelta(days=3)
     waive_findings(file, digest=file.newest.digest, reason="A quotation.", until=until, by=BY)
     assert (file_at(source).state, file_at(source).in_force.number) == ("current", 1)
     rewrite(tree / "AGENTS.md", POISON + "more\n")
@@ -145,8 +147,6 @@ def test_adoption_by_hand_keeps_the_old_words_until_someone_agrees(workspace, tr
 
 
 def test_the_bell_rings_for_those_who_read_the_file_and_no_others(source, tree, workspace):
-    from personas.signals import agent_changed
-
     rung = []
     near, far = make_agent(workspace, "near"), make_agent(workspace, "far")
     choose_context(near, source, "plain", working_directory="", expected=near.revision, by=BY)

@@ -1,0 +1,144 @@
+"""The stored tables of a history, held in memory, each with the judge that verification puts them before."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from personas.models import Workspace
+from prompts.models import (
+    Checkpoint,
+    LabelMove,
+    LedgerBlock,
+    LedgerEntry,
+    LedgerRollOff,
+    PromptVersion,
+    SigningKey,
+    VersionPart,
+)
+from prompts.proof.chains import judge_chain
+from prompts.proof.faults import Fault
+from prompts.proof.ledger import judge_ledger
+from prompts.proving import block_row
+from prompts.verifying import checkpoints, ledger, moves, parts, versions
+from prompts.verifying.streams import Numbers, Prompts, each_row
+
+Rows = list[Any]
+# Columns that no hash covers, and why.
+UNCOVERED = {
+    (
+        "prompts_promptversion",
+        "id",
+    ): "made by the database after the hash; whoever names it names the number too",
+    ("prompts_labelmove", "id"): "made by the database after the hash; nobody names it",
+    ("prompts_ledgerblock", "id"): "made by the database after the hash; roll-offs name the sequence too",
+    ("prompts_ledgerrolloff", "id"): "made by the database after the hash; nobody names it",
+    ("prompts_checkpoint", "id"): "made by the database after the signature; nobody names it",
+    ("prompts_signingkey", "id"): "made by the database; nobody names it",
+    ("prompts_versionpart", "id"): "made by the database; nobody names it",
+    ("prompts_versionpart", "workspace_id"): "rows of other workspaces are not asked for, and so are missed",
+    ("prompts_signingkey", "workspace_id"): "rows of other workspaces are not asked for, and so are missed",
+}
+
+
+@dataclass
+class Table:
+    """Rows as the stream gives them, and what judges them."""
+
+    name: str
+    rows: Rows
+    judge: Callable[[Rows], Iterator[Fault | None]]
+    named: Callable[[Any], str]
+
+    @property
+    def columns(self) -> list[str]:
+        return [name for name in self.rows[0]._fields if (self.name, name) not in UNCOVERED]
+
+    def first_fault(self, rows: Rows) -> Fault | None:
+        return next(filter(None, self.judge(rows)), None)
+
+
+class Tables:
+    """All of them; nothing is asked of the database after they were read."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.prompts, self.numbers = Prompts(workspace), Numbers(workspace)
+        self.versions = self.read(PromptVersion, versions.COLUMNS, "prompt_id", "number")
+        self.parts = self.read(VersionPart, parts.COLUMNS, "id")
+        self.moves = self.read(LabelMove, moves.COLUMNS, "prompt_id", "sequence")
+        self.entries = self.read(LedgerEntry, ledger.ENTRY_COLUMNS, "id")
+        self.blocks = self.read(LedgerBlock, ledger.BLOCK_COLUMNS, "sequence")
+        self.notes = self.read(LedgerRollOff, ledger.NOTE_COLUMNS, "id")
+        self.checkpoints = self.read(Checkpoint, checkpoints.COLUMNS, "sequence")
+        self.keys = self.read(SigningKey, checkpoints.KEY_COLUMNS, "id")
+        self.numbers.learn(row.id for row in self.versions)
+        self.by_id = LedgerBlock.objects.in_workspace(workspace).in_bulk()
+
+    def read(self, model: Any, columns: tuple[str, ...], *order: str) -> Rows:
+        rows = model.objects.in_workspace(self.workspace).order_by(*order)
+        return list(each_row(rows, columns, model._meta.db_table))
+
+    def all(self) -> list[Table]:
+        return [
+            Table("prompts_promptversion", self.versions, self.judge_versions, self.version_name),
+            Table("prompts_versionpart", self.parts, self.judge_parts, lambda row: "what is noted of"),
+            Table("prompts_labelmove", self.moves, self.judge_moves, self.move_name),
+            Table(
+                "prompts_ledgerentry", self.entries, self.judge_entries, lambda row: f"ledger row {row.id}"
+            ),
+            Table("prompts_ledgerblock", self.blocks, self.judge_blocks, lambda row: f"block {row.sequence}"),
+            Table("prompts_ledgerrolloff", self.notes, self.judge_notes, lambda row: "roll-off of"),
+            Table("prompts_checkpoint", self.checkpoints, self.judge_checkpoints, lambda row: "checkpoint"),
+            Table("prompts_signingkey", self.keys, self.judge_keys, lambda row: "signing key"),
+        ]
+
+    # --- judges -----------------------------------------------------------------------------------------
+
+    def judge_versions(self, rows: Rows) -> Iterator[Fault | None]:
+        watch = versions.Watch(self.workspace, self.prompts)
+        yield from judge_chain(versions.proved(row, self.prompts, watch) for row in rows)
+        yield from watch.wrong_ends()
+
+    def judge_parts(self, rows: Rows) -> Iterator[Fault | None]:
+        watch = versions.Watch(self.workspace, self.prompts)
+        for row in self.versions:
+            watch.see(row)
+        for row in rows:
+            watch.parts.sums[row.prompt_id] -= watch.parts.mark(*row[1:])
+        yield from (Fault(parts.TABLE, "what is noted of", "") for left in watch.parts.sums.values() if left)
+
+    def judge_moves(self, rows: Rows) -> Iterator[Fault | None]:
+        seen = moves.Moves(self.workspace, self.prompts, self.numbers)
+        yield from judge_chain(seen.proved(rows))
+        yield from seen.wrong_ends()
+
+    def judge_entries(self, rows: Rows) -> Iterator[Fault | None]:
+        sealed = (ledger.proved(row, self.prompts, self.numbers) for row in rows)
+        return judge_ledger(map(block_row, self.blocks), sealed, rolled_off=1)
+
+    def judge_blocks(self, rows: Rows) -> Iterator[Fault | None]:
+        return judge_chain((block_row(row), row.hash, row.previous_hash) for row in rows)
+
+    def judge_notes(self, rows: Rows) -> Iterator[Fault | None]:
+        seen = ledger.RollOffs(self.workspace)
+        return judge_chain(seen.proved(row, self.by_id.get(row.block_id)) for row in rows)
+
+    def judge_checkpoints(self, rows: Rows) -> Iterator[Fault | None]:
+        return self.judge_signed(self.keys, rows)
+
+    def judge_keys(self, rows: Rows) -> Iterator[Fault | None]:
+        return self.judge_signed(rows, self.checkpoints)
+
+    def judge_signed(self, keys: Rows, rows: Rows) -> Iterator[Fault | None]:
+        seen = checkpoints.Checkpoints(self.workspace, self.prompts)
+        yield from map(seen.key_fault, keys)
+        yield from seen.each(rows)
+        yield from seen.idle_keys()
+
+    # --- names ------------------------------------------------------------------------------------------
+
+    def version_name(self, row: Any) -> str:
+        return f"version {row.number} of agent {self.prompts.line(row.prompt_id).agent} "
+
+    def move_name(self, row: Any) -> str:
+        return f"label move {row.sequence} of agent {self.prompts.line(row.prompt_id).agent} "
