@@ -112,10 +112,13 @@ class Reader:
             return self.text(event, field)
         if isinstance(event, yaml.AliasEvent):
             raise Doubt
-        depth = 1
-        while depth:
+        # It will be refused; what it holds is passed over, and never deeper than allowed.
+        depth = self.depth + 1
+        while self.depth < depth <= MAX_DEPTH:
             event = next(self.events)
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise Doubt
         return ""
 
     def value(self, event: Event, field: str) -> Value:

@@ -10,15 +10,11 @@ from celery.signals import worker_process_init
 
 from project.celery import app
 
-__all__ = ["GATE", "LEASE", "SOFT_LIMIT", "app"]
+__all__ = ["GATE", "LEASE", "app"]
 
 # A file: while it is there, a look that has read everything does not come to an end.
 GATE = "TEST_GATE"
 LEASE = "TEST_LEASE"
-SOFT_LIMIT = "TEST_SOFT_LIMIT"
-
-if SOFT_LIMIT in os.environ:
-    app.conf["task_soft_time_limit"] = float(os.environ[SOFT_LIMIT])
 
 
 @worker_process_init.connect

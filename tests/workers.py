@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection
+from kombu import pools
 
 from project.broker import celery_url
 from project.celery import app
@@ -102,9 +103,9 @@ def talking_to(url: str) -> Iterator[None]:
 
 
 def point_to(url: str) -> None:
-    app.pool.force_close_all()  # type: ignore[attr-defined]  # a pool of connections, whatever the stubs say
     app.conf["broker_url"] = url
-    # Made anew on the next use, from the address as it is then.
+    # Connections are kept by address, also closed ones; both kinds of pool are made anew on the next use.
+    pools.reset()
     vars(app)["_pool"] = vars(app.amqp)["_producer_pool"] = None
 
 

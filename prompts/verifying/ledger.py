@@ -21,6 +21,8 @@ BLOCK_COLUMNS = (
     *("workspace_id", "sequence", "first_id", "last_id", "count", "rows", "first_at", "last_at", "at"),
     *("previous_hash", "hash"),
 )
+# As many months as can be asked for.
+MOST = 1_200
 NOTE_COLUMNS = ("workspace_id", "block_id", "first_id", "last_id", "months", "at", "previous_hash", "hash")
 
 
@@ -82,4 +84,4 @@ class RollOffs:
 def is_timely(note: Columns, block: LedgerBlock) -> bool:
     """Whether the note speaks of just this block, which had outlived the months that it names."""
     span = (note.first_id, note.last_id) == (block.first_id, block.last_id)
-    return span and note.months >= FLOOR and block.last_at < months_before(note.at, note.months)
+    return span and FLOOR <= note.months <= MOST and block.last_at < months_before(note.at, note.months)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from skills.scanning import alphabets
 from skills.scanning.alphabets import NOTHING, inside, one_of, runs_of
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import Gate
+from skills.scanning.glance import Gate, hidden_characters
 
 InPlace = Callable[[str, int, int], bool]
 
@@ -144,6 +144,8 @@ UNSEEN = (
 
 def visible(text: str) -> str:
     """The text with a mark such as ⟦U+200B⟧ for every character that hides; those at work stay."""
+    if not hidden_characters(text):
+        return text
     said, at = [], 0
     for start, end, _ in sorted(hit for find in UNSEEN for hit in find(text)):
         said += [text[at:start], *(f"⟦U+{ord(hidden):04X}⟧" for hidden in text[start:end])]

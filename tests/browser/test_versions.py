@@ -1,5 +1,7 @@
 """Versions and releases as people use them: by hand, by keyboard, and on every screen."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import expect
 
@@ -30,7 +32,7 @@ def in_production(slug: str) -> list[int]:
     return sorted(rows.values_list("version__number", flat=True))
 
 
-def prompt_of(slug: str, channel: str = "deck") -> AgentPrompt:
+def prompt_of(slug: str, channel: str = "deck") -> Any:
     return AgentPrompt.unscoped.select_related("latest").get(agent__slug=slug, channel__slug=channel)
 
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -144,6 +145,16 @@ def test_the_quick_way_is_several_times_quicker():
         return time.process_time() - began
 
     assert min(seconds(slow_outcome) / seconds(outcome) for _ in range(5)) > 3
+
+
+@needs_libyaml
+@pytest.mark.parametrize("fill", ["{", "[", "{[", "- ", "? ", "{a: ", "[]: ,", "\na:\n "])
+def test_a_hostile_head_is_soon_given_up(fill):
+    head = ("a: " + fill * 16_000)[: 16 * 1024]
+    began = time.process_time()
+    with pytest.raises((ValueError, yaml.YAMLError)):
+        quick_blocks(head)
+    assert time.process_time() - began < 0.3
 
 
 def test_a_block_knows_where_brackets_and_braces_open():

@@ -1,17 +1,21 @@
-"""A workspace with a past: versions, moves, fetches in blocks, some let go, an erasure, signed checkpoints."""
+"""A workspace with a past: versions, moves, fetches in blocks, some let go, an erasure, checkpoints."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
 import time_machine
-from django.db import connection, transaction
+from django.db import transaction
+from django.test import override_settings
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.models import Agent, Memory, Soul, Workspace
+from personas.models import Agent, Memory, Soul, User, Workspace
 from personas.services.keys import create_key
 from personas.services.records import edit_record
 from prompts.models import AgentPrompt
@@ -22,21 +26,20 @@ from prompts.services.labelling import move_label, roll_back, take_off_label
 from prompts.services.retention import keep_ledger_for, months_before, roll_off
 from prompts.services.sealing import seal_workspace
 from prompts.serving import Recall, Served
-from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
+from tests.factories import (
+    BY,
+    join,
+    make_agent,
+    make_channel,
+    make_memory,
+    make_soul,
+    make_tool,
+    make_user,
+    make_workspace,
+)
 from tests.prompts.serving_stage import fetch
 
 SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
-# The tables of the record that only grow.
-GROWING = (
-    "prompts_promptversion",
-    "prompts_versionpart",
-    "prompts_labelmove",
-    "prompts_ledgerentry",
-    "prompts_ledgerblock",
-    "prompts_ledgerrolloff",
-    "prompts_checkpoint",
-    "prompts_signingkey",
-)
 
 
 @dataclass
@@ -45,6 +48,7 @@ class History:
 
     workspace: Workspace
     by: Actor
+    people: dict[str, User] = field(default_factory=dict)
     served: list[Served] = field(default_factory=list)
     moments: dict[str, datetime] = field(default_factory=dict)
 
@@ -76,7 +80,7 @@ class History:
         self.build()
 
     def hand_out(self, count: int, **asked: Any) -> list[Served]:
-        key, secret = create_key(self.workspace, f"Bot {timezone.now():%Y%m%d%H%M%S}", {}, by=BY)
+        _, secret = create_key(self.workspace, f"Bot {timezone.now():%Y%m%d%H%M%S}", {}, by=BY)
         made = [fetch(secret, recall=Recall(), **asked) for _ in range(count)]
         self.served += made
         return made
@@ -128,27 +132,39 @@ def move_about(history: History) -> None:
     roll_back([history.prompt()], by=history.by, note="Too careful")
 
 
-# --- laying the guards aside ---------------------------------------------------------------------------
+# --- one for all tests of a module ---------------------------------------------------------------------
 
 
 @contextmanager
-def unguarded() -> Iterator[None]:
-    """Somebody with the database in his hands; everything is put back."""
-    point = transaction.savepoint()
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SET LOCAL session_replication_role = replica")
-        else:
-            cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'prompts%'")
-            for (name,) in cursor.fetchall():
-                cursor.execute(f"DROP TRIGGER {name}")
-    try:
+def undone() -> Iterator[None]:
+    """Whatever happens inside has not happened afterwards; prompts are handed out as in any test."""
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]  # as Django marks its own
+    with block:
         yield
-    finally:
-        transaction.savepoint_rollback(point)
+        transaction.set_rollback(True)
 
 
-def by_hand(statement: str, *values: Any) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return cursor.rowcount
+@pytest.fixture(scope="module")
+def past(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[History, Path]]:
+    """Alice's workspace, of which Bob is a member, with eight months behind it."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    with django_db_blocker.unblock(), undone(), override_settings(DRAMATIS_CHECKPOINT_DIR=folder):
+        alice, bob = make_user("Alice"), make_user("Bob")
+        workspace = make_workspace("Harbour", owner=alice)
+        join(workspace, bob)
+        history = make_history(workspace, Actor.person(alice))
+        history.people |= {"alice": alice, "bob": bob}
+        yield history, folder
+
+
+@pytest.fixture
+def history(past: tuple[History, Path], tmp_path: Path, settings: Any) -> Iterator[History]:
+    """The same past for every test, with files of its own."""
+    made, folder = past
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
+    shutil.copytree(folder, settings.DRAMATIS_CHECKPOINT_DIR)
+    with undone():
+        yield made

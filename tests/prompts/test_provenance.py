@@ -1,6 +1,7 @@
 """From words to records and back: which versions hold what, under which labels, now and before."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -36,7 +37,7 @@ def pilot(workspace, deck, soul):
     return make_agent(workspace, "pilot", soul=soul, channels=[deck])
 
 
-def prompt_of(agent) -> AgentPrompt:
+def prompt_of(agent) -> Any:
     return AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest").get(agent=agent)
 
 
@@ -173,7 +174,7 @@ def test_an_archived_agents_prompts_still_say_what_they_held(workspace, pilot, s
 
 
 def test_parts_are_read_from_segments_and_offered_tools():
-    segments = [
+    segments: list[dict[str, Any]] = [
         {"section": "soul", "origin": {"kind": "soul", "id": "3", "revision": 2}},
         {"section": "soul", "text": "words of ours"},
         {"section": "directories", "origin": {"kind": "agent", "id": "night-shift"}},

@@ -1,6 +1,7 @@
 """The pages of versions: timeline, one version with its origins, two beside each other, labels by hand."""
 
 import json
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -59,7 +60,7 @@ def as_reviewer(workspace):
     return signed_in(reviewer)
 
 
-def prompt_of(agent) -> AgentPrompt:
+def prompt_of(agent) -> Any:
     rows = AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest", "agent", "channel")
     return rows.get(agent=agent)
 

@@ -15,7 +15,7 @@ from skills.services.runs import request_refresh
 from skills.tasks import dispatch, sweep_sources_job
 from tests.factories import BY
 from tests.servers import Server, start_redis
-from tests.slow_worker import GATE
+from tests.slow_worker import GATE, LEASE
 from tests.workers import Worker, start_beat, start_command, start_worker, talking_to, wait_for
 
 _numbers = count(1)
@@ -38,10 +38,9 @@ class JobStage:
     def gate(self, name: str = "gate") -> Path:
         return self.scratch / name
 
-    def worker(self, *, gate: str = "gate", **limits: float) -> Worker:
-        """Limits are named as `tests.slow_worker` reads them."""
+    def worker(self, *, gate: str = "gate", lease: float | None = None) -> Worker:
         told = {GATE: str(self.gate(gate)), **self.environment}
-        told |= {name: str(value) for name, value in limits.items()}
+        told |= {LEASE: str(lease)} if lease else {}
         log = self.scratch / f"worker-{next(_numbers)}"
         return self.keep(start_worker(log, application="tests.slow_worker", environment=told))
 

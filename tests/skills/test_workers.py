@@ -9,9 +9,9 @@ import pytest
 from django.db.models import F
 
 from skills.models import RefreshRun, Source
-from skills.services.runs import PATIENCE
+from skills.services.runs import PATIENCE, request_refresh
 from skills.tasks import refresh_source_job
-from tests.factories import make_source
+from tests.factories import BY, make_source
 from tests.skills.job_stage import (
     JobStage,
     ask,
@@ -36,7 +36,7 @@ R13_SECONDS = 60
 def stage(django_db_setup, tmp_path_factory):
     """One broker and one worker for all tests that leave both alive."""
     with job_stage(tmp_path_factory.mktemp("jobs"), tmp_path_factory.getbasetemp()) as stage:
-        stage.worker(TEST_LEASE=SHORT_LEASE)
+        stage.worker(lease=SHORT_LEASE)
         yield stage
 
 
@@ -225,7 +225,7 @@ def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stag
 @pytest.mark.hard
 def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
     """It has read the old words, was taken for dead, and wakes up after another has stored the new ones."""
-    own_stage.worker(gate="old", TEST_LEASE=SHORT_LEASE)
+    own_stage.worker(gate="old", lease=SHORT_LEASE)
     own_stage.gate("old").touch()
     ask(source)
     assert own_stage.wait_at("old"), own_stage.log()
@@ -270,12 +270,13 @@ def test_worker_and_schedule_outlive_a_broker_that_is_started_anew(own_stage, so
 
 @pytest.mark.hard
 def test_a_refresh_that_takes_too_long_is_stopped_and_says_so(own_stage, source):
-    own_stage.worker(TEST_SOFT_LIMIT=2)
+    own_stage.worker()
     own_stage.gate().touch()
-    ask(source)
+    run = request_refresh(source, cause="person", by=BY)
+    refresh_source_job.apply_async((run.workspace_id, run.pk), soft_time_limit=2)
     assert own_stage.wait_at(), own_stage.log()
     assert wait_for(lambda: is_at_rest(source)), own_stage.log()
-    run = RefreshRun.unscoped.get()
+    run.refresh_from_db()
     assert (run.status, run.error) == ("failed", "It took too long and was stopped.")
     own_stage.gate().unlink()
     ask(source)
