@@ -11,7 +11,7 @@ class Checkpoint(WorkspaceOwned):
 
     sequence = models.PositiveIntegerField()
     body = models.JSONField()
-    # The ends of the chains that the body sums up: all of them, or those that are new; see prompts.proof.heads.
+    # The ends of the chains that the body sums up: all, or those that are new; see prompts.proof.heads.
     heads = models.JSONField()
     at = models.DateTimeField()
     previous_hash = models.CharField(max_length=64, blank=True)

@@ -109,7 +109,7 @@ def verify_signature(signed: SignedCheckpoint, public_key: PublicKey) -> bool:
     try:
         signature = b64decode(signed.signature, validate=True)
         public_key.verify(signature, message(CHECKPOINT, signed.body))
-    except (InvalidSignature, ValueError):
+    except (InvalidSignature, ValueError, TypeError):
         return False
     # Base64 can spell the same bytes in several ways; a signature has one.
     return b64encode(signature).decode() == signed.signature and signed.key == key_id(public_key)

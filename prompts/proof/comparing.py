@@ -130,5 +130,7 @@ def hash_of(signed: SignedCheckpoint) -> str:
 
 def name_of(signed: SignedCheckpoint) -> str:
     """What a person calls a checkpoint, whatever is in its body."""
-    when, workspace = (str(signed.body.get(key, "?"))[:40] for key in ("at", "workspace"))
+    body: object = signed.body
+    said = body if isinstance(body, Mapping) else {}
+    when, workspace = (str(said.get(key, "?"))[:40] for key in ("at", "workspace"))
     return f"checkpoint of workspace {workspace} at {when}"

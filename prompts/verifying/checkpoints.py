@@ -23,7 +23,7 @@ from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint
 from prompts.proof.comparing import Place, Present, compare, judge_checkpoints, missing_checkpoints
 from prompts.proof.faults import Fault
 from prompts.proof.heads import Head, Heads, read_heads
-from prompts.proof.keys import PublicKey, UnusableKey, key_id, load_public
+from prompts.proof.keys import PublicKey, UnusableKey, key_id, load_public, public_pem
 from prompts.proving import Columns, Line
 from prompts.verifying.streams import Prompts, chunks, each_row
 
@@ -69,7 +69,7 @@ class Checkpoints:
             key = load_public(row.public_key)
         except UnusableKey as error:
             return Fault(KEYS, name, str(error))
-        if key_id(key) != row.key_id:
+        if key_id(key) != row.key_id or public_pem(key) != row.public_key:
             return Fault(KEYS, name, "the key under this id is another")
         self.keys[row.key_id], self.first_used[row.key_id] = key, row.first_used_at
         return None

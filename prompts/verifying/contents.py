@@ -38,6 +38,8 @@ def why_erased(row: Columns, tombs: set[str]) -> str:
 
 
 def why_other(row: Columns) -> str:
+    if not isinstance(row.data, bytes | memoryview):
+        return "its words are not kept as bytes"
     data = bytes(row.data)
     if sha256(data).hexdigest() != row.digest:
         return "its words do not match its digest"

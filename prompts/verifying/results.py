@@ -54,12 +54,16 @@ class Verification:
     def take(self, table: str, judged: Iterable[Fault | None], progress: Progress | None = None) -> None:
         """Count what a judge says of row after row, keeping none of them but the first bad ones."""
         checked = self.rows.get(table, 0)
-        for fault in judged:
-            checked += 1
-            if fault:
-                self.blame(fault)
-            if progress and checked % STEP == 0:
-                progress(table, checked)
+        try:
+            for fault in judged:
+                checked += 1
+                if fault:
+                    self.blame(fault)
+                if progress and checked % STEP == 0:
+                    progress(table, checked)
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            # Only a row that is not of its table's kind at all gets as far; what comes after it is not seen.
+            self.blame(Fault(table, f"row {checked + 1} of the {table}", f"it cannot be judged: {error!r}"))
         self.rows[table] = checked
 
     def blame(self, fault: Fault) -> None:

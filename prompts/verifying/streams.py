@@ -17,6 +17,18 @@ T = TypeVar("T")
 CHUNK = 2_000
 # Rows that are sorted in one go: those of few prompts, so that no sort outgrows its memory.
 BATCH_ROWS = 5_000
+# Columns that are counted or compared with.
+NUMBERS = (
+    "number",
+    "sequence",
+    "first_id",
+    "last_id",
+    "months",
+    "prompt_id",
+    "version_id",
+    "block_id",
+    "size",
+)
 # Version numbers remembered at a time.
 MOST_KNOWN = 50_000
 # What a value that is not of its column's kind ends in; SQLite holds whatever it was given.
@@ -27,14 +39,14 @@ def each_row(
     rows: QuerySet[Any], columns: tuple[str, ...], table: str, chunk: int = CHUNK
 ) -> Iterator[Columns | Fault]:
     """Named tuples of the columns, `id` first, in the order of the question."""
-    seen = 0
+    seen, has_types = 0, connection.vendor == "postgresql"
     try:
         for row in rows.values_list("id", *columns, named=True).iterator(chunk_size=chunk):
             seen += 1
-            yield row
+            yield row if has_types else mistyped(row, table) or row
     except UNREADABLE:
-        if connection.vendor == "postgresql":
-            # Types hold there: this is trouble with the database, and not a row's fault.
+        if has_types:
+            # This is trouble with the database, and not a row's fault.
             raise
         yield from one_by_one(rows, columns, table, seen)
 
@@ -49,6 +61,15 @@ def one_by_one(
             yield rows.filter(pk=number).values_list("id", *columns, named=True).get()
         except UNREADABLE as error:
             yield Fault(table, f"{table} with the id {number}", f"it cannot be read: {type(error).__name__}")
+
+
+def mistyped(row: Columns, table: str) -> Fault | None:
+    """SQLite keeps words in a column for numbers, and then neither counts nor compares."""
+    for name in NUMBERS:
+        value = getattr(row, name, None)
+        if not (value is None or isinstance(value, int)):
+            return Fault(table, f"{table} with the id {row.id}", f"its {name} is no number")
+    return None
 
 
 class Prompt(NamedTuple):

@@ -26,7 +26,7 @@ class Glance(NamedTuple):
     text: str
     # Names of what was seen; see below.
     sights: frozenset[str]
-    # Every character that may hide something, in order.
+    # The characters that may hide something, each once.
     hidden: str
     # The words long enough to be a key, with spaces between.
     long_words: str
@@ -73,7 +73,7 @@ def has_look_alike(text: str) -> bool:
 
 def hidden_characters(text: str) -> str:
     unusual = text.encode(errors="surrogatepass").translate(None, PLAIN).decode(errors="surrogatepass")
-    return "".join(HIDDEN.findall(unusual))
+    return "".join(HIDDEN.findall("".join(set(unusual))))
 
 
 def long_words(text: str) -> list[Span]:

@@ -44,7 +44,7 @@ def unguarded() -> Iterator[None]:
 def by_hand(statement: str, *values: Any) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
 
 def ids_in(table: str) -> list[int]:

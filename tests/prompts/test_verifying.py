@@ -108,10 +108,13 @@ def test_every_column_of_every_table_that_only_grows_is_covered_or_excused(table
     assert all(column in columns_of(name) for name, column in UNCOVERED)
 
 
-def flips_in(tables: Tables, count: int, only: str = "") -> tuple[list[str], list[str], Counter]:
+def flips_in(
+    tables: Tables, count: int, only: str = ""
+) -> tuple[list[str], list[str], Counter[tuple[str, str]]]:
     """What was not noticed, what was noticed and blamed on others, and how often each column was flipped."""
     dice, random = Dice(17), Random(17)  # noqa: S311  # repeatable, and no secret
-    missed, misnamed, thrown = [], [], Counter()
+    missed, misnamed = [], []
+    thrown: Counter[tuple[str, str]] = Counter()
     places = [(t, name) for t in tables.all() for name in t.columns if only in f"{t.name}.{name}"]
     for _ in range(count):
         table, column = random.choice(places)
@@ -128,8 +131,8 @@ def flips_in(tables: Tables, count: int, only: str = "") -> tuple[list[str], lis
 
 
 def is_loose(table: str, column: str) -> int:
-    """How many rows at the end are not bound to their id yet: the last two fetches stand in no block."""
-    return 2 if (table, column) == ("prompts_ledgerentry", "id") else 0
+    """How many rows at the end could still go, or take another id: the last two fetches stand in no block."""
+    return 2 if table == "prompts_ledgerentry" and column in {"id", "workspace_id"} else 0
 
 
 def test_five_thousand_flipped_bytes_are_found_and_named(tables):
@@ -140,7 +143,7 @@ def test_five_thousand_flipped_bytes_are_found_and_named(tables):
     assert min(thrown.values()) > 20
 
 
-LEFT_OUT = [
+LEFT_OUT: list[tuple[Any, str, str]] = [
     (rows.VersionRow, "author", "prompts_promptversion.author_label"),
     (rows.VersionRow, "sizes", "prompts_promptversion.tokens"),
     (rows.LabelMoveRow, "note", "prompts_labelmove.note"),
@@ -401,14 +404,21 @@ def test_a_block_that_was_let_go_before_its_time_is_found(history):
         ("prompts_ledgerentry", "at", "2026-99-99 00:00:00"),
         ("prompts_ledgerentry", "slots", "NaN"),
         ("prompts_ledgerentry", "size", b"\xff\xfe"),
+        ("prompts_ledgerblock", "last_id", "all"),
+        ("prompts_ledgerrolloff", "months", "few"),
+        ("prompts_labelmove", "sequence", b"\xff"),
         ("prompts_checkpoint", "body", "{"),
+        ("prompts_checkpoint", "body", "[]"),
+        ("prompts_checkpoint", "signature", 7),
+        ("personas_content", "data", "text"),
     ],
 )
 def test_a_row_that_cannot_even_be_read_is_named_and_the_look_goes_on(history, table, column, value):
     number = ids_in(table)[0]
     with unguarded():
+        by_hand("PRAGMA ignore_check_constraints = ON")
         by_hand(f"UPDATE {table} SET {column} = %s WHERE id = %s", value, number)  # noqa: S608  # our own names
         told = found(history)
+        by_hand("PRAGMA ignore_check_constraints = OFF")
         assert not told.is_sound
-        assert told.rows["ledger rows"] == 9
-        assert told.rows["checkpoints"] >= 4 - (table == "prompts_checkpoint")
+        assert told.rows["checkpoint copies"] >= 4

@@ -49,7 +49,7 @@ def pilot(workspace, deck, soul):
 
 
 @pytest.fixture
-def prompt(pilot) -> AgentPrompt:
+def prompt(pilot) -> Any:
     return prompt_of(pilot)
 
 
