@@ -38,6 +38,9 @@ def strip_leading_comments(text: str) -> str:
 
 def decode(source: str | bytes, max_bytes: int = MAX_BYTES) -> tuple[str, tuple[Problem, ...]]:
     """Bytes to text; too many, or such as are not UTF-8, give no text but a reason."""
+    if isinstance(source, str) and 4 * len(source) <= max_bytes:
+        # No character takes more than four bytes.
+        return source, ()
     data = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     if len(data) > max_bytes:
         message = f"The file has {len(data):,} bytes; at most {max_bytes:,} are read."

@@ -1,7 +1,7 @@
 """What to make of a file's bytes before any prompt may hold them: pure, one verdict per content."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from personas.front_matter import FrontMatterError
@@ -26,9 +26,11 @@ class Judged:
 
 def judged(kind: str, path: str, content: bytes, harnesses: Sequence[str]) -> Judged:
     """Read, check and scan; a file that cannot be read is invalid whatever else it holds."""
-    text, _ = decode(content)
+    text, unreadable = decode(content)
     findings = scan(text, kind="skill" if kind == "skill" else "context")
-    problems, head, is_sound = read(kind, path, content, harnesses)
+    problems, head, is_sound = (
+        read(kind, path, text, harnesses) if not unreadable else (unreadable, {}, False)
+    )
     verdict: Literal["good", "invalid", "blocked"] = "good"
     if not is_sound:
         verdict = "invalid"
@@ -38,12 +40,12 @@ def judged(kind: str, path: str, content: bytes, harnesses: Sequence[str]) -> Ju
 
 
 def read(
-    kind: str, path: str, content: bytes, harnesses: Sequence[str]
+    kind: str, path: str, text: str, harnesses: Sequence[str]
 ) -> tuple[tuple[Problem, ...], dict[str, Any], bool]:
     """All problems, what a skill's head says, and whether anyone may use the file."""
     if kind == "skill":
-        return read_skill(path, content, harnesses)
-    plain = read_workspace_file(content)
+        return read_skill(path, text, harnesses)
+    plain = read_workspace_file(text)
     problems = plain.problems
     if not problems and kind == "persona":
         problems = persona_problems(path.rpartition("/")[2], plain.text)
@@ -51,11 +53,11 @@ def read(
 
 
 def read_skill(
-    path: str, content: bytes, harnesses: Sequence[str]
+    path: str, text: str, harnesses: Sequence[str]
 ) -> tuple[tuple[Problem, ...], dict[str, Any], bool]:
     """Sound as long as one harness of the source would keep it; each agent's own judges again."""
     folder = path.split("/")[-2] if "/" in path else ""
-    reading = parse_skill(content, folder_name=folder)
+    reading = parse_skill(text, folder_name=folder)
     kept = any(judge(reading, name).kept for name in harnesses)
     return reading.problems, head_of(reading.skill) if reading.skill else {}, kept
 
@@ -72,8 +74,7 @@ def persona_problems(name: str, text: str) -> tuple[Problem, ...]:
 
 def head_of(skill: ParsedSkill) -> dict[str, Any]:
     """All but the body, which lies in the content."""
-    head = asdict(skill)
-    del head["body"]
+    head = {each.name: getattr(skill, each.name) for each in fields(skill) if each.name != "body"}
     return head | {"metadata": [list(pair) for pair in skill.metadata]}
 
 

@@ -3,8 +3,9 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from tests.factories import (
 )
 from tests.prompts.serving_stage import fetch
 
+_keys = count(1)
 SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
 
 
@@ -80,7 +82,7 @@ class History:
         self.build()
 
     def hand_out(self, count: int, **asked: Any) -> list[Served]:
-        _, secret = create_key(self.workspace, f"Bot {timezone.now():%Y%m%d%H%M%S}", {}, by=BY)
+        _, secret = create_key(self.workspace, f"Bot {next(_keys)}", {}, by=BY)
         made = [fetch(secret, recall=Recall(), **asked) for _ in range(count)]
         self.served += made
         return made
@@ -167,4 +169,4 @@ def history(past: tuple[History, Path], tmp_path: Path, settings: Any) -> Iterat
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     shutil.copytree(folder, settings.DRAMATIS_CHECKPOINT_DIR)
     with undone():
-        yield made
+        yield replace(made, served=list(made.served))
