@@ -52,6 +52,11 @@ def build_or_hand_on(workspace_id: int, agent_ids: list[int]) -> None:
     """Few prompts are built before the request answers, so that whoever wrote reads what he wrote."""
     from prompts.tasks import rebuild_prompts_job
 
+    # Of many changes in one transaction the first hook builds an agent with all its causes; others find none.
+    waiting = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
+    agent_ids = sorted(set(waiting.values_list("agent_id", flat=True)))
+    if not agent_ids:
+        return
     links = AgentChannel.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
     count = links.count()
     if count <= settings.DRAMATIS_BUILD_AT_ONCE and build_now(workspace_id, agent_ids):

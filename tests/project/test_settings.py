@@ -2,8 +2,10 @@
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.middleware import LoginRequiredMiddleware
 
 from project.databases import database
+from project.sessions import LoginMiddleware
 from tests.project.production import COMPLETE, settings_under
 
 
@@ -36,7 +38,8 @@ def test_passwords_are_long_uncommon_and_hashed_with_argon2():
 
 
 def test_doors_are_closed_by_default():
-    assert "django.contrib.auth.middleware.LoginRequiredMiddleware" in settings.MIDDLEWARE
+    assert "project.sessions.LoginMiddleware" in settings.MIDDLEWARE
+    assert issubclass(LoginMiddleware, LoginRequiredMiddleware)
     assert settings.REST_FRAMEWORK["DEFAULT_PERMISSION_CLASSES"] == [
         "rest_framework.permissions.IsAuthenticated"
     ]
