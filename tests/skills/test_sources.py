@@ -294,7 +294,7 @@ def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(
     assert f"/files/{file.pk}/" in page
     assert "A folder stands where a file is expected." in page
     assert "2 new" in page
-    assert "0 s" in page or "1 s" in page
+    assert re.search(r"\b\d+ s\b", page)
 
 
 def test_files_are_narrowed_by_state(source, as_alice):
