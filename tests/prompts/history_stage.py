@@ -90,8 +90,7 @@ class History:
 
 def make_history(workspace: Workspace, by: Actor) -> History:
     """Eight months of it: two agents on two channels, thirteen versions, three blocks, one of them let go."""
-    history, now = History(workspace, by), timezone.now()
-    keep_ledger_for(workspace, 6, by=by)
+    history, now = History(keep_ledger_for(workspace, 6, by=by), by), timezone.now()
     with history.at("beginning", months_before(now, 8)):
         settle_in(history)
         history.hand_out(4)
