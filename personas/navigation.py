@@ -64,6 +64,14 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         ),
     ),
     (
+        "Record",
+        (
+            Place("Time machine", "time-machine:find", "moment"),
+            Place("Ledger", "ledger:list", "ledger"),
+            Place("Proof", "verify:show", "chain"),
+        ),
+    ),
+    (
         "Workspace",
         (
             Place("Members", "members:list", "members"),

@@ -66,9 +66,22 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def copies_of(workspace_id: int) -> Iterator[SignedCheckpoint | Fault]:
-    """What the file holds, oldest first; nothing when there is none."""
+def copy_size(workspace_id: int) -> int:
+    """How long the file is now; nothing when there is none."""
+    path = copy_path(workspace_id)
+    return path.stat().st_size if path.exists() else 0
+
+
+def copies_of(workspace_id: int, size: int | None = None) -> Iterator[SignedCheckpoint | Fault]:
+    """What the file holds, or held when it was so long, oldest first; a line at a time."""
     path = copy_path(workspace_id)
     if path.exists():
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-            yield from read_checkpoint_lines(file)
+        with path.open("rb") as file:
+            yield from read_checkpoint_lines(
+                lines_in(file, copy_size(workspace_id) if size is None else size)
+            )
+
+
+def lines_in(file: BinaryIO, size: int) -> Iterator[str]:
+    while file.tell() < size:
+        yield file.readline().decode(errors="replace")

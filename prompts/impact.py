@@ -16,6 +16,7 @@ from prompts.gathering import Draft, Gathered, gather
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.selectors import contents_of
 from prompts.storing import digests_in, unpacked
+from prompts.version_diff import common_length
 
 # Beyond this a section is shown as replaced: nobody reads such a diff line by line.
 LONGEST_DIFF = 200_000
@@ -208,15 +209,6 @@ def affected_by(gathered: Gathered, words: Words, after: Sections, text: str) ->
         tokens_behind(counts, kept),
         over,
     )
-
-
-def common_length(one: str, other: str) -> int:
-    """How many characters both begin with; halving, since comparing slices is quick."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
 
 
 def tokens_behind(counts: Sequence[tuple[str, int]], offset: int) -> int:

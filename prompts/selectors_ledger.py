@@ -26,6 +26,7 @@ class LedgerFilter:
     channel: str = ""
     key_id: int | None = None
     version_id: int | None = None
+    status: int | None = None
     request_id: str = ""
     since: datetime | None = None
     until: datetime | None = None
@@ -66,6 +67,7 @@ def ledger_rows(workspace: Workspace | int, wanted: LedgerFilter) -> QuerySet[Le
     exact = {
         "key_id": wanted.key_id,
         "version_id": wanted.version_id,
+        "status": wanted.status,
         "request_id": wanted.request_id or None,
         "at__gte": wanted.since,
         "at__lt": wanted.until,

@@ -2,7 +2,18 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from prompts.views import erasures, holdings, impact, labels, releases, settings, versions
+from prompts.views import (
+    erasures,
+    holdings,
+    impact,
+    labels,
+    ledger,
+    releases,
+    settings,
+    time_machine,
+    verify,
+    versions,
+)
 
 inside: list[URLPattern | URLResolver] = [
     path("", include(versions.urls)),
@@ -12,6 +23,9 @@ inside: list[URLPattern | URLResolver] = [
     path("impact/", include(impact.urls)),
     path("prompt-settings/", include(settings.urls)),
     path("erasures/", include(erasures.urls)),
+    path("time-machine/", include(time_machine.urls)),
+    path("ledger/", include(ledger.urls)),
+    path("verify/", include(verify.urls)),
 ]
 
 urlpatterns = [path("w/<slug:workspace>/", include(inside))]

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
-from prompts.proof.canonical import digest, text_digest
+from prompts.proof.canonical import canonical, digest, text_digest
 from prompts.proof.chains import verify_run
 from prompts.proof.checkpoints import verify_signature
 from prompts.proof.heads import Head
 from prompts.proof.keys import key_id, load_public
 from prompts.proof.opened import LATEST, Absent, Opened, Segment
+from prompts.proof.reading import read_text
 from prompts.proof.rows import LOCKFILE, SEGMENTS, SLOTS, ChainedRow, Stored, rows_digest
 
 # From the segments and the slot values of a bundle, the text of the call.
@@ -72,6 +74,13 @@ def lockfile_matches(bundle: Opened) -> str:
         "the version's digest of it",
     )
     return "the lockfile is the version's"
+
+
+def parts_match(bundle: Opened) -> str:
+    """The lockfile tells its parts as changes to an earlier one; its digest is over all of them."""
+    told = read_text(bundle.lockfile.get("digest"), "the lockfile's digest")
+    same(sha256(canonical(bundle.parts_told)).hexdigest(), told, "the parts", "the lockfile's digest of them")
+    return f"the version was made of these {len(bundle.parts_told)} parts"
 
 
 def version_hash_matches(bundle: Opened) -> str:

@@ -103,15 +103,14 @@ def unsigned(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]) -> str:
 
 
 def missing_checkpoints(
-    stored: Iterable[SignedCheckpoint], copy: Iterable[SignedCheckpoint], fresh: Container[str] = ()
+    stored: Mapping[str, str], copy: Mapping[str, str], fresh: Container[str] = ()
 ) -> list[Fault]:
     """Checkpoints that only one of database and file has, those lost from the database first.
 
-    Fresh are the hashes of those just signed, whose copy may still be on its way.
+    Both by hash, with their names. Fresh are the hashes of those just signed, whose copy may be on its way.
     """
-    in_database, in_file = named(stored), named(copy)
-    lost = [name for hashed, name in in_file.items() if hashed not in in_database]
-    strange = [name for hashed, name in in_database.items() if hashed not in in_file and hashed not in fresh]
+    lost = [name for hashed, name in copy.items() if hashed not in stored]
+    strange = [name for hashed, name in stored.items() if hashed not in copy and hashed not in fresh]
     gone, unknown = "it is in the file and not in the database", "it is in the database and not in the file"
     return [Fault(TABLE, name, gone) for name in lost] + [Fault(TABLE, name, unknown) for name in strange]
 

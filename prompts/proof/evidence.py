@@ -33,6 +33,7 @@ def bundle(
     versions: Sequence[Stored[VersionRow]],
     segments: Sequence[Segment] | None,
     lockfile: Mapping[str, Any] | None,
+    parts: Mapping[str, str] | None = None,
     pointer: Pointer | None = None,
     ledger: tuple[LedgerRow, str] | None = None,
     block_rows: Iterable[tuple[int, str]] = (),
@@ -58,6 +59,7 @@ def bundle(
             "versions": [link(each) for each in versions],
             "segments": None if segments is None else [segment._asdict() for segment in segments],
             "lockfile": lockfile,
+            "parts": parts,
             "pointer": pointed(pointer) if pointer else None,
             "ledger": {"row": vars(ledger[0]), "seal": ledger[1]} if ledger else None,
             "block": sealed if blocks else waiting,
@@ -88,7 +90,7 @@ def verify_evidence(
     asked: dict[str, Question] = {
         **CHECKS,
         REBUILT: partial(checks.rebuilt, fill=fill),
-        "key is the expected one": partial(checks.key_expected, expected=expected_key),
+        KEY_EXPECTED: partial(checks.key_expected, expected=expected_key),
     }
     beside = beside_the_point(data)
     return [ask(name, question, opened) for name, question in asked.items() if name not in beside]
@@ -123,6 +125,7 @@ def stands(found: Iterable[Check]) -> bool:
 
 
 REBUILT, MOVE_COVERED = "text built again", "checkpoint covers the label move"
+KEY_EXPECTED = "key is the expected one"
 FETCH = ("ledger", "block", "text", "served", "slots")
 OF_A_MOMENT = frozenset({"label pointed at the version", MOVE_COVERED})
 OF_A_FETCH = frozenset(
@@ -144,6 +147,7 @@ CHECKS: dict[str, Question] = {
     "words match their segments": checks.words_match,
     "segments join to the built text": checks.built_text_matches,
     "lockfile matches the version": checks.lockfile_matches,
+    "parts match the lockfile": checks.parts_match,
     "version hash": checks.version_hash_matches,
     "label pointed at the version": checks.pointer_fits,
     "slots match the ledger": checks.slots_match,

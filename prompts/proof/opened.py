@@ -30,6 +30,7 @@ KEYS = (
     "versions",
     "segments",
     "lockfile",
+    "parts",
     "pointer",
     "ledger",
     "block",
@@ -114,6 +115,10 @@ class Opened:
     @cached_property
     def lockfile(self) -> Mapping[str, Any]:
         return read_object(self.part("lockfile", "the lockfile is not in the bundle"), "lockfile")
+
+    @cached_property
+    def parts_told(self) -> Mapping[str, Any]:
+        return read_object(self.part("parts", "the list of parts is not in the bundle"), "parts")
 
     @cached_property
     def segments(self) -> list[Segment]:

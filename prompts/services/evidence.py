@@ -12,7 +12,7 @@ from prompts.proof.heads import Head, Heads
 from prompts.proof.keys import PublicKey, load_public
 from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, Stored, VersionRow
 from prompts.proving import block_row, ledger_row, line_of, move_row, version_row
-from prompts.selectors import contents_of
+from prompts.selectors import contents_of, parts_of
 from prompts.services.checkpoints import heads_at
 from prompts.services.replaying import Replay
 from prompts.storing import digests_in
@@ -41,6 +41,7 @@ def evidence_of(replay: Replay) -> dict[str, Any]:
         versions=versions_from(replay, signed),
         segments=segments_of(replay.version),
         lockfile=replay.version.lockfile,
+        parts=parts_of(replay.version),
         pointer=None if entry else pointer_of(replay, signed),
         ledger=(ledger_row(entry), entry.seal) if entry else None,
         block_rows=pairs_in(block) if block else (),
@@ -62,10 +63,18 @@ def covering(replay: Replay, block: LedgerBlock | None) -> Signed | None:
     rows = Checkpoint.objects.in_workspace(replay.version.workspace_id).order_by("sequence")
     for since in beginnings(replay, block):
         for row in rows.filter(at__gte=since)[:CANDIDATES]:
-            heads = heads_at(row)
-            if covers(row, heads, replay, block):
-                return Signed(row, heads, public_key(row))
+            if signed := signed_over(row, replay, block):
+                return signed
     return None
+
+
+def signed_over(row: Checkpoint, replay: Replay, block: LedgerBlock | None) -> Signed | None:
+    """The checkpoint, if all of it leads there; one that was spoiled counts as none."""
+    try:
+        heads = heads_at(row)
+        return Signed(row, heads, public_key(row)) if covers(row, heads, replay, block) else None
+    except (ValueError, LookupError, TypeError, SigningKey.DoesNotExist):
+        return None
 
 
 def beginnings(replay: Replay, block: LedgerBlock | None) -> list[datetime]:

@@ -151,13 +151,18 @@ def replayed(entry: LedgerEntry) -> Replay:
 def replay_moment(
     workspace: Workspace, agent: str, channel: str, at: datetime, label: str = PRODUCTION
 ) -> Replay:
-    """What a label pointed at then, as it was built: slots stand in it as they were before any call."""
-    if at.tzinfo is None or at > timezone.now():
-        raise Invalid.on("at", "Name a moment that has passed.")
+    """What a label of an agent's prompt on a channel pointed at then."""
     rows = AgentPrompt.objects.in_workspace(workspace).select_related("agent", "channel", "latest")
     prompt = rows.filter(agent__slug=agent, channel__slug=channel).first()
     if prompt is None:
         raise NothingThen(f"“{agent}” never had a prompt on “{channel}”.")
+    return replay_prompt(prompt, at, label)
+
+
+def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) -> Replay:
+    """As it was built then: slots stand in it as they were before any call."""
+    if at.tzinfo is None or at > timezone.now():
+        raise Invalid.on("at", "Name a moment that has passed.")
     move, version = (None, newest_then(prompt, at)) if label == LATEST else pointed_then(prompt, label, at)
     version.prompt = prompt
     segments, erasures = segments_then(version)

@@ -20,7 +20,16 @@ from prompts.models import (
 )
 from prompts.proof.checkpoints import Checkpoint as Statement
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint
-from prompts.proof.comparing import Place, Present, compare, judge_checkpoints, missing_checkpoints
+from prompts.proof.comparing import (
+    Place,
+    Present,
+    compare,
+    hash_of,
+    judge_checkpoints,
+    missing_checkpoints,
+    name_of,
+    named,
+)
 from prompts.proof.faults import Fault
 from prompts.proof.heads import Head, Heads, read_heads
 from prompts.proof.keys import PublicKey, UnusableKey, key_id, load_public, public_pem
@@ -162,15 +171,31 @@ class Checkpoints:
 
     # --- the file ---------------------------------------------------------------------------------------
 
-    def judge_file(self, copies: Sequence[SignedCheckpoint | Fault]) -> Iterator[Fault | None]:
+    def judge_file(self, copies: Iterable[SignedCheckpoint | Fault]) -> Iterator[Fault | None]:
         """The copy, line by line, then what only one of the two has."""
-        read = [each for each in copies if isinstance(each, SignedCheckpoint)]
-        yield from (each for each in copies if isinstance(each, Fault))
-        yield from judge_checkpoints(read, self.keys)
+        names: dict[str, str] = {}
+        unread: list[Fault] = []
+        for fault in judge_checkpoints(noted(copies, names, unread), self.keys):
+            yield from unread
+            unread.clear()
+            yield fault
+        yield from unread
+        yield from self.in_one_only(names)
+
+    def in_one_only(self, names: Mapping[str, str]) -> list[Fault]:
         rows = Checkpoint.objects.in_workspace(self.workspace).order_by("sequence")
-        stored = (
-            SignedCheckpoint(*row)
-            for row in rows.values_list("body", "signature", "key_id").iterator(chunk_size=BATCH)
-        )
+        stored = rows.values_list("body", "signature", "key_id").iterator(chunk_size=BATCH)
         young = rows.filter(at__gt=timezone.now() - ON_ITS_WAY).values_list("hash", flat=True)
-        yield from missing_checkpoints(stored, read, frozenset(young))
+        return missing_checkpoints(named(SignedCheckpoint(*row) for row in stored), names, frozenset(young))
+
+
+def noted(
+    copies: Iterable[SignedCheckpoint | Fault], names: dict[str, str], unread: list[Fault]
+) -> Iterator[SignedCheckpoint]:
+    """Those that can be read, on their way to the judge."""
+    for each in copies:
+        if isinstance(each, Fault):
+            unread.append(each)
+            continue
+        names[hash_of(each)] = name_of(each)
+        yield each

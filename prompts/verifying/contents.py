@@ -17,7 +17,7 @@ FEW = 100
 def judge_contents(workspace: Workspace) -> Iterator[Fault | None]:
     tombs = erased_digests(workspace)
     rows = Content.objects.in_workspace(workspace).order_by("digest")
-    for row in each_row(rows, COLUMNS, TABLE, FEW):
+    for row in each_row(rows, COLUMNS, TABLE, chunk=FEW):
         yield row if isinstance(row, Fault) else fault_of(row, tombs)
 
 

@@ -29,7 +29,7 @@ NOTE_COLUMNS = ("workspace_id", "block_id", "first_id", "last_id", "months", "at
 def sealed_rows(workspace: Workspace, prompts: Prompts, numbers: Numbers) -> Iterator[Sealed]:
     """By id, with their stored seals."""
     rows = LedgerEntry.objects.in_workspace(workspace).order_by("id")
-    for chunk in chunks(each_row(rows, ENTRY_COLUMNS, LedgerRow.table), CHUNK):
+    for chunk in chunks(each_row(rows, ENTRY_COLUMNS, LedgerRow.table, spelled="at"), CHUNK):
         numbers.learn(row.version_id for row in chunk if not isinstance(row, Fault))
         for row in chunk:
             yield row if isinstance(row, Fault) else proved(row, prompts, numbers)

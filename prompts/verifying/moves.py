@@ -32,7 +32,7 @@ class Moves:
         rows = LabelMove.objects.in_workspace(self.workspace)
         for batch in self.prompts.batches("last_move"):
             some = rows.filter(prompt_id__in=batch).order_by("prompt_id", "sequence")
-            for chunk in chunks(each_row(some, COLUMNS, TABLE), CHUNK):
+            for chunk in chunks(each_row(some, COLUMNS, TABLE, spelled="at"), CHUNK):
                 yield from self.proved(chunk)
         yield from strays(rows, self.prompts, TABLE)
 

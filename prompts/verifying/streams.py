@@ -1,12 +1,14 @@
 """Rows from the database one after the other, in constant memory; one that cannot be read is named."""
 
-from collections.abc import Iterable, Iterator
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import Error as DatabaseFailure
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import CharField, Func, QuerySet
 
 from personas.models import Workspace
 from prompts.models import AgentPrompt, PromptVersion
@@ -35,20 +37,40 @@ MOST_KNOWN = 50_000
 UNREADABLE = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, DatabaseFailure)
 
 
+class Spelled(Func):
+    """A time as the text that is hashed: the database writes it quicker than we read and write it again."""
+
+    template = """to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+    output_field = CharField()
+
+
 def each_row(
-    rows: QuerySet[Any], columns: tuple[str, ...], table: str, chunk: int = CHUNK
+    rows: QuerySet[Any], columns: tuple[str, ...], table: str, *, chunk: int = CHUNK, spelled: str = ""
 ) -> Iterator[Columns | Fault]:
-    """Named tuples of the columns, `id` first, in the order of the question."""
+    """Named tuples of the columns, `id` first, in the order of the question.
+
+    The time in the column `spelled` is there to be hashed only, and may come as text.
+    """
     seen, has_types = 0, connection.vendor == "postgresql"
+    asked = [Spelled(name) if has_types and name == spelled else name for name in columns]
+    named = tuple_of(columns)
     try:
-        for row in rows.values_list("id", *columns, named=True).iterator(chunk_size=chunk):
+        for values in rows.values_list("id", *asked).iterator(chunk_size=chunk):
             seen += 1
+            row = named(values)
             yield row if has_types else mistyped(row, table) or row
     except UNREADABLE:
         if has_types:
             # This is trouble with the database, and not a row's fault.
             raise
         yield from one_by_one(rows, columns, table, seen)
+
+
+@cache
+def tuple_of(columns: tuple[str, ...]) -> Callable[[Iterable[Any]], Columns]:
+    kind: Any = namedtuple("Row", ("id", *columns))  # type: ignore[misc]  # noqa: PYI024  # one for each table
+    make: Callable[[Iterable[Any]], Columns] = kind._make
+    return make
 
 
 def one_by_one(
@@ -58,7 +80,7 @@ def one_by_one(
     ids = list(islice(rows.values_list("id", flat=True).iterator(), seen, None))
     for number in ids:
         try:
-            yield rows.filter(pk=number).values_list("id", *columns, named=True).get()
+            yield tuple_of(columns)(rows.filter(pk=number).values_list("id", *columns).get())
         except UNREADABLE as error:
             yield Fault(table, f"{table} with the id {number}", f"it cannot be read: {type(error).__name__}")
 

@@ -27,7 +27,7 @@ def stored_versions(
     rows = PromptVersion.objects.in_workspace(workspace)
     for batch in prompts.batches("last_number"):
         some = rows.filter(prompt_id__in=batch).order_by("prompt_id", "number")
-        for row in each_row(some, COLUMNS, TABLE):
+        for row in each_row(some, COLUMNS, TABLE, spelled="created_at"):
             yield row if isinstance(row, Fault) else proved(row, prompts, watch)
     yield from strays(rows, prompts, TABLE)
 

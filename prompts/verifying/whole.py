@@ -1,12 +1,11 @@
 """The whole record of a workspace in one look, table by table."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from personas.models import Workspace
-from prompts.checkpoint_files import copies_of
+from prompts.checkpoint_files import copies_of, copy_size
 from prompts.proof.chains import judge_chain
-from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.faults import Fault
 from prompts.proof.ledger import judge_ledger
 from prompts.verifying.checkpoints import Checkpoints
@@ -18,8 +17,6 @@ from prompts.verifying.snapshot import one_moment
 from prompts.verifying.streams import Numbers, Prompts
 from prompts.verifying.versions import Watch, stored_versions
 
-Copies = Sequence[SignedCheckpoint | Fault]
-
 
 def verify_workspace(workspace: Workspace, progress: Progress | None = None) -> Verification:
     """Recompute every version, label move, ledger row, block, roll-off and checkpoint, and what they name.
@@ -28,10 +25,10 @@ def verify_workspace(workspace: Workspace, progress: Progress | None = None) -> 
     """
     began = time.monotonic()
     found = Verification()
-    # Read before the moment: a copy is written after its row, so every line must find one.
-    copies = list(copies_of(workspace.pk))
+    # As it is before the moment: a copy is written after its row, so every line of it must find one.
+    size = copy_size(workspace.pk)
     with one_moment():
-        Look(workspace, found, progress).all(copies)
+        Look(workspace, found, progress).all(size)
     found.seconds = time.monotonic() - began
     return found
 
@@ -43,12 +40,12 @@ class Look:
         self.workspace, self.found, self.progress = workspace, found, progress
         self.prompts, self.numbers = Prompts(workspace), Numbers(workspace)
 
-    def all(self, copies: Copies) -> None:
+    def all(self, copy_size: int) -> None:
         self.versions()
         self.contents()
         self.moves()
         self.ledger()
-        self.checkpoints(copies)
+        self.checkpoints(copy_size)
 
     def versions(self) -> None:
         watch = Watch(self.workspace, self.prompts)
@@ -79,12 +76,13 @@ class Look:
         # The blocks were judged once more over their rows, and are counted already.
         self.found.rows["ledger rows"] -= self.found.rows["ledger blocks"]
 
-    def checkpoints(self, copies: Copies) -> None:
+    def checkpoints(self, copy_size: int) -> None:
         checkpoints = Checkpoints(self.workspace, self.prompts)
         self.found.take("signing keys", checkpoints.judge_keys())
         self.found.take("checkpoints", checkpoints.judge(), self.progress)
         self.blame(checkpoints.idle_keys())
-        if copies:
+        if copy_size:
+            copies = copies_of(self.workspace.pk, copy_size)
             self.found.take("checkpoint copies", checkpoints.judge_file(copies))
         elif checkpoints.sequence:
             self.found.notes.append("There is no second copy of the checkpoints on this machine.")

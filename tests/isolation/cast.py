@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -89,6 +90,11 @@ class Stage:
     workspaces: dict[str, Workspace] = field(default_factory=dict)
     rows: dict[tuple[str, str, str], models.Model] = field(default_factory=dict)
     askers: dict[str, Asker] = field(default_factory=dict)
+
+    @cached_property
+    def moment(self) -> str:
+        """When all of it had happened; one moment for all addresses, or refusals could not be compared."""
+        return f"{timezone.now():%Y-%m-%dT%H:%M:%S.%fZ}"
 
     def row(self, home: str, kind: str, variant: str = "plain") -> Any:
         return self.rows[home, kind, variant]

@@ -142,6 +142,8 @@ SOURCES, APPROVE = Permission.MANAGE_SOURCES, Permission.APPROVE
 AGENT = {"agent": ("agents", "slug")}
 PROMPT = {"prompt": ("prompts", "pk")}
 RELEASE = {"number": ("releases", "number")}
+ENTRY = {"entry": ("ledger", "pk")}
+THEN = {"label": "production", "at": "now"}
 
 
 def seen(variant: str) -> Callable[[Stage, str], Body]:
@@ -216,6 +218,21 @@ PROMPTS: dict[str, Page] = {
     "versions:label": action(objects=PROMPT, body=lambda s, h: {"label": "fresh"}),
     "versions:remove-label": action(objects=PROMPT, values={"label": "no-such"}, changes=False),
     "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
+    "time-machine:find": Page(),
+    "time-machine:fetch": Page(objects=ENTRY),
+    "time-machine:fetch-evidence": Page(objects=ENTRY),
+    "time-machine:fetch-text": Page(objects=ENTRY),
+    "time-machine:moment": Page(objects=PROMPT, values=THEN),
+    "time-machine:moment-evidence": Page(objects=PROMPT, values=THEN),
+    "time-machine:moment-text": Page(objects=PROMPT, values=THEN),
+    "ledger:list": Page(),
+    "ledger:stale": Page(),
+    "verify:show": Page(),
+    "verify:live": Page(),
+    # One look is under way already.
+    "verify:run": action(changes=False),
+    "verify:key": Page(objects={"key": ("signing-keys", "pk")}),
+    "verify:checkpoints": Page(),
     "releases:list": Page(),
     "releases:new": Page(
         read=EDIT,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
+from urllib.parse import quote
 
 from django.apps import apps
 
@@ -144,6 +145,9 @@ def address(stage: Stage, cell: Cell) -> str:
     owner = away if cell.target in {"crossed", "elsewhere"} else home
     page = INSIDE[cell.route.name]
     values = {"number": "1", "place": "0", **page.values}
+    if values.get("at") == "now":
+        # The table is older than the stage, on which nothing had happened before.
+        values["at"] = stage.moment
     values["workspace"] = "no-such-place" if cell.target == "nowhere" else stage.workspaces[place].slug
     for name, (kind, attribute) in named_rows(cell.route).items():
         row = stage.row(owner, kind, page.variant)
@@ -192,7 +196,7 @@ class Refusals:
 def wrong_status(answer: Answer, wanted: int, path: str) -> list[str]:
     findings = [f"expected {wanted}, got {answer.status}"] if answer.status != wanted else []
     if wanted == answer.status == 302 and "/w/" not in answer.location and answer.location != "/":
-        sent_to_login = answer.location == f"{LOGIN}?next={path}"
+        sent_to_login = answer.location == f"{LOGIN}?next={quote(path)}"
         findings += [] if sent_to_login else [f"sent to {answer.location}"]
     return findings
 

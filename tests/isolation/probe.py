@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import quote
 
 from django.conf import settings
 from django.core import mail
@@ -135,7 +136,8 @@ def shape_of(response: Any, path: str) -> str:
     """The answer without what differs between any two: two refusals must be equal in it."""
     headers = {name: value for name, value in response.headers.items() if name not in VOLATILE}
     body = CSRF.sub("", "" if response.streaming else response.content.decode(errors="replace"))
-    return f"{response.status_code} {headers} {body}".replace(path, "…")
+    said = f"{response.status_code} {headers} {body}"
+    return said.replace(path, "…").replace(quote(path), "…")
 
 
 def tenant_tables() -> set[str]:

@@ -28,6 +28,7 @@ from prompts.models import (
 from prompts.services.building import rebuild_agents
 from prompts.services.labelling import move_label
 from prompts.services.releasing import request_release
+from prompts.services.replaying import replayed
 from skills.harness_json import dump
 from skills.harnesses import PLAIN
 from skills.models import (
@@ -222,8 +223,17 @@ class Seeder:
     def ledger(self, prompt: AgentPrompt, version: PromptVersion) -> None:
         digest = digest_of(self.word("ApiKey.digest").encode())
         key = self.made(ApiKey, digest=digest, expires_at=self.now + timedelta(days=1), created_by=self.owner)
+        served = replayed(LedgerEntry(prompt=prompt, version=version, at=self.now, slots={})).digest
         entry = self.made(
-            LedgerEntry, key=key, prompt=prompt, version=version, size=1, status=200, at=self.now, slots={}
+            LedgerEntry,
+            key=key,
+            prompt=prompt,
+            version=version,
+            size=1,
+            status=200,
+            at=self.now,
+            slots={},
+            served_digest=served,
         )
         self.keep("ledger", "plain", entry)
         block = self.made(
@@ -240,7 +250,7 @@ class Seeder:
 
     def proof(self) -> None:
         self.made(Checkpoint, sequence=1, at=self.now)
-        self.made(SigningKey, first_used_at=self.now)
+        self.keep("signing-keys", "plain", self.made(SigningKey, first_used_at=self.now))
         self.made(VerificationRun)
         self.made(PromptSettings, entry="", mode="")
         self.made(PromptSettings, entry="", mode="", agent=self.row("agents", "spare"))

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from prompts.proof.canonical import digest, text_digest
+from prompts.proof.canonical import canonical, digest, text_digest
 from prompts.proof.checkpoints import Checkpoint, LedgerMark, sign
 from prompts.proof.evidence import bundle
 from prompts.proof.heads import Head, Heads
@@ -34,7 +34,14 @@ STORED: list[dict[str, Any]] = [
         "given": text_digest(GIVEN),
     },
 ]
-LOCKED = {"identity": STORED[0]["content"], "layout": "dramatis", "rules": 3}
+PARTS = {"identity:12@4": STORED[0]["content"], "soul:3@1": text_digest("Be kind.")}
+LOCKED = {
+    "layout": "dramatis",
+    "digest": text_digest(canonical(PARTS).decode()),
+    "base": 1,
+    "parts": {"identity:12@4": STORED[0]["content"]},
+    "gone": [],
+}
 
 
 def fill(segments, slots):
@@ -49,7 +56,7 @@ class Case:
     """The parts of a bundle, to be spoiled one at a time and put together again by someone who knows how."""
 
     def __init__(self) -> None:
-        self.text, self.slots, self.lockfile = SAID, SLOT_VALUES, LOCKED
+        self.text, self.slots, self.lockfile, self.told = SAID, SLOT_VALUES, LOCKED, PARTS
         self.segments = [Segment(each, text) for each, text in zip(STORED, WORDS, strict=True)]
         self.segments[2] = self.segments[2]._replace(given=GIVEN)
         self.version = version(
@@ -97,6 +104,7 @@ class Case:
             "versions": versions[1:],
             "segments": self.segments,
             "lockfile": self.lockfile,
+            "parts": self.told,
             "pointer": Pointer(self.label, self.moment, moves[1:]),
             "ledger": (self.ledger, self.ledger.seal()),
             "block_rows": [(row.id, seal) for row, seal in sealed[4:8]],

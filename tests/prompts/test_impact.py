@@ -7,8 +7,9 @@ from django.test.utils import CaptureQueriesContext
 from personas.models import Agent, Memory
 from personas.services.records import edit_record
 from prompts.drafts import agents_touched, draft_of
-from prompts.impact import common_length, impact_of
+from prompts.impact import impact_of
 from prompts.models import AgentPrompt, PromptSettings
+from prompts.version_diff import common_length
 from tests.factories import BY, make_agent, make_channel, make_skill, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.proof.canonical import DEEPEST, ListDigest, canonical, digest, read_json, text_digest
+from prompts.proof.canonical import (
+    DEEPEST,
+    SPELLED,
+    ListDigest,
+    canonical,
+    digest,
+    encode,
+    json_digest,
+    read_json,
+    text_digest,
+)
 
 words = st.text(st.characters(exclude_categories=["Cs"]))
 zones = st.integers(-1_439, 1_439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -42,9 +52,20 @@ def test_reading_gives_the_value_back_and_writing_again_the_same_bytes(value):
     assert canonical(read_json(written)) == written
 
 
+@given(values)
+def test_what_was_just_read_from_json_has_the_same_digest_more_quickly(value):
+    read = json.loads(json.dumps(value))
+    assert json_digest("slots", read) == digest("slots", value)
+
+
 @given(values, values)
 def test_equal_values_have_equal_bytes_and_others_have_not(one, other):
     assert (canonical(one) == canonical(other)) == (typed(one) == typed(other))
+
+
+@given(values)
+def test_the_quick_way_to_write_is_the_librarys(value):
+    assert encode(value) == SPELLED.encode(value)
 
 
 @given(values)

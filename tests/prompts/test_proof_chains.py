@@ -10,6 +10,7 @@ import pytest
 
 from prompts.proof import chains, comparing, ledger
 from prompts.proof.chains import Anchor, judge_chain, verify_chain, verify_run
+from prompts.proof.faults import Fault
 from prompts.proof.ledger import verify_ledger
 from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow
 from tests.prompts.proof_flips import HASHES, Dice
@@ -155,6 +156,15 @@ def test_content_that_cannot_be_hashed_is_a_fault_and_not_a_crash(seven):
     given = handed_out(1)
     bad = handed_out(1, size=1.5), given.seal()
     assert str(verify_ledger([], [bad]).first).startswith("ledger row 16: its content cannot be hashed")
+
+
+def test_a_row_that_could_not_even_be_read_is_passed_on_and_the_others_are_judged(seven):
+    unread = Fault("version", "version with the id 9", "it cannot be read")
+    found = verify_chain([*seven[:3], unread, *seven[3:]])
+    assert (found.checked, found.bad, found.first) == (8, 1, unread)
+    held = record()
+    found = verify_ledger(unhashed(held.blocks), [unread, *held.ledger, unread])
+    assert (found.bad, found.first) == (2, unread)
 
 
 def test_bad_rows_of_several_chains_are_all_counted():

@@ -18,7 +18,7 @@ from prompts.proof.checkpoints import (
     sign,
     verify_signature,
 )
-from prompts.proof.comparing import compare, missing_checkpoints, verify_checkpoints
+from prompts.proof.comparing import compare, missing_checkpoints, named, verify_checkpoints
 from prompts.proof.faults import Fault
 from prompts.proof.heads import Heads, read_heads
 from prompts.proof.keys import dump_key, key_id, load_key, load_public, new_key, public_pem
@@ -304,15 +304,16 @@ def test_a_strange_or_swapped_checkpoint_is_found():
 
 def test_what_only_one_copy_has_is_named():
     days = signed_days(4)
-    assert not missing_checkpoints(days, days)
-    lost = missing_checkpoints(days[:3], days)
+    assert not missing_checkpoints(named(days), named(days))
+    lost = missing_checkpoints(named(days[:3]), named(days))
     assert said(lost) == [
         "checkpoint of workspace 1 at 2026-03-11T14:55:05.250000Z: it is in the file and not in the database"
     ]
-    [strange] = missing_checkpoints(days, days[1:])
+    [strange] = missing_checkpoints(named(days), named(days[1:]))
     assert strange.reason == "it is in the database and not in the file"
+    assert not missing_checkpoints(named(days), named(days[1:]), {days[0].hash})
     broken = SignedCheckpoint({"workspace": 0.5}, "", "")
-    assert [fault.reason for fault in missing_checkpoints([broken], [])] == [strange.reason]
+    assert [fault.reason for fault in missing_checkpoints(named([broken]), {})] == [strange.reason]
 
 
 # --- the second copy -----------------------------------------------------------------------------------

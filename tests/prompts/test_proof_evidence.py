@@ -24,7 +24,7 @@ from prompts.proof.evidence import (
 from prompts.proof.heads import Heads, read_heads
 from prompts.proof.keys import key_id, new_key, public_pem
 from prompts.proof.opened import NOT_YET_SEALED, Pointer
-from tests.prompts.proof_bundle import GIVEN, SAID, WORDS, Case, fill
+from tests.prompts.proof_bundle import GIVEN, LOCKED, PARTS, SAID, WORDS, Case, fill
 from tests.prompts.proof_stage import KEY, chained, version
 
 PUBLIC = KEY.public_key()
@@ -191,7 +191,12 @@ def spoil_segments(case):
 
 
 def spoil_lockfile(case):
-    case.lockfile = {"rules": 4}
+    case.lockfile = LOCKED | {"layout": "nova"}
+    return case.bundle()
+
+
+def spoil_parts(case):
+    case.told = PARTS | {"soul:4@1": "0" * 64}
     return case.bundle()
 
 
@@ -367,6 +372,7 @@ SPOILED = [
     (spoil_slots, {"slots match the ledger"}),
     (spoil_segments, {"segments match the version"}),
     (spoil_lockfile, {"lockfile matches the version"}),
+    (spoil_parts, {"parts match the lockfile"}),
     (spoil_words, {"words match their segments"}),
     (spoil_inline_words, {"words match their segments"}),
     (spoil_given, {"words match their segments"}),
@@ -508,13 +514,19 @@ def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails():
                 quiet.add(path)
     # These may honestly be absent: erased words, or what is not recorded yet.
     erasable = {("segments", 0, "text"), ("segments", 2, "text"), ("segments", 2, "given")}
-    absent = {("text",), ("served",), ("slots",), ("segments",), ("lockfile",), ("pointer",)}
+    absent = {("text",), ("served",), ("slots",), ("segments",), ("lockfile",), ("parts",), ("pointer",)}
     assert quiet == absent | {("ledger",), ("block",), ("checkpoint",)} | erasable
 
 
 def test_nothing_taken_away_raises_and_all_of_it_fails():
     for path in PLACES[1:]:
         assert not stands(asked(cut(WHOLE, path))), path
+
+
+def is_another_question(data) -> bool:
+    """The moment is what was asked; one near by has the same answer."""
+    said = data.get("pointer")
+    return isinstance(said, dict) and data == put(WHOLE, ("pointer", "at"), said.get("at"))
 
 
 def test_flipped_bytes_of_a_bundle_file_are_found():
@@ -527,6 +539,8 @@ def test_flipped_bytes_of_a_bundle_file_are_found():
         try:
             data = read_json(flipped)
         except ValueError:
+            continue
+        if is_another_question(data):
             continue
         read += 1
         assert not stands(asked(data)), flipped[place - 20 : place + 20]
@@ -559,6 +573,6 @@ def test_deep_nesting_and_long_lists_end():
     deep: list = []
     for _ in range(500):
         deep = [deep]
-    for path in (("slots",), ("lockfile", "rules"), ("versions", 0, "row", "causes"), ("checkpoint", "body")):
+    for path in (("slots",), ("lockfile", "gone"), ("versions", 0, "row", "causes"), ("checkpoint", "body")):
         assert not stands(asked(put(WHOLE, path, {"a": deep})))
     assert not stands(asked(put(WHOLE, ("block", "rows"), [[1, "a"]] * 50_000)))

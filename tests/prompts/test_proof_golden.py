@@ -49,8 +49,8 @@ def test_contents_have_the_digests_they_always_had():
 
 def test_a_checkpoint_has_the_hash_and_signature_it_always_had():
     signed = Case().parts()["signed"][0]
-    assert signed.hash == "9da685d21221f8179c9d5293bef48945b9452e965641fe74e1abcba9b321cc5c"
-    assert signed.signature.startswith("+rZOaR6Rc4LFFGhyxIGAfVo6UVc7cazTYsNQY0Zz4wl2t0jMi4huq41uFEu6")
+    assert signed.hash == "109c39393b1f8b0593b81dca8aadeb37e8b5076dcaa329d18d19486e75b30320"
+    assert signed.signature.startswith("9HEVGL5AHeQDncJ7tdGk3UwHrdSphCuAIrkhKasfcyf3IGybAhWn75Rt4pVNtGcH")
     assert signed.key == key_id(KEY.public_key()) == OURS
     assert checkpoint_line(signed).startswith(
         '{"body":{"at":"2026-03-08T14:55:05.250000Z","label_moves":{"count":'

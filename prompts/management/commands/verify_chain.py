@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.models import Workspace
+from prompts.fault_words import blamed
 from prompts.verifying import Verification, verify_workspace
 
 
@@ -21,14 +22,14 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="tell it to a program")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = {workspace.slug: self.verify(workspace, **options) for workspace in named(options)}
+        found = {workspace.slug: self.verify(workspace, options) for workspace in named(options)}
         if options["json"]:
             told = {slug: one.data() for slug, one in found.items()}
             self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
         if not all(one.is_sound for one in found.values()):
             sys.exit(1)
 
-    def verify(self, workspace: Workspace, **options: Any) -> Verification:
+    def verify(self, workspace: Workspace, options: dict[str, Any]) -> Verification:
         has_patience = options["verbosity"] > 1 and not options["json"]
         found = verify_workspace(workspace, self.tell_progress if has_patience else None)
         if not options["json"]:
@@ -50,9 +51,10 @@ class Command(BaseCommand):
         if found.first is None:
             self.stdout.write("  Everything stands as it was written.")
             return
-        self.stdout.write(f"  {found.bad:,} BAD. The first: {found.first}")
-        for fault in found.faults[1:]:
-            self.stdout.write(f"  {fault}")
+        first, *others = blamed(workspace, [vars(fault) for fault in found.faults])
+        self.stdout.write(f"  {found.bad:,} BAD. The first: {first.name}: {first.reason}")
+        for fault in others:
+            self.stdout.write(f"  {fault.name}: {fault.reason}")
 
 
 def named(options: dict[str, Any]) -> list[Workspace]:

@@ -1,0 +1,46 @@
+"""Faults of the record in words for people: agents and channels by their names."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from personas.models import Agent, Channel, Workspace
+
+LINE = re.compile(r"agent (\d+) (?:on channel (\d+)|without a channel)")
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """A bad row and what is wrong with it; `told` is the whole, as programs get it."""
+
+    name: str
+    reason: str
+    told: str
+
+
+def blamed(workspace: Workspace, faults: Sequence[dict[str, Any]]) -> list[Blamed]:
+    """Two queries for all of them."""
+    found = [LINE.findall(f"{fault['key']} {fault['reason']}") for fault in faults]
+    agents = names(Agent, workspace, {int(agent) for lines in found for agent, _ in lines})
+    channels = names(Channel, workspace, {int(channel) for lines in found for _, channel in lines if channel})
+
+    def named(match: re.Match[str]) -> str:
+        agent, channel = match[1], match[2]
+        where = f" on {channels.get(int(channel), f'channel {channel}')}" if channel else ""
+        return f"{agents.get(int(agent), f'agent {agent}')}{where}"
+
+    return [
+        Blamed(
+            LINE.sub(named, fault["key"]),
+            LINE.sub(named, fault["reason"]),
+            f"{fault['key']}: {fault['reason']}",
+        )
+        for fault in faults
+    ]
+
+
+def names(model: type[Agent] | type[Channel], workspace: Workspace, keys: set[int]) -> dict[int, str]:
+    known = [key for key in keys if key < 2**63]
+    rows = model.objects.in_workspace(workspace).filter(pk__in=known)
+    return {key: f"“{name}”" for key, name in rows.values_list("pk", "name")} if known else {}

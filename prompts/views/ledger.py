@@ -1,0 +1,83 @@
+"""The ledger: every prompt that was handed out, and the bots that hold an old one."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path
+from django.utils.http import urlencode
+
+from personas.models import ApiKey
+from personas.tenancy import WorkspaceRequest
+from prompts.forms.ledger import LedgerForm
+from prompts.forms.time_machine import Choices
+from prompts.models import PromptVersion
+from prompts.selectors_ledger import LedgerPage, ledger_page, stale_bots
+from prompts.time_machine import agent_choices, channel_choices
+
+SHOWN_STALE = 50
+
+
+def index(request: WorkspaceRequest) -> HttpResponse:
+    form = filters(request)
+    # Strange values narrow nothing down; they are told under their field.
+    page = found(request, form) if form.is_valid() else LedgerPage([], None)
+    said = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
+    context = {
+        "form": form,
+        "page": page,
+        "older": urlencode({**said, "before": str(page.next_cursor)}) if page.next_cursor else "",
+        "newest": urlencode(said),
+        "is_narrowed": bool(said),
+        "is_further": "before" in request.GET,
+    }
+    return render(request, "prompts/ledger/list.html", context, status=200 if form.is_valid() else 422)
+
+
+def filters(request: WorkspaceRequest) -> LedgerForm:
+    workspace = request.workspace
+    return LedgerForm(
+        request.GET,
+        agents=agent_choices(workspace),
+        channels=channel_choices(workspace),
+        keys=key_choices(request),
+    )
+
+
+def key_choices(request: WorkspaceRequest) -> Choices:
+    rows = ApiKey.objects.in_workspace(request.workspace).order_by("name").values_list("pk", "name")
+    return [(str(key), name) for key, name in rows]
+
+
+def found(request: WorkspaceRequest, form: LedgerForm) -> LedgerPage:
+    wanted = form.wanted(version_id(request, form.cleaned_data))
+    return ledger_page(request.workspace, wanted, before=cursor(request.GET.get("before", "")))
+
+
+def version_id(request: WorkspaceRequest, said: dict[str, Any]) -> int | None:
+    """The id behind a number; nought, which no version has, for a number that was never reached."""
+    if not said["version"]:
+        return None
+    rows = PromptVersion.objects.in_workspace(request.workspace).filter(
+        prompt__agent__slug=said["agent"], prompt__channel__slug=said["channel"], number=said["version"]
+    )
+    return rows.values_list("pk", flat=True).first() or 0
+
+
+def cursor(said: str) -> int | None:
+    return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
+
+
+def stale(request: WorkspaceRequest) -> HttpResponse:
+    """Bots behind: as a page, or as a panel of the list."""
+    bots = stale_bots(request.workspace)
+    context = {"bots": bots[:SHOWN_STALE], "count": len(bots), "more": max(0, len(bots) - SHOWN_STALE)}
+    name = "_stale" if getattr(request, "htmx", None) else "stale"
+    return render(request, f"prompts/ledger/{name}.html", context)
+
+
+urlpatterns: list[URLPattern] = [
+    path("", index, name="list"),
+    path("stale/", stale, name="stale"),
+]
+urls = (urlpatterns, "ledger")

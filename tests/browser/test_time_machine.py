@@ -1,0 +1,130 @@
+"""The time machine in a browser: an earlier fetch is replayed byte for byte, and its proof taken away."""
+
+import json
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from prompts.models import VerificationRun
+from prompts.services.checkpoints import sign_checkpoint
+from prompts.services.evidence import checks_of
+from prompts.services.labelling import roll_back
+from prompts.services.sealing import seal_workspace
+from prompts.services.verifications import carry_out_verification
+from prompts.signing import public_key_told
+from tests.browser.looking import complaints, overflows
+from tests.prompts.serving_stage import Stage, make_stage
+
+WIDE = "x" * 60
+
+
+@pytest.fixture
+def stage(workspace, settings, tmp_path, monkeypatch) -> Stage:
+    """A prompt of an hour ago, with a key to fetch it; what is fetched is sealed at once."""
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
+    monkeypatch.setattr("prompts.services.sealing.QUIET", -timedelta(seconds=60))
+    with time_machine.travel(timezone.now() - timedelta(hours=1)):
+        return make_stage(workspace, f"Be brave. {WIDE * 3}")
+
+
+def closed(stage: Stage) -> None:
+    seal_workspace(stage.workspace.pk)
+    sign_checkpoint(stage.workspace.pk)
+
+
+def test_an_earlier_fetch_is_replayed_byte_for_byte(alices, stage, by_alice, tmp_path):
+    early = stage.fetch()
+    stage.edit("Be careful instead.")
+    late = stage.fetch()
+    roll_back([stage.prompt], by=by_alice, note="Too careful")
+    closed(stage)
+
+    alices.go("time-machine/")
+    alices.page.get_by_role("textbox", name="Request").fill(early.request_id)
+    alices.press("Find it")
+    alices.sees("These are the very bytes that were handed out")
+    alices.sees(early.served_digest)
+    with alices.page.expect_download() as caught:
+        alices.follow("Text")
+    caught.value.save_as(tmp_path / "early.md")
+    assert (tmp_path / "early.md").read_bytes() == early.text.encode()
+
+    with alices.page.expect_download() as caught:
+        alices.follow("Evidence")
+    caught.value.save_as(tmp_path / "evidence.json")
+    data = json.loads((tmp_path / "evidence.json").read_text())
+    assert {check.state for check in checks_of(data, public_key_told()[0])} == {"ok"}
+
+    alices.follow("Check all of it")
+    alices.sees("Text built again")
+    expect(alices.page.get_by_label("Failed")).to_have_count(0)
+
+    alices.go(f"time-machine/fetches/{late.ledger_id}/")
+    alices.sees("Be careful instead.")
+    alices.follow("Compare with now")
+    expect(alices.page.get_by_role("heading", level=1)).to_contain_text("1")
+
+
+def test_a_moment_is_found_by_agent_and_channel(alices, stage):
+    stage.edit("Be careful instead.")
+    alices.go("time-machine/")
+    page = alices.page
+    page.get_by_role("combobox", name="Agent").select_option(label="Pilot")
+    page.get_by_role("combobox", name="Channel").select_option(label="Deck")
+    first = stage.prompt.versions.get(number=1)
+    page.get_by_role("textbox", name="Moment").fill(
+        f"{first.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%S}"
+    )
+    alices.press("Go there")
+    alices.sees("pointed at version 1")
+    assert "/time-machine/prompts/" in page.url
+
+
+def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
+    served = stage.fetch()
+    stage.edit(f"Be careful. {WIDE}")
+    roll_back([stage.prompt], by=by_alice, note="Too careful")
+    closed(stage)
+    alices.go("verify/")
+    alices.press("Verify now")
+    run = VerificationRun.objects.in_workspace(workspace).get()
+    alices.sees("a worker will begin in a moment")
+    carry_out_verification(workspace.pk, run.pk)
+    # Nobody presses anything: the page asks by itself.
+    alices.sees("Everything stands as it was written")
+    said = complaints(alices.page) + overflows(alices.page)
+    for path in (
+        "time-machine/",
+        "time-machine/?request=never",
+        f"time-machine/fetches/{served.ledger_id}/?check=all",
+        "ledger/",
+        "ledger/?agent=pilot&version=3",
+        "ledger/stale/",
+        "verify/",
+    ):
+        alices.go(path)
+        said += complaints(alices.page) + overflows(alices.page)
+    assert not said, "\n\n".join(said)
+
+
+def test_bots_behind_come_to_the_list_by_themselves(alices, stage, by_alice):
+    stage.edit("Be careful instead.")
+    stage.fetch()
+    roll_back([stage.prompt], by=by_alice, note="Too careful")
+    alices.go("ledger/")
+    expect(alices.page.get_by_role("complementary")).to_contain_text("holds 2, production is 1")
+
+
+def test_without_any_script_all_of_it_works(alice, workspace, stage, logged_in_page):
+    served = stage.fetch()
+    page = logged_in_page(alice, java_script_enabled=False)
+    page.goto(f"/w/{workspace.slug}/time-machine/")
+    page.get_by_role("textbox", name="Request").fill(served.request_id)
+    page.get_by_role("button", name="Find it").click()
+    expect(page.get_by_role("main")).to_contain_text(served.served_digest)
+    page.goto(f"/w/{workspace.slug}/ledger/")
+    page.get_by_role("link", name="See them").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Bots behind")
