@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 
 from django.db import connection
 from django.utils import timezone
@@ -19,6 +20,14 @@ TABLES = (
     "prompts_labelmove",
     "personas_content",
 )
+TABLE_SIZE = {
+    "postgresql": "SELECT pg_total_relation_size(%s)",
+    "sqlite": "SELECT sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) WHERE tbl_name = %s",
+}
+LISTS_SIZE = {
+    "postgresql": "SELECT sum(pg_column_size(segments)) FROM prompts_promptversion WHERE id > %s",
+    "sqlite": "SELECT sum(length(CAST(segments AS blob))) FROM prompts_promptversion WHERE id > %s",
+}
 
 
 def lengthen(workspace: Workspace, prompt: AgentPrompt, rows: int, versions: int) -> None:
@@ -86,18 +95,25 @@ def call_rows(prompt: AgentPrompt, count: int) -> Iterator[LedgerEntry]:
         yield row
 
 
-def sizes() -> int:
-    """Bytes of the tables that grow with versions, without the segment lists."""
+def sizes(*tables: str) -> int:
+    """Bytes of these tables with their indexes; without a name, of all that grow with versions."""
+    return sum([int(answer(TABLE_SIZE[connection.vendor], table)) for table in tables or TABLES])
+
+
+def segment_lists(after: int) -> tuple[int, int]:
+    """Of the versions past this id, the lists of segments: their own bytes, and those of a table of them."""
+    own = int(answer(LISTS_SIZE[connection.vendor], after))
     with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            total = 0
-            for table in TABLES:
-                cursor.execute("SELECT pg_total_relation_size(%s)", [table])
-                total += cursor.fetchone()[0]
-            cursor.execute("SELECT coalesce(sum(pg_column_size(segments)), 0) FROM prompts_promptversion")
-            return int(total - cursor.fetchone()[0])
-        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
-        total = cursor.fetchone()[0]
-        cursor.execute("SELECT coalesce(sum(length(segments)), 0) FROM prompts_promptversion")
-        return int(total - cursor.fetchone()[0])
+        cursor.execute(
+            "CREATE TABLE bench_lists AS SELECT id, segments FROM prompts_promptversion WHERE id > %s",
+            [after],
+        )
+        kept = sizes("bench_lists")
+        cursor.execute("DROP TABLE bench_lists")
+    return own, kept
+
+
+def answer(question: str, value: int | str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(question, [value])
+        return cursor.fetchone()[0]

@@ -9,7 +9,13 @@ from prompts.origins import KINDS, RevisionKey, revisions_said
 
 # Of many causes the last ones say enough; the version keeps more.
 SHOWN = 3
-OTHER_KINDS = {"refresh": "A look at", "rebuild": "Built anew", "source": "Source", "rule_set": "Rule set"}
+OTHER_KINDS = {
+    "refresh": "A look at",
+    "rebuild": "Built anew",
+    "compiler": "A newer compiler",
+    "source": "Source",
+    "rule_set": "Rule set",
+}
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from django.db.models import Model
 from django.dispatch import receiver
 
 from personas.actors import SYSTEM
-from personas.models import AgentChannel, Revision
-from personas.queueing import send
+from personas.models import Revision
 from personas.signals import agent_changed
 from prompts.echoes import heard
 from prompts.models import BuildCause
+from prompts.progress import pairs_of
+from prompts.services.asking import note_cause
 from prompts.services.building import rebuild_agents
 
 log = structlog.get_logger(__name__)
@@ -26,10 +27,7 @@ def note_change(
 ) -> None:
     """In the same transaction as the change: where the change is, the cause is."""
     ids = sorted(set(agent_ids))
-    told = cause_of(sender, cause)
-    BuildCause.objects.in_workspace(workspace_id).bulk_create(
-        [BuildCause(workspace_id=workspace_id, agent_id=pk, cause=told) for pk in ids]
-    )
+    note_cause(workspace_id, ids, cause_of(sender, cause))
     transaction.on_commit(lambda: build_or_hand_on(workspace_id, ids))
 
 
@@ -50,20 +48,18 @@ def cause_of(sender: type[Model], cause: Any) -> dict[str, Any]:
 
 def build_or_hand_on(workspace_id: int, agent_ids: list[int]) -> None:
     """Few prompts are built before the request answers, so that whoever wrote reads what he wrote."""
-    from prompts.tasks import rebuild_prompts_job
+    from prompts.tasks import hand_on
 
     # Of many changes in one transaction the first hook builds an agent with all its causes; others find none.
     waiting = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
     agent_ids = sorted(set(waiting.values_list("agent_id", flat=True)))
     if not agent_ids:
         return
-    links = AgentChannel.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
-    count = links.count()
+    count = pairs_of(workspace_id, agent_ids).count()
     if count <= settings.DRAMATIS_BUILD_AT_ONCE and build_now(workspace_id, agent_ids):
         return
     heard().pending += count
-    for start in range(0, len(agent_ids), settings.DRAMATIS_BUILD_BATCH):
-        send(rebuild_prompts_job, workspace_id, agent_ids[start : start + settings.DRAMATIS_BUILD_BATCH])
+    hand_on(workspace_id, agent_ids)
 
 
 def build_now(workspace_id: int, agent_ids: list[int]) -> bool:

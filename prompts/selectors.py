@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from personas.models import Agent, Content, Workspace
 from prompts.assembly.pieces import Segment
-from prompts.lockfiles import unpacked_parts
+from prompts.lockfiles import base_of, unpacked_parts
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.storing import digests_in, unpacked
 
@@ -47,11 +47,11 @@ def report_of(version: PromptVersion) -> dict[str, Any]:
 
 def parts_of(version: PromptVersion) -> dict[str, str]:
     """The whole lockfile: every part with the digest of what it said."""
-    base = version.lockfile.get("base")
-    if base is None:
-        return unpacked_parts(version.lockfile, None)
+    base = base_of(version.number, version.lockfile)
     rows = PromptVersion.objects.in_workspace(version.workspace_id).filter(prompt=version.prompt_id)
-    return unpacked_parts(version.lockfile, rows.values_list("lockfile", flat=True).get(number=base)["parts"])
+    earlier = rows.filter(number__gte=base, number__lt=version.number).order_by("number")
+    before = earlier.values_list("lockfile", flat=True) if base < version.number else ()
+    return unpacked_parts([*before, version.lockfile])
 
 
 def text_of(version: PromptVersion) -> str:

@@ -1,6 +1,6 @@
 """The jobs that keep prompts true to their parts; each does nothing the second time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 from celery import shared_task
@@ -16,7 +16,7 @@ from prompts.services.building import rebuild_agents
 from prompts.services.checkpoints import sign_checkpoint
 from prompts.services.retention import roll_off, workspaces_with_old_blocks
 from prompts.services.sealing import seal_workspace, workspaces_to_seal
-from prompts.services.sweeping import agents_due, agents_waiting, looks_waiting
+from prompts.services.sweeping import agents_due, agents_waiting, looks_waiting, note_upgrade
 from prompts.services.verifications import carry_out_verification
 
 log = structlog.get_logger(__name__)
@@ -27,13 +27,19 @@ def rebuild_prompts_job(workspace_id: int, agent_ids: list[int]) -> None:
     rebuild_agents(workspace_id, agent_ids)
 
 
+def hand_on(workspace_id: int, agent_ids: Sequence[int]) -> None:
+    """Leave agents to the workers, in portions that many of them can share."""
+    batch = settings.DRAMATIS_BUILD_BATCH
+    for start in range(0, len(agent_ids), batch):
+        send(rebuild_prompts_job, workspace_id, list(agent_ids[start : start + batch]))
+
+
 @shared_task
 def sweep_prompts_job() -> None:
-    """Straight from the database: what a lost message missed, and what the clock alone has changed."""
+    """Straight from the database: what a lost message missed, what the clock or an upgrade has changed."""
     now = timezone.now()
-    for workspace_id, agent_ids in [*agents_waiting(now), *agents_due(now)]:
-        for start in range(0, len(agent_ids), settings.DRAMATIS_BUILD_BATCH):
-            send(rebuild_prompts_job, workspace_id, agent_ids[start : start + settings.DRAMATIS_BUILD_BATCH])
+    for workspace_id, agent_ids in [*note_upgrade(), *agents_waiting(now), *agents_due(now)]:
+        hand_on(workspace_id, agent_ids)
     for workspace_id, run_id in looks_waiting(now):
         send(verify_chain_job, workspace_id, run_id)
 

@@ -25,7 +25,12 @@ def as_plain(version: PromptVersion) -> dict[str, Any]:
         },
         "segments": [dump(segment) for segment in segments_of(version)],
         "report": report_of(version),
-        "lockfile": version.lockfile | {"parts": parts_of(version)},
+        "lockfile": {
+            "layout": version.layout,
+            "compiler": version.compiler,
+            **version.lockfile,
+            "parts": parts_of(version),
+        },
         "causes": version.causes,
         "author": version.author_label,
         "message": version.message,

@@ -29,11 +29,16 @@ class PromptLabel(WorkspaceOwned):
 class LabelMove(WorkspaceOwned):
     """One move of one label: append-only, chained per prompt. No version means the label was taken off."""
 
-    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="label_moves")
+    # Found by the index of sequences; what was left is never asked for.
+    prompt = models.ForeignKey(
+        AgentPrompt, on_delete=models.PROTECT, related_name="label_moves", db_index=False
+    )
     sequence = models.PositiveIntegerField()
     label = models.CharField(max_length=40)
     version = models.ForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
-    previous_version = models.ForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
+    previous_version = models.ForeignKey(
+        PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     # build, release, override, rollback, moved, removed, erasure
     reason = models.CharField(max_length=20)
     note = models.CharField(max_length=500, blank=True)

@@ -23,6 +23,8 @@ class AgentPrompt(WorkspaceOwned):
     changes_at = models.DateTimeField(null=True)
     # Why the last build left everything as it was, in words; empty when it went well.
     problem = models.CharField(max_length=1_000, blank=True)
+    # For which compiler a build was last asked for: another one, after an upgrade, makes the sweep ask again.
+    compiler = models.CharField(max_length=20, blank=True)
     # After a roll-back production stays where it was put, until someone releases again.
     is_held = models.BooleanField(default=False)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 import structlog
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from personas.actors import SYSTEM
@@ -48,7 +48,26 @@ def rebuild_agents(workspace: Workspace | int, agent_ids: Iterable[int]) -> Buil
     """Build these agents on all their channels; batch by batch, so that no lock is held for long."""
     ids, built = sorted(set(agent_ids)), Built()
     for start in range(0, len(ids), BATCH):
-        built += rebuild_batch(workspace, ids[start : start + BATCH])
+        built += rebuild_some(workspace, ids[start : start + BATCH])
+    return built
+
+
+def rebuild_some(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built:
+    """Together, or, if the database refuses that, one by one, so that all are built but those at fault."""
+    try:
+        return rebuild_batch(workspace, agent_ids)
+    except DatabaseError:
+        if len(agent_ids) == 1:
+            raise
+        log.exception("batch_not_built", agents=len(agent_ids))
+    built, refused = Built(), None
+    for pk in agent_ids:
+        try:
+            built += rebuild_batch(workspace, [pk])
+        except DatabaseError as error:
+            refused = error
+    if refused:
+        raise refused
     return built
 
 
@@ -156,8 +175,9 @@ def settle(
     """Write how each prompt stands, and let go of the causes that were taken in."""
     columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]
     columns += ["is_live", "built_at", "changes_at", "problem"]
-    for prompt in prompts:
-        # Row by row: Django's bulk update spends more on its one long statement than these take together.
-        prompt.save(update_fields=columns)
+    # All are there already; Django's bulk update would spend more on its one long statement than this takes.
+    AgentPrompt.objects.in_workspace(workspace).bulk_create(
+        prompts, update_conflicts=True, unique_fields=["id"], update_fields=columns
+    )
     done = [cause.pk for rows in causes.values() for cause in rows]
     BuildCause.objects.in_workspace(workspace).filter(pk__in=done).delete()

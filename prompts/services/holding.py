@@ -1,41 +1,71 @@
-"""Notes which records and files a version began or ceased to hold, for questions from their side."""
+"""The parts of each latest version before a build, and what the next one holds other than that."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+from django.db.models import Q
 
 from personas.models import Workspace
-from prompts.lockfiles import unpacked_parts
+from prompts.lockfiles import Before, Parts, base_of, is_whole, unpacked_parts
 from prompts.models import AgentPrompt, PromptVersion, VersionPart
 from prompts.parts import Held, held_parts, part_changes
 
-# Of each prompt, the parts of the version that its lockfile is told from.
-Bases = Mapping[int, tuple[int, Mapping[str, str]]]
+
+class Standing(NamedTuple):
+    """A prompt before its next version: the lockfile to tell changes from, and the records it holds."""
+
+    before: Before | None
+    held: Held
 
 
-def parts_held(workspace: Workspace | int, prompts: Sequence[AgentPrompt], bases: Bases) -> dict[int, Held]:
-    """What the latest version of each prompt holds; one query for all."""
-    latest = {prompt.latest_id: prompt for prompt in prompts if prompt.latest_id}
-    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=latest)
-    found = rows.values_list("prompt_id", "segments", "lockfile", "tools")
-    return {
-        prompt: held_parts(segments, offered(lockfile, bases.get(prompt), tools))
-        for prompt, segments, lockfile, tools in found
-    }
+def standings(workspace: Workspace | int, prompts: Sequence[AgentPrompt]) -> dict[int, Standing]:
+    """Of prompts that have a version already; two queries for all."""
+    latest = {prompt.pk: prompt.latest for prompt in prompts if prompt.latest}
+    if not latest:
+        return {}
+    chains = lockfiles_since(workspace, latest)
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=[row.pk for row in latest.values()])
+    found = {}
+    for prompt, segments, tools in rows.values_list("prompt_id", "segments", "tools"):
+        version, parts = latest[prompt], unpacked_parts(chains[prompt])
+        # A chain that does not add up is not gone on with: the next lockfile stands by itself.
+        sound = is_whole(version.lockfile, parts)
+        before = (base_of(version.number, version.lockfile), parts) if sound else None
+        found[prompt] = Standing(before, held_parts(segments, parts if tools else ()))
+    return found
 
 
-def offered(
-    lockfile: Mapping[str, object], base: tuple[int, Mapping[str, str]] | None, tools: str
-) -> list[str]:
-    return [*unpacked_parts(lockfile, base[1] if base else None)] if tools else []
+def lockfiles_since(
+    workspace: Workspace | int, latest: Mapping[int, PromptVersion]
+) -> dict[int, list[dict[str, Any]]]:
+    """For each prompt the lockfiles from the last whole one on; those that are whole are at hand."""
+    chains: dict[int, list[dict[str, Any]]] = {prompt: [] for prompt in latest}
+    wanted = []
+    for prompt, version in latest.items():
+        base = base_of(version.number, version.lockfile)
+        if base < version.number:
+            wanted.append(Q(prompt=prompt, number__gte=base, number__lt=version.number))
+    if wanted:
+        rows = PromptVersion.objects.in_workspace(workspace).filter(reduce(or_, wanted)).order_by("number")
+        for prompt, lockfile in rows.values_list("prompt_id", "lockfile"):
+            chains[prompt].append(lockfile)
+    for prompt, version in latest.items():
+        chains[prompt].append(version.lockfile)
+    return chains
 
 
 def note_parts(
-    workspace: Workspace | int, versions: Sequence[PromptVersion], before: Mapping[int, Held], bases: Bases
+    workspace: Workspace | int,
+    versions: Iterable[tuple[PromptVersion, Parts]],
+    before: Mapping[int, Standing],
 ) -> None:
     """Only what differs from the version before: an edit of one record leaves one row."""
     rows = []
-    for version in versions:
-        names = offered(version.lockfile, bases.get(version.prompt_id), version.tools)
-        changes = part_changes(before.get(version.prompt_id, {}), held_parts(version.segments, names))
+    for version, parts in versions:
+        stood = before.get(version.prompt_id)
+        holds = held_parts(version.segments, parts if version.tools else ())
         rows += [
             VersionPart(
                 workspace_id=version.workspace_id,
@@ -45,6 +75,6 @@ def note_parts(
                 object_id=key,
                 revision=revision,
             )
-            for (kind, key), revision in changes.items()
+            for (kind, key), revision in part_changes(stood.held if stood else {}, holds).items()
         ]
     VersionPart.objects.in_workspace(workspace).bulk_create(rows, batch_size=1_000)

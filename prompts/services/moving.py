@@ -8,6 +8,9 @@ from personas.models import Workspace
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion, Release
 from prompts.proving import move_row
 
+# Of a version that a label leaves only the number is told.
+HEAVY = [f"version__{name}" for name in ("segments", "sizes", "lockfile", "causes")]
+
 
 @dataclass(frozen=True)
 class Move:
@@ -28,9 +31,8 @@ def move_labels(workspace: Workspace | int, moves: Sequence[Move], *, at: dateti
         return []
     rows = PromptLabel.objects.in_workspace(workspace)
     prompts = {move.prompt.pk for move in moves}
-    have = {
-        (row.prompt_id, row.name): row for row in rows.filter(prompt__in=prompts).select_related("version")
-    }
+    known = rows.filter(prompt__in=prompts).select_related("version").defer(*HEAVY)
+    have = {(row.prompt_id, row.name): row for row in known}
     made = [record(move, have.get((move.prompt.pk, move.label)), at) for move in moves]
     LabelMove.objects.in_workspace(workspace).bulk_create(made)
     put(workspace, moves, have, at)
@@ -86,6 +88,7 @@ def put(
             label.prompt, label.version, label.moved_at = move.prompt, move.version, at
             moved.append(label)
     rows.bulk_create(new)
-    for label in moved:
-        label.save(update_fields=["version", "moved_at"])
+    rows.bulk_create(
+        moved, update_conflicts=True, unique_fields=["id"], update_fields=["version", "moved_at"]
+    )
     rows.filter(pk__in=gone).delete()

@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import reduce
-from operator import or_
 from typing import Any
-
-from django.db.models import Q
 
 from personas.models import ReleasePolicy, Workspace
 from personas.services.contents import keep_contents
@@ -15,7 +11,7 @@ from prompts.compiling import Compiled
 from prompts.lockfiles import packed_lockfile
 from prompts.models import PRODUCTION, AgentPrompt, PromptVersion
 from prompts.proving import version_row
-from prompts.services.holding import note_parts, parts_held
+from prompts.services.holding import Standing, note_parts, standings
 from prompts.services.moving import Move, move_labels
 
 
@@ -28,7 +24,6 @@ class Author:
     causes: list[dict[str, Any]] = field(default_factory=list)
 
 
-Bases = dict[int, tuple[int, dict[str, str]]]
 Fresh = tuple[AgentPrompt, Compiled, Author]
 
 
@@ -38,40 +33,27 @@ def publish(workspace: Workspace | int, fresh: Sequence[Fresh], *, at: datetime)
         return []
     contents = {digest: data for _, made, _ in fresh for digest, data in made.packed.contents.items()}
     keep_contents(workspace, contents)
-    prompts = [prompt for prompt, _, _ in fresh]
-    bases = lockfile_bases(workspace, prompts)
-    before = parts_held(workspace, prompts, bases)
-    versions = [next_version(prompt, made, author, bases, at) for prompt, made, author in fresh]
+    before = standings(workspace, [prompt for prompt, _, _ in fresh])
+    versions = [
+        next_version(prompt, made, author, before.get(prompt.pk), at) for prompt, made, author in fresh
+    ]
     PromptVersion.objects.in_workspace(workspace).bulk_create(versions)
-    note_parts(workspace, versions, before, bases)
+    parts = [made.parts for _, made, _ in fresh]
+    note_parts(workspace, zip(versions, parts, strict=True), before)
     for version in versions:
         version.prompt.latest = version
     follow(workspace, versions, at)
     return versions
 
 
-def lockfile_bases(workspace: Workspace | int, prompts: Sequence[AgentPrompt]) -> Bases:
-    """For each prompt the version whose lockfile stands whole, and its parts: others differ from that."""
-    numbers = {
-        prompt.pk: prompt.latest.lockfile.get("base", prompt.latest.number)
-        for prompt in prompts
-        if prompt.latest
-    }
-    if not numbers:
-        return {}
-    wanted = [Q(prompt=prompt, number=number) for prompt, number in numbers.items()]
-    rows = PromptVersion.objects.in_workspace(workspace).filter(reduce(or_, wanted))
-    found = rows.values_list("prompt_id", "number", "lockfile")
-    return {prompt: (number, lockfile["parts"]) for prompt, number, lockfile in found}
-
-
 def next_version(
-    prompt: AgentPrompt, made: Compiled, author: Author, bases: Bases, at: datetime
+    prompt: AgentPrompt, made: Compiled, author: Author, stood: Standing | None, at: datetime
 ) -> PromptVersion:
+    number, before = prompt.last_number + 1, stood.before if stood else None
     version = PromptVersion(
         workspace_id=prompt.workspace_id,
         prompt=prompt,
-        number=prompt.last_number + 1,
+        number=number,
         digest=made.packed.digest,
         text_digest=made.packed.text_digest,
         layout=made.gathered.layout,
@@ -82,7 +64,7 @@ def next_version(
         tokens=made.tokens,
         sizes=made.sizes,
         report=made.packed.report,
-        lockfile=packed_lockfile(made.parts, made.pins, bases.get(prompt.pk)),
+        lockfile=packed_lockfile(number, made.parts, made.pins["settings"], before),
         causes=author.causes,
         author_label=author.label[:254],
         message=author.message[:200],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
 from personas.models import Workspace
-from prompts.lockfiles import unpacked_parts
+from prompts.lockfiles import next_parts
 from prompts.models import PromptVersion, VersionPart
 from prompts.parts import Held, held_parts, part_changes
 from prompts.proof.faults import Fault
@@ -25,13 +25,11 @@ class Following:
 
     def __init__(self) -> None:
         self.held: Held = {}
-        self.base: dict[str, str] = {}
+        self.parts: dict[str, str] = {}
 
     def changes(self, version: Columns) -> list[Change]:
-        if "base" not in version.lockfile:
-            self.base = version.lockfile["parts"]
-        offered = unpacked_parts(version.lockfile, self.base) if version.tools else ()
-        before, self.held = self.held, held_parts(version.segments, offered)
+        self.parts = next_parts(self.parts, version.lockfile)
+        before, self.held = self.held, held_parts(version.segments, self.parts if version.tools else ())
         changed = part_changes(before, self.held)
         return [(kind, key, revision) for (kind, key), revision in changed.items()]
 

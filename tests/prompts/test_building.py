@@ -3,13 +3,17 @@
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 
 from personas.models import Agent, Memory
 from personas.services.memories import revoke_memory
 from personas.services.records import archive_record, edit_record
+from prompts.compiling import compiled
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel, PromptVersion
 from prompts.selectors import text_of
+from prompts.services import building
 from prompts.services.building import NotRebuildable, rebuild_agent, rebuild_agents
+from prompts.services.publishing import publish
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,3 +97,56 @@ def test_a_layout_that_is_gone_leaves_what_is_served_and_says_so(pilot):
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     assert len(versions(pilot)) == 1
     assert "no layout “harbour”" in prompt_of(pilot).problem
+
+
+def test_one_that_cannot_be_compiled_does_not_hold_up_the_others(pilot, workspace, slack, monkeypatch):
+    other = make_agent(workspace, "cook", soul=pilot.soul, channels=[slack])
+
+    def broken(gathered: Any, digests: Any) -> Any:
+        if gathered.agent.pk == other.pk:
+            raise ZeroDivisionError
+        return compiled(gathered, digests)
+
+    monkeypatch.setattr(building, "compiled", broken)
+    edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
+    assert (len(versions(pilot)), len(versions(other))) == (2, 1)
+    assert "ZeroDivisionError" in prompt_of(other).problem
+
+
+@pytest.fixture
+def refusing(monkeypatch, pilot, workspace, slack) -> Agent:
+    """An agent whose versions the database refuses, alone and in company."""
+    bad = make_agent(workspace, "cook", soul=pilot.soul, channels=[slack])
+
+    def refused(workspace: Any, fresh: Any, *, at: Any) -> Any:
+        if any(prompt.agent_id == bad.pk for prompt, _, _ in fresh):
+            raise IntegrityError("refused")
+        return publish(workspace, fresh, at=at)
+
+    monkeypatch.setattr(building, "publish", refused)
+    return bad
+
+
+def test_one_that_the_database_refuses_does_not_sink_its_batch(pilot, refusing):
+    edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
+    assert (len(versions(pilot)), len(versions(refusing))) == (2, 1)
+    assert {cause.agent_id for cause in BuildCause.unscoped.all()} == {refusing.pk}
+
+
+@pytest.mark.planted
+def test_a_batch_that_is_not_taken_apart_sinks_as_a_whole(pilot, refusing, monkeypatch):
+    """The fault: all or nothing, however many agents."""
+    monkeypatch.setattr(building, "rebuild_some", building.rebuild_batch)
+    edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
+    assert (len(versions(pilot)), len(versions(refusing))) == (1, 1)
+
+
+def test_the_number_of_statements_does_not_grow_with_the_prompts(
+    pilot, workspace, slack, monkeypatch, django_assert_max_num_queries
+):
+    monkeypatch.setattr("prompts.receivers.build_or_hand_on", lambda *_: None)
+    agents = [make_agent(workspace, f"cook-{at}", soul=pilot.soul, channels=[slack]) for at in range(30)]
+    rebuild_agents(workspace, [agent.pk for agent in agents])
+    edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
+    with django_assert_max_num_queries(40):
+        assert len(rebuild_agents(workspace, [agent.pk for agent in agents]).versions) == 30

@@ -1,0 +1,152 @@
+"""The whole promise at once: an edit, its impact, a release by two people, a fetch, a rollback, a replay."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from personas.actors import Actor
+from personas.models import User, Workspace
+from personas.roles import Role
+from personas.services.keys import create_key
+from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, VerificationRun
+from prompts.services.releasing import approve_release, carry_out_release, request_release
+from prompts.services.sealing import seal_workspace
+from prompts.services.verifications import carry_out_verification
+from tests.browser.conftest import Visitor
+from tests.browser.people import Visit
+from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
+from tests.prompts.serving_stage import fetch
+
+OLD, NEW = "Be brave.", "Be brave, and say “ahoy” — naïvely, if you must. ⚓"
+
+
+@pytest.fixture
+def rita(workspace: Workspace) -> User:
+    """May approve, but not edit."""
+    reviewer = make_user("Rita")
+    join(workspace, reviewer, Role.REVIEWER)
+    return reviewer
+
+
+@pytest.fixture
+def ritas(logged_in_page: Visitor, rita: User, workspace: Workspace) -> Visit:
+    return Visit(logged_in_page(rita), workspace.slug)
+
+
+@pytest.fixture
+def crew(workspace: Workspace, rita: User) -> None:
+    """A reviewed agent on two channels and an automatic one share a soul; all of it is in production."""
+    soul = make_soul(workspace, text=OLD)
+    deck, bridge = make_channel(workspace, "deck"), make_channel(workspace, "bridge")
+    make_agent(workspace, "pilot", soul=soul, channels=[deck, bridge], release_policy="reviewed")
+    make_agent(workspace, "cook", soul=soul, channels=[deck])
+    prompts = list(AgentPrompt.objects.in_workspace(workspace).filter(agent__slug="pilot"))
+    release = request_release(workspace, prompts, message="First words", by=BY)
+    approve_release(release, by=Actor.person(rita))
+    carry_out_release(release, by=BY)
+
+
+@pytest.fixture
+def people(alices: Visit, bobs: Visit, ritas: Visit) -> tuple[Visit, Visit, Visit]:
+    """Each in a browser of their own; they say yes to whatever it asks."""
+    for visit in (alices, bobs, ritas):
+        visit.page.on("dialog", lambda dialog: dialog.accept())
+    return alices, bobs, ritas
+
+
+@pytest.fixture
+def closed_at_once(settings, tmp_path, monkeypatch) -> None:
+    """The ledger's rows are closed once they have come to rest; the test does not wait for that."""
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
+    monkeypatch.setattr("prompts.services.sealing.QUIET", -timedelta(seconds=60))
+
+
+def production(slug: str) -> list[int]:
+    rows = PromptLabel.unscoped.filter(name=PRODUCTION, prompt__agent__slug=slug)
+    return sorted(rows.values_list("version__number", flat=True))
+
+
+def edit_with_foresight(alices: Visit) -> None:
+    """She is told what her words would do before she saves them."""
+    alices.go("souls/calm/edit/")
+    alices.fill(Text=NEW)
+    alices.page.get_by_role("button", name="What would this change?").click()
+    panel = alices.page.get_by_role("region", name="What this would change")
+    expect(panel).to_contain_text("3 prompts of 2 agents, 1 distinct difference")
+    expect(panel).to_contain_text("naïvely")
+    assert production("cook") == [1]
+    alices.press("Save")
+    alices.is_told("3 prompts rebuilt.")
+
+
+def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
+    """Whoever asks cannot approve, nor can an editor; a reviewer can."""
+    alices.go("releases/new/?agent=pilot")
+    alices.fill(Message="Say ahoy")
+    alices.press("Request for all 2")
+    alices.is_told("Release 2 is requested.")
+    alices.sees("Somebody else must approve this")
+    for visit in (alices, bobs):
+        visit.go("releases/2/")
+        expect(visit.page.get_by_role("button", name="Approve")).to_have_count(0)
+        expect(visit.page.get_by_role("button", name="Release 2 prompts")).to_have_count(0)
+    assert production("pilot") == [1, 1]
+    ritas.go("releases/2/")
+    ritas.sees("naïvely")
+    ritas.press("Approve")
+    ritas.is_told("Release 2: approved.")
+    assert production("pilot") == [1, 1]
+    alices.go("releases/2/")
+    alices.press("Release 2 prompts")
+    alices.is_told("Release 2: released.")
+    assert production("pilot") == [2, 2]
+
+
+def roll_back(alices: Visit) -> None:
+    alices.go("agents/pilot/versions/?channel=deck")
+    alices.fill(Why="Guests are startled.")
+    alices.press("Roll back")
+    alices.is_told("Production is back at version 1")
+    assert production("pilot") == [1, 2]
+
+
+def taken_away(alices: Visit, request_id: str, path: Path) -> bytes:
+    """The text that the time machine gives for a request."""
+    alices.go("time-machine/")
+    alices.page.get_by_role("textbox", name="Request").fill(request_id)
+    alices.press("Find it")
+    alices.sees("These are the very bytes that were handed out")
+    with alices.page.expect_download() as caught:
+        alices.follow("Text")
+    caught.value.save_as(path)
+    return path.read_bytes()
+
+
+def test_what_a_bot_was_told_is_given_again_to_the_byte_after_all_has_changed(
+    people, crew, closed_at_once, workspace, tmp_path
+):
+    alices, bobs, ritas = people
+    _, secret = create_key(workspace, "Reception", {}, by=BY)
+    before = fetch(secret)
+    edit_with_foresight(alices)
+    assert fetch(secret).text == before.text, "Nothing reaches a bot before it is released."
+    release_by_two(alices, bobs, ritas)
+    told = fetch(secret)
+    assert (told.number, NEW in told.text) == (2, True)
+
+    roll_back(alices)
+    after = fetch(secret)
+    assert (after.number, after.text) == (1, before.text)
+
+    assert taken_away(alices, told.request_id, tmp_path / "told.md") == told.text.encode()
+    alices.sees(told.served_digest)
+    alices.sees("Reception")
+    assert taken_away(alices, before.request_id, tmp_path / "before.md") == before.text.encode()
+
+    seal_workspace(workspace.pk)
+    alices.go("verify/")
+    alices.press("Verify now")
+    carry_out_verification(workspace.pk, VerificationRun.objects.in_workspace(workspace).get().pk)
+    alices.sees("Everything stands as it was written")
