@@ -39,4 +39,4 @@ USER 10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["python", "-c", "import http.client, os; c = http.client.HTTPConnection('127.0.0.1', 8000, timeout=2); c.request('GET', '/healthz', headers={'Host': os.environ['ALLOWED_HOSTS'].split(',')[0]}); raise SystemExit(c.getresponse().status != 200)"]
-CMD ["granian", "project.wsgi:application", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--blocking-threads", "8", "--respawn-failed-workers"]
+CMD ["granian", "project.wsgi:application", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--blocking-threads", "16", "--respawn-failed-workers"]

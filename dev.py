@@ -23,7 +23,7 @@ LOCKS = ROOT / "requirements"
 # Each lock contains the ones before it.
 JOBS = ("run", "test", "dev")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BENCHES = ("assembly", "discovery", "versions")
+BENCHES = ("assembly", "discovery", "fetch", "versions")
 
 NO_VENV = """This Python has neither venv nor pip.
 Debian and Ubuntu: sudo apt-get install python3-venv"""

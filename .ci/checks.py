@@ -10,7 +10,18 @@ from pathlib import Path
 
 BIN = Path(sys.executable).parent
 MANAGE = [sys.executable, "manage.py"]
-CODE = ["project", "personas", "skills", "prompts", "benches", "tests", "dev.py", "manage.py", ".ci"]
+CODE = [
+    "project",
+    "personas",
+    "skills",
+    "prompts",
+    "benches",
+    "clients",
+    "tests",
+    "dev.py",
+    "manage.py",
+    ".ci",
+]
 # Made up, and only for `check --deploy`: nothing is connected to.
 PRODUCTION = {
     "DRAMATIS_ENV": "production",

@@ -1,4 +1,4 @@
-"""What a bot's key looks like: kind, thirty random characters, six of checksum; only its digest is kept."""
+"""What a key looks like: kind, thirty random characters, six of checksum; only its digest is kept."""
 
 import secrets
 from hashlib import sha256
@@ -6,16 +6,18 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from zlib import crc32
 
 BASE62 = digits + ascii_uppercase + ascii_lowercase
-KIND = "drm_bot_"
+# A bot's key belongs to the workspace; an admin key acts for the person who made it.
+BOT, ADMIN = "bot", "admin"
+BEGINNINGS = {BOT: "drm_bot_", ADMIN: "drm_admin_"}
 RANDOM, CHECKSUM = 30, 6
 # Enough to recognise a key by, far too little to guess the rest from.
-SHOWN = len(KIND) + 6
+SHOWN = 6
 
 
-def new_secret() -> str:
+def new_secret(kind: str = BOT) -> str:
     """A key nobody has had before; 178 bits, so a plain digest of it is safe to keep."""
     body = "".join(secrets.choice(BASE62) for _ in range(RANDOM))
-    return f"{KIND}{body}{checksum(body)}"
+    return f"{BEGINNINGS[kind]}{body}{checksum(body)}"
 
 
 def checksum(body: str) -> str:
@@ -27,10 +29,16 @@ def checksum(body: str) -> str:
     return said
 
 
+def kind_of(secret: str) -> str:
+    """The kind that a key begins with; empty for what does not begin like a key."""
+    return next((kind for kind, beginning in BEGINNINGS.items() if secret.startswith(beginning)), "")
+
+
 def well_formed(secret: str) -> bool:
     """Whether this can be a key at all."""
-    body = secret[len(KIND) :]
-    if not secret.startswith(KIND) or len(body) != RANDOM + CHECKSUM or not set(body) <= set(BASE62):
+    kind = kind_of(secret)
+    body = secret[len(BEGINNINGS[kind]) :] if kind else ""
+    if len(body) != RANDOM + CHECKSUM or not set(body) <= set(BASE62):
         return False
     return checksum(body[:RANDOM]) == body[RANDOM:]
 
@@ -41,4 +49,4 @@ def key_digest(secret: str) -> str:
 
 
 def shown_prefix(secret: str) -> str:
-    return secret[:SHOWN]
+    return secret[: len(BEGINNINGS[kind_of(secret)]) + SHOWN]

@@ -3,9 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from personas.key_format import ADMIN, BOT
+
 # Take a prompt; take one filled with the facts of a call; look at records; change records.
 FETCH, RENDER, READ, WRITE = "fetch", "render", "read", "write"
-VERBS = (FETCH, RENDER, READ, WRITE)
+# Decide on what others proposed; see to sources, keys and members.
+APPROVE, MANAGE = "approve", "manage"
+VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE)
+# All that a key of each kind may ever do: to decide and to manage takes a person, or a key that acts for one.
+VERBS_OF = {BOT: (FETCH, RENDER, READ, WRITE), ADMIN: VERBS}
 DIMENSIONS = ("verbs", "agents", "channels", "labels")
 MOST = 200
 
@@ -14,22 +20,54 @@ class BadScopes(ValueError):
     """Scopes that say nothing, or nothing sensible; the message is for people."""
 
 
-def allows(scopes: Mapping[str, Any], verb: str, agent: str = "", channel: str = "", label: str = "") -> bool:
+def allows(
+    scopes: Mapping[str, Any],
+    verb: str,
+    agent: str = "",
+    channel: str = "",
+    label: str = "",
+    *,
+    kind: str = BOT,
+) -> bool:
     """Whether a key with these scopes may do this; what the call does not touch is not asked about."""
-    asked = zip(DIMENSIONS, (verb, agent, channel, label), strict=True)
+    if verb and verb not in verbs_of(scopes, kind):
+        return False
+    asked = zip(DIMENSIONS[1:], (agent, channel, label), strict=True)
     return all(not word or name not in scopes or word in scopes[name] for name, word in asked)
 
 
-def settled_scopes(scopes: object) -> dict[str, list[str]]:
+def verbs_of(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
+    """The verbs of a key; no list gives it more than its kind has."""
+    own = frozenset(VERBS_OF.get(kind, ()))
+    return own & frozenset(scopes["verbs"]) if "verbs" in scopes else own
+
+
+def settled_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
     """The scopes in one order and without repeats."""
     if not isinstance(scopes, Mapping):
         raise BadScopes("Scopes are an object of lists.")
     if strange := sorted(set(map(str, scopes)) - set(DIMENSIONS)):
         raise BadScopes(f"“{strange[0]}” is not something a key can be limited to.")
     made = {name: _words(name, scopes[name]) for name in DIMENSIONS if name in scopes}
-    if unknown := sorted(set(made.get("verbs", ())) - set(VERBS)):
-        raise BadScopes(f"“{unknown[0]}” is not a verb. There are: {', '.join(VERBS)}.")
+    _refuse_verbs(made.get("verbs", []), kind)
     return made
+
+
+def widest(asked: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
+    """The first dimension in which scopes ask for more than one's own give; empty when they do not."""
+    if not verbs_of(asked, kind) <= verbs_of(own, ADMIN):
+        return "verbs"
+    for name in DIMENSIONS[1:]:
+        if name in own and (name not in asked or not set(asked[name]) <= set(own[name])):
+            return name
+    return ""
+
+
+def _refuse_verbs(verbs: list[str], kind: str) -> None:
+    if unknown := sorted(set(verbs) - set(VERBS)):
+        raise BadScopes(f"“{unknown[0]}” is not a verb. There are: {', '.join(VERBS)}.")
+    if beyond := [verb for verb in VERBS if verb in verbs and verb not in VERBS_OF[kind]]:
+        raise BadScopes(f"A bot's key may not {beyond[0]}: that takes an admin key.")
 
 
 def _words(name: str, value: object) -> list[str]:

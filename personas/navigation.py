@@ -11,12 +11,13 @@ from personas.models import Workspace
 
 @dataclass(frozen=True)
 class Place:
-    """A page in the menu; `adds` is the page that makes a new one."""
+    """A page in the menu; `adds` is what one can make there, `needs` the permission to see it."""
 
     label: str
     route: str
     icon: str
     adds: str = ""
+    needs: str = ""
 
 
 # How many things wait at a place; an app adds its own when it is ready.
@@ -75,6 +76,7 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         "Workspace",
         (
             Place("Members", "members:list", "members"),
+            Place("Keys", "keys:list", "key", "key", needs="manage_keys"),
             Place("Audit log", "audit", "audit"),
             Place("Prompt settings", "prompt-settings:list", "rules"),
             Place("Erasures", "erasures:list", "shield"),
@@ -84,13 +86,18 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
 )
 
 
-def navigation(workspace: Workspace, path: str) -> list[SimpleNamespace]:
+def navigation(workspace: Workspace, path: str, can: SimpleNamespace | None = None) -> list[SimpleNamespace]:
     """The sidebar, with the current place marked."""
     groups = []
     for label, places in GROUPS:
-        items = [nav_item(place, workspace, path) for place in places]
+        items = [nav_item(place, workspace, path) for place in places if is_open(place, can)]
         groups.append(SimpleNamespace(label=label, items=items))
     return groups
+
+
+def is_open(place: Place, can: SimpleNamespace | None) -> bool:
+    """Whether a place is worth showing to somebody with these permissions."""
+    return not place.needs or can is None or getattr(can, place.needs)
 
 
 def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
@@ -104,7 +111,7 @@ def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
 
 def palette_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
     """Where one can go, and what one may add, from anywhere."""
-    places = [place for _, group in GROUPS for place in group]
+    places = [place for _, group in GROUPS for place in group if is_open(place, can)]
     entries = [
         {
             "label": place.label,

@@ -160,7 +160,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "role": inside.membership.get_role_display(),
         "can": can,
         "memberships": switcher(request),
-        "nav": navigation(workspace, request.path),
+        "nav": navigation(workspace, request.path, can),
         "palette": palette_entries(workspace, can),
     }
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from personas.views import invitations, members, workspaces
+from personas.views import invitations, keys, members, workspaces
 from personas.views.agents import AgentPages, IdentityPages, SoulPages
 from personas.views.means import ChannelPages, ToolPages
 from personas.views.memories import MemoryPages
@@ -29,6 +29,7 @@ inside: list[URLPattern | URLResolver] = [
     path("settings/", workspaces.workspace_settings, name="workspace-settings"),
     path("audit/", workspaces.audit, name="audit"),
     path("members/", include(members.urls)),
+    path("keys/", include(keys.urls)),
     *(path(f"{family.name}/", include(family.urls())) for family in FAMILIES),
 ]
 

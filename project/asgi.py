@@ -2,8 +2,14 @@
 
 import os
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 application = get_asgi_application()
+
+from personas import key_uses  # noqa: E402  # Django must be set up before
+
+if settings.DRAMATIS_NOTE_KEY_USES:
+    key_uses.begin()

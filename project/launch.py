@@ -15,6 +15,7 @@ from project.supervisor import BROKER, Supervisor
 from project.valkey import start_valkey
 
 HEALTHY_SECONDS = 60.0
+WEB_THREADS = 16
 PYTHON = sys.executable
 
 
@@ -68,9 +69,10 @@ def start_jobs(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
 
 
 def web_command(host: str, port: int) -> list[str]:
+    # Most of a fetch is waiting for its row, and those who wait together are written together.
     command = [PYTHON, "-m", "granian", "project.wsgi:application", "--interface", "wsgi"]
-    command += ["--host", host, "--port", str(port), "--blocking-threads", "4"]
-    return [*command, "--log-level", "warning", "--workers-kill-timeout", "2"]
+    command += ["--host", host, "--port", str(port), "--blocking-threads", str(WEB_THREADS)]
+    return [*command, "--log-level", "error", "--workers-kill-timeout", "2"]
 
 
 def wait_until_healthy(supervisor: Supervisor, host: str, port: int) -> bool:

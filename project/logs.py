@@ -1,11 +1,12 @@
 """Logging for people in development and for machines in production."""
 
-from typing import Any
+from io import StringIO
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import Processor
 
-from project.redaction import redact
+from project.redaction import clean_text, redact
 
 
 def shared_processors() -> list[Processor]:
@@ -21,7 +22,14 @@ def renderers(*, json: bool) -> list[Processor]:
     """Tracebacks stay plain in both forms: richer ones print local variables, and so secrets."""
     if json:
         return [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
-    return [redact, structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+    return [redact, structlog.dev.ConsoleRenderer(exception_formatter=masked_traceback)]
+
+
+def masked_traceback(out: TextIO, exc_info: Any) -> None:
+    """What an exception says may hold a key; the lines before it were masked already."""
+    text = StringIO()
+    structlog.dev.plain_traceback(text, exc_info)
+    out.write(clean_text(text.getvalue()))
 
 
 def configure_structlog() -> None:

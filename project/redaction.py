@@ -44,5 +44,7 @@ def clean_path(path: str) -> str:
 
 def _mask_token(match: re.Match[str]) -> str:
     segment = match[0]
-    looks_like_token = ":" in segment or "%3a" in segment.lower() or len(segment) >= 32
+    # Short ones are verbs of the API, such as prompt:render.
+    is_signed = len(segment) >= 24 and (":" in segment or "%3a" in segment.lower())
+    looks_like_token = is_signed or len(segment) >= 32
     return MASK if looks_like_token and not UUID.fullmatch(segment) else segment

@@ -239,6 +239,17 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
 }
+# Calls a minute: for one key, and for all keys of a workspace together.
+DRAMATIS_RATE_LIMITS = {
+    "fetch": (6_000, 60_000),
+    "read": (1_200, 6_000),
+    "write": (600, 3_000),
+    "render": (3_000, 30_000),
+}
+# Whether servers write down when keys were last used; now and then, in a thread of their own.
+DRAMATIS_NOTE_KEY_USES = env_bool("DRAMATIS_NOTE_KEY_USES", True)
+# Each web process counts for itself, so each takes its share.
+DRAMATIS_WEB_PROCESSES = env_int("DRAMATIS_WEB_PROCESSES", 1)
 # Folders that workspaces may be granted for discovery; none until an operator says so. In development the
 # demo lays its files out in one of its own.
 DEMO_SOURCES = VAR / "demo"
@@ -296,6 +307,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "sign-checkpoints": {
         "task": "prompts.tasks.sign_checkpoints_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "forget-answers": {
+        "task": "project.jobs.forget_answers_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },

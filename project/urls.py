@@ -10,7 +10,12 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("accounts/", include("allauth.urls")),
     path("operator/", admin.site.urls),
+    path("api/v1/", include(("project.api_urls", "api"))),
     path("", include("personas.urls")),
     path("", include("skills.urls")),
     path("", include("prompts.urls")),
 ]
+
+handler400 = "project.api_errors.bad_request"
+handler404 = "project.api_errors.not_found"
+handler500 = "project.api_errors.server_error"

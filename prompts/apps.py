@@ -8,4 +8,8 @@ class PromptsConfig(AppConfig):
     verbose_name = "Prompts"
 
     def ready(self) -> None:
+        from personas.key_labels import SOURCES
         from prompts import receivers  # noqa: F401  # hears the bell from here on
+        from prompts.label_names import label_names
+
+        SOURCES.append(label_names)

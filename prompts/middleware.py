@@ -1,25 +1,42 @@
-"""Tells whoever edited something what it meant for prompts, on the page that comes next."""
+"""Tells whoever edited something what it meant for prompts: on the next page, or in the API's answer."""
 
 from collections.abc import Callable
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from prompts.echoes import Echo, listen
 
+API = "/api/"
+HEADER = "Dramatis-Prompts-"
+# In the session until the next page has said how far the workers have come since.
+REBUILDING_SINCE = "rebuilding_since"
+
 
 class EchoMiddleware:
-    """Counts what a request rebuilt; only a redirect is followed by a page that can say so."""
+    """Counts what a request rebuilt; programs are told at once, people on the page they are led to."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        echo = listen()
+        echo, begun = listen(), timezone.now()
         response = self.get_response(request)
-        if request.method == "POST" and 300 <= response.status_code < 400:
+        if request.path.startswith(API):
+            put_headers(response, echo)
+        elif request.method == "POST" and 300 <= response.status_code < 400:
             tell(request, echo)
+            if echo.pending:
+                request.session[REBUILDING_SINCE] = begun.isoformat()
         return response
+
+
+def put_headers(response: HttpResponse, echo: Echo) -> None:
+    counts = {"Built": echo.built, "Pending": echo.pending, "Failed": echo.failed}
+    for name, count in counts.items():
+        if count:
+            response[f"{HEADER}{name}"] = str(count)
 
 
 def tell(request: HttpRequest, echo: Echo) -> None:

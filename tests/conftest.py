@@ -10,6 +10,7 @@ from django.test import Client
 
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
+from prompts.serving import lines, recalling
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.cast import seeded, stage  # noqa: F401  # fixtures: two workspaces full of canaries
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # says how many cells were asked
@@ -104,3 +105,17 @@ def as_bob(bob: User, workspace: Workspace) -> Client:
 @pytest.fixture
 def as_mallory(mallory: User, elsewhere: Workspace) -> Client:
     return signed_in(mallory)
+
+
+@pytest.fixture(autouse=True)
+def no_line_outlives_its_test() -> Iterator[None]:
+    """Fetches outside of a test's own transaction open one, and a database in use cannot be removed."""
+    yield
+    lines.PROCESS.close()
+
+
+@pytest.fixture(autouse=True)
+def no_process_remembers_another_test() -> None:
+    """What a test has taken back did not happen, and its ids are given again."""
+    recalling.PROCESS.guesses.clear()
+    recalling.PROCESS.words.clear()

@@ -29,6 +29,8 @@ _scratch: list[str] = []
 def pytest_load_initial_conftests() -> None:
     """Only the controller starts servers; xdist's workers inherit its environment."""
     os.environ["DRAMATIS_ENV"] = "development"
+    # A thread that writes by itself would get in the way when tables are emptied.
+    os.environ["DRAMATIS_NOTE_KEY_USES"] = "false"
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         os.environ["REDIS_URL"] = with_database(os.environ["REDIS_URL"], int(worker.removeprefix("gw")) + 1)
         # The demo lays files out there, and two databases must not tell one tree two stories.

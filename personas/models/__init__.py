@@ -15,6 +15,7 @@ from personas.models.channels import BUILT_IN, Channel
 from personas.models.contents import Content, digest_of
 from personas.models.erasures import Erasure
 from personas.models.history import AuditEvent, Revision
+from personas.models.idempotency import KeptAnswer
 from personas.models.keys import ApiKey
 from personas.models.members import Invitation, Membership
 from personas.models.memories import Memory, MemoryState
@@ -38,6 +39,7 @@ __all__ = [
     "ForeignLink",
     "Identity",
     "Invitation",
+    "KeptAnswer",
     "Membership",
     "Memory",
     "MemoryState",

@@ -1,16 +1,22 @@
-"""Keys by which bots come in."""
+"""Keys by which bots and scripts come in."""
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
+from personas.key_format import ADMIN, BOT
 from personas.models.base import WorkspaceOwned
 from personas.models.fields import LineField
 
+KINDS = [(BOT, "Bot"), (ADMIN, "Admin")]
+
 
 class ApiKey(WorkspaceOwned):
-    """A bot's key: shown once, kept as a digest, refused on the very next request once revoked."""
+    """Shown once, kept as a digest, refused on the very next request once revoked."""
 
     name = LineField(max_length=80)
+    # A bot's key is the workspace's; an admin key acts for its maker, and goes when they go.
+    kind = models.CharField(max_length=5, choices=KINDS, default=BOT)
     # What people recognise it by: kind and first characters.
     prefix = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
@@ -26,7 +32,14 @@ class ApiKey(WorkspaceOwned):
     last_used_at = models.DateTimeField(null=True)
 
     class Meta(WorkspaceOwned.Meta):
-        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="key_name_once")]
+        verbose_name = "key"
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="key_name_once"),
+            models.CheckConstraint(condition=Q(kind__in=[BOT, ADMIN]), name="key_kind_known"),
+            models.CheckConstraint(
+                condition=~Q(kind=ADMIN) | Q(created_by__isnull=False), name="admin_key_has_its_maker"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -6,18 +6,28 @@ from django.db import transaction
 from django.utils.text import slugify
 
 from personas.actors import Actor
+from personas.errors import Invalid
 from personas.models import Named, Workspace
 from personas.models.workspaces import RESERVED
 from personas.services.records import Values, create_record
 
+# Others may take the slug between the look and the writing.
+TRIES = 5
 N = TypeVar("N", bound=Named)
 
 
 @transaction.atomic
 def create_named(model: type[N], workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> N:
     """Add a shared record under a slug made from its label."""
-    slug = values.get("slug") or free_slug(model, workspace, values.get("label", ""))
-    return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
+    for _ in range(TRIES):
+        slug = values.get("slug") or free_slug(model, workspace, values.get("label", ""))
+        try:
+            return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
+        except Invalid:
+            is_lost = model.objects.in_workspace(workspace).filter(slug=slug).exists()
+            if values.get("slug") or not is_lost:
+                raise
+    raise Invalid.on("label", "Others take names like this one right now. Try again.")
 
 
 def free_slug(model: type[Named], workspace: Workspace, label: str) -> str:

@@ -1,4 +1,4 @@
-"""Bots' keys: made once and shown once, never changed, taken back at once."""
+"""Keys of bots and of people's scripts: made once and shown once, never changed, taken back at once."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
-from personas.key_format import key_digest, new_secret, shown_prefix
+from personas.key_format import ADMIN, BEGINNINGS, BOT, key_digest, new_secret, shown_prefix
 from personas.key_scopes import BadScopes, settled_scopes
-from personas.models import Agent, ApiKey, Channel, Workspace
+from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
 from personas.services.history import note_event
 from personas.services.records import readable_errors
 
@@ -29,6 +29,12 @@ class KeyEnded(DomainError):
     code = "key_ended"
 
 
+class NotYours(DomainError):
+    """An admin key that acts for somebody else."""
+
+    code = "not_yours"
+
+
 @transaction.atomic
 def create_key(
     workspace: Workspace,
@@ -37,9 +43,11 @@ def create_key(
     expires_at: datetime | None = None,
     *,
     by: Actor,
+    kind: str = BOT,
 ) -> tuple[ApiKey, str]:
     """A new key, and the secret that nobody will see again."""
-    key, secret = _made(workspace, name, _scopes_in(workspace, scopes), expires_at, by=by)
+    _refuse_maker(workspace, kind, by)
+    key, secret = _made(workspace, name, _scopes_in(workspace, scopes, kind), expires_at, kind=kind, by=by)
     _note(key, "created", by=by, after=_facts(key))
     return key, secret
 
@@ -56,18 +64,25 @@ def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
 
 
 @transaction.atomic
+def revoke_keys_of(workspace: Workspace | int, person: User, *, by: Actor) -> list[ApiKey]:
+    """End the keys that act for this person; the bots' keys they made are the workspace's, and go on."""
+    rows = ApiKey.objects.in_workspace(workspace).filter(kind=ADMIN, created_by=person, revoked_at=None)
+    return [revoke_key(key, by=by) for key in rows.order_by("pk")]
+
+
+@transaction.atomic
 def rotate_key(
-    key: ApiKey, *, ends_at: datetime, by: Actor, expires_at: datetime | None = None
+    key: ApiKey, *, ends_at: datetime, by: Actor, expires_at: datetime | None = None, name: str = ""
 ) -> tuple[ApiKey, str]:
     """A new key with the same scopes; the old one goes on until `ends_at`, so that bots can change over."""
-    key, now = _held(key), timezone.now()
-    if key.revoked_at is not None or key.expires_at <= now:
-        raise KeyEnded(f"“{key}” has ended already. Make a new key instead.")
+    workspace, now = Workspace.objects.get(pk=key.workspace_id), timezone.now()
+    _refuse_maker(workspace, key.kind, by)
+    key = _held(key)
+    _refuse_rotation(key, now, by)
     before = {"expires_at": key.expires_at.isoformat()}
     key.expires_at = min(max(ends_at, now), key.expires_at)
     key.save(update_fields=["expires_at"])
-    workspace = Workspace.objects.get(pk=key.workspace_id)
-    new, secret = _made(workspace, _next_name(key), key.scopes, expires_at, by=by)
+    new, secret = _made(workspace, name or next_name(key), key.scopes, expires_at, kind=key.kind, by=by)
     _note(key, "rotated", by=by, before=before, after=_facts(key) | {"to": new.name})
     _note(new, "created", by=by, after=_facts(new))
     return new, secret
@@ -81,13 +96,55 @@ def note_uses(workspace: Workspace | int, uses: Mapping[int, datetime]) -> None:
         rows.filter(is_due, pk=key_id).update(last_used_at=at)
 
 
+def next_name(key: ApiKey) -> str:
+    """Names are unique and stay with their keys: the next of “Desk” is “Desk 2”."""
+    stem, _, tail = key.name.rpartition(" ")
+    stem, number = (stem, int(tail)) if stem and tail.isdecimal() and len(tail) < 5 else (key.name, 1)
+    taken = set(ApiKey.objects.in_workspace(key.workspace_id).values_list("name", flat=True))
+    longest = ApiKey._meta.get_field("name").max_length or 0
+    while True:
+        number += 1
+        name = f"{stem[: longest - len(str(number)) - 1]} {number}"
+        if name not in taken:
+            return name
+
+
+def _refuse_maker(workspace: Workspace, kind: str, by: Actor) -> None:
+    """An admin key needs somebody to act for: a person, and a member."""
+    if kind not in BEGINNINGS:
+        raise Invalid.on("kind", f"“{kind}” is not a kind of key. There are: {', '.join(BEGINNINGS)}.")
+    if kind == BOT:
+        return
+    if by.user is None:
+        raise Invalid.on("kind", "An admin key acts for a person, so only a person can make one.")
+    # Held as long as somebody is being removed: their last key is made before, and goes too, or not at all.
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
+        raise Invalid.on("kind", "An admin key acts for a member, and you are none of this workspace.")
+
+
+def _refuse_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
+    if key.revoked_at is not None or key.expires_at <= now:
+        raise KeyEnded(f"“{key}” has ended already. Make a new key instead.")
+    # Whoever rotates a key gets its secret: nobody may come to act in another's name that way.
+    if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
+        raise NotYours(f"“{key}” acts for {key.created_label}: only they can rotate it. You can revoke it.")
+
+
 def _made(
-    workspace: Workspace, name: str, scopes: dict[str, list[str]], expires_at: datetime | None, *, by: Actor
+    workspace: Workspace,
+    name: str,
+    scopes: dict[str, list[str]],
+    expires_at: datetime | None,
+    *,
+    kind: str,
+    by: Actor,
 ) -> tuple[ApiKey, str]:
-    secret = new_secret()
+    secret = new_secret(kind)
     key = ApiKey(
         workspace=workspace,
         name=name,
+        kind=kind,
         prefix=shown_prefix(secret),
         digest=key_digest(secret),
         scopes=scopes,
@@ -113,32 +170,19 @@ def _end(expires_at: datetime | None) -> datetime:
     return expires_at
 
 
-def _scopes_in(workspace: Workspace, scopes: Mapping[str, Any]) -> dict[str, list[str]]:
+def _scopes_in(workspace: Workspace, scopes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
     """The scopes, once every agent and channel in them is known to be there."""
     try:
-        made = settled_scopes(scopes)
+        made = settled_scopes(scopes, kind)
     except BadScopes as error:
         raise Invalid.on("scopes", str(error)) from error
     agents, channels = Agent.objects.in_workspace(workspace), Channel.objects.in_workspace(workspace)
-    for kind, rows in (("agent", agents), ("channel", channels)):
-        named = made.get(f"{kind}s", [])
+    for word, rows in (("agent", agents), ("channel", channels)):
+        named = made.get(f"{word}s", [])
         known = set(rows.filter(slug__in=named).values_list("slug", flat=True)) if named else set()
         if missing := [slug for slug in named if slug not in known]:
-            raise Invalid.on("scopes", f"There is no {kind} “{missing[0]}”.")
+            raise Invalid.on("scopes", f"There is no {word} “{missing[0]}”.")
     return made
-
-
-def _next_name(key: ApiKey) -> str:
-    """Names are unique and stay with their keys: the next of “Desk” is “Desk 2”."""
-    stem, _, tail = key.name.rpartition(" ")
-    stem, number = (stem, int(tail)) if stem and tail.isdecimal() and len(tail) < 5 else (key.name, 1)
-    taken = set(ApiKey.objects.in_workspace(key.workspace_id).values_list("name", flat=True))
-    longest = ApiKey._meta.get_field("name").max_length or 0
-    while True:
-        number += 1
-        name = f"{stem[: longest - len(str(number)) - 1]} {number}"
-        if name not in taken:
-            return name
 
 
 def _held(key: ApiKey) -> ApiKey:
@@ -148,7 +192,12 @@ def _held(key: ApiKey) -> ApiKey:
 
 
 def _facts(key: ApiKey) -> dict[str, Any]:
-    return {"prefix": key.prefix, "scopes": key.scopes, "expires_at": key.expires_at.isoformat()}
+    return {
+        "kind": key.kind,
+        "prefix": key.prefix,
+        "scopes": key.scopes,
+        "expires_at": key.expires_at.isoformat(),
+    }
 
 
 def _note(

@@ -12,6 +12,7 @@ from personas.errors import DomainError, Invalid
 from personas.models import Invitation, Membership, User, Workspace
 from personas.roles import Role
 from personas.services.history import note_event
+from personas.services.keys import revoke_keys_of
 from personas.services.records import readable_errors
 
 INVITATION_DAYS = 7
@@ -115,9 +116,10 @@ def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
 
 @transaction.atomic
 def remove_member(membership: Membership, *, by: Actor) -> None:
-    """Shut a person out; what they wrote stays theirs in the history."""
+    """Shut a person out, and the keys that act for them; what they wrote stays theirs in the history."""
     membership = _held(membership)
     _refuse_losing_last_owner(membership)
+    revoke_keys_of(membership.workspace_id, membership.user, by=by)
     verb = "left" if by.user and by.user.pk == membership.user_id else "removed"
     _note_member(membership, verb, by=by, before={"role": membership.role}, after=None)
     membership.delete()
@@ -134,8 +136,9 @@ def transfer_ownership(giver: Membership, taker: Membership, *, by: Actor) -> No
 
 
 def _held(membership: Membership) -> Membership:
-    # The workspace row is the lock: two owners who leave at once must not both succeed.
-    Workspace.objects.select_for_update().get(pk=membership.workspace_id)
+    # The workspace row is the lock: two owners who leave at once must not both succeed. Not the whole lock:
+    # who is ending a key meanwhile notes it in this workspace, and each would wait for the other.
+    Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)
     return (
         Membership.objects.in_workspace(membership.workspace_id).select_related("user").get(pk=membership.pk)
     )

@@ -5,6 +5,7 @@ from prompts.models.ledger import LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.models.lines import AgentPrompt, BuildCause
 from prompts.models.proof import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.models.releases import Release, ReleaseItem, ReleaseStatus
+from prompts.models.reports import DigestReport
 from prompts.models.settings import PromptSettings
 from prompts.models.versions import PromptVersion, VersionPart
 
@@ -14,6 +15,7 @@ __all__ = [
     "AgentPrompt",
     "BuildCause",
     "Checkpoint",
+    "DigestReport",
     "LabelMove",
     "LabelRule",
     "LedgerBlock",

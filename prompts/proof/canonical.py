@@ -43,6 +43,11 @@ def digest(domain: str, value: Any) -> str:
     return sha256(message(domain, value)).hexdigest()
 
 
+def bytes_digest(domain: str, written: bytes) -> str:
+    """The same for a value that stands in its canonical form already."""
+    return sha256(prefix(domain) + written).hexdigest()
+
+
 def json_digest(domain: str, value: Any) -> str:
     """The same for a value just read from JSON, which is plain already: rows are many and lists are long."""
     return sha256(prefix(domain) + encode(value).encode()).hexdigest()

@@ -1,6 +1,6 @@
 """The bot path: one statement checks the key, resolves the label and records; else nothing leaves."""
 
-from prompts.serving.asking import Bot, Call, Member, Reader, Wanted
+from prompts.serving.asking import PLAIN, Bot, Call, Member, Reader, Wanted
 from prompts.serving.call_facts import slots_from_json, slots_json
 from prompts.serving.handing import Served, hand_out
 from prompts.serving.recalling import Recall
@@ -15,6 +15,7 @@ from prompts.serving.refusals import (
 )
 
 __all__ = [
+    "PLAIN",
     "BadKey",
     "Bot",
     "Call",

@@ -13,6 +13,8 @@ from prompts.models import PRODUCTION, LedgerEntry
 
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 LONGEST = 64
+# What most callers say: the time is ours to tell.
+PLAIN = Slots()
 LABEL_LENGTH = LedgerEntry._meta.get_field("label").max_length or 0
 
 
@@ -24,7 +26,8 @@ class Bot:
 
     @cached_property
     def digest(self) -> str:
-        return key_digest(self.secret)
+        # No key has other characters; what is no key has no digest either.
+        return key_digest(self.secret) if self.secret.isascii() else ""
 
     @property
     def name(self) -> str:
@@ -49,11 +52,15 @@ Reader = Bot | Member
 
 @dataclass(frozen=True)
 class Call:
-    """The facts of one call, and the digest of the version that the caller has already, if any."""
+    """The facts of one call, and the digests of the versions that the caller has already, if any."""
 
     slots: Slots
     request_id: str
-    known_digest: str = ""
+    # A star stands for all.
+    known: tuple[str, ...] = ()
+
+    def has(self, digest: str) -> bool:
+        return bool(self.known) and (digest in self.known or "*" in self.known)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,28 @@ from prompts.assembly.codec import dump, load
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.slots import Slots
 
+Facts = dict[str, Any]
 
-def settled(slots: Slots) -> Slots:
-    """The slots as they will be read back; prompts are filled with these, or a replay could differ."""
+
+def settled(slots: Slots) -> tuple[Slots, Facts]:
+    """The slots as they will be read back, and stored; filled with any others, a replay could differ."""
     try:
-        return slots_from_json(storable(dump(slots), "slots"))
+        read = slots_from_json(storable(dump(slots), "slots"))
     except AssemblyError as error:
         raise Invalid.on(error.path or "slots", error.message) from error
+    return read, slots_json(read)
 
 
-def slots_json(slots: Slots) -> dict[str, Any]:
-    said: dict[str, Any] = dump(slots)
+def clock_alone(now: datetime, timezone: str) -> tuple[Slots, Facts]:
+    """The same for a call that says nothing, as most do; quicker, for there is only the time to settle."""
+    local = now.astimezone(_zone(timezone))
+    said, zone = local.isoformat(), local.tzname() or ""
+    facts = {"now": said, "zone": zone} if zone else {"now": said}
+    return Slots(now=datetime.fromisoformat(said), zone=zone), facts
+
+
+def slots_json(slots: Slots) -> Facts:
+    said: Facts = dump(slots)
     return said
 
 

@@ -1,25 +1,25 @@
 """Hands out a prompt: fill, seal, record, and only then let the words go."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
-from typing import Any
+from typing import NamedTuple
 
 import structlog
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
-from prompts.assembly.slots import fill
-from prompts.proof.canonical import digest
+from prompts.assembly.slots import Slots
+from prompts.proof.canonical import bytes_digest, canonical
 from prompts.proof.rows import SLOTS, LedgerRow
-from prompts.proving import reader_of
-from prompts.serving.asking import Call, Reader, Wanted
-from prompts.serving.call_facts import settled, slots_json, with_clock
+from prompts.serving.asking import PLAIN, Call, Reader, Wanted
+from prompts.serving.call_facts import clock_alone, settled, with_clock
 from prompts.serving.recalling import PROCESS, Question, Recall
-from prompts.serving.recording import record
+from prompts.serving.recording import Facts, record
 from prompts.serving.refusals import ServingDown
 from prompts.serving.resolving import Guess, refuse_malformed, resolve
+from prompts.serving.sheets import Sheet
 from prompts.serving.words import Words, words_of
 
 log = structlog.get_logger(__name__)
@@ -28,114 +28,164 @@ log = structlog.get_logger(__name__)
 TRIES = 4
 NOT_FOR_IDS = re.compile(r"[^\x21-\x7e]")
 ID_LENGTH = 64
+# Told the ids of key, if it is one, and workspace before anything is written.
+Admit = Callable[[int | None, int], None]
+
+
+def everybody(key_id: int | None, workspace_id: int) -> None:
+    """No limit."""
 
 
 @dataclass(frozen=True)
 class Served:
     """A prompt that stands in the ledger; without words when the caller had them already."""
 
-    status: int
-    text: str
     ledger_id: int
-    at: datetime
-    request_id: str
-    served_digest: str
-    size: int
-    version_id: int
-    number: int
-    digest: str
-    layout: str
-    tokens: int
-    created_at: datetime
-    tools: str
+    row: LedgerRow
+    words: Words
+    sheet: Sheet
+    # The facts of the call as they were recorded, and the same as JSON.
+    slots: Slots
+    slots_json: str
+    # Nothing was said by the caller.
+    is_plain: bool
+    key_id: int | None
+
+    @property
+    def status(self) -> int:
+        return self.row.status
+
+    @property
+    def text(self) -> str:
+        return self.sheet.text if self.row.status == 200 else ""
+
+    @property
+    def at(self) -> datetime:
+        return self.row.at
+
+    @property
+    def request_id(self) -> str:
+        return self.row.request_id
+
+    @property
+    def served_digest(self) -> str:
+        return self.row.served
+
+    @property
+    def size(self) -> int:
+        return self.row.size
+
+    @property
+    def version_id(self) -> int:
+        return self.words.version_id
+
+    @property
+    def number(self) -> int:
+        return self.words.number
+
+    @property
+    def digest(self) -> str:
+        return self.words.digest
+
+    @property
+    def layout(self) -> str:
+        return self.words.layout
+
+    @property
+    def tokens(self) -> int:
+        return self.words.tokens
+
+    @property
+    def created_at(self) -> datetime:
+        return self.words.created_at
+
+    @property
+    def tools(self) -> str:
+        return self.words.tools
 
     @property
     def etag(self) -> str:
         """Weak: it names the version, while time and other slots differ from call to call."""
-        return f'W/"{self.digest}"'
+        return f'W/"{self.words.digest}"'
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(NamedTuple):
     """Words ready to go, and the row that must be there first."""
 
-    text: str
-    slots: dict[str, Any]
-    row: LedgerRow
+    sheet: Sheet
+    slots: Slots
+    facts: Facts
 
 
-def hand_out(reader: Reader, wanted: Wanted, call: Call, *, recall: Recall = PROCESS) -> Served:
+def hand_out(
+    reader: Reader, wanted: Wanted, call: Call, *, admit: Admit = everybody, recall: Recall = PROCESS
+) -> Served:
     """The prompt for this caller, recorded; else Refused or ServingDown. Call it outside of transactions.
 
     One statement when the process has served the same before. An unchanged version is answered by a row of
-    status 304 and no words; the row then names the digest of what the words would have been.
+    status 304 and no words; the row then names the digest of what the words would have been. `admit` may
+    raise what it likes against a key that asks too often.
     """
-    refuse_malformed(reader)
     try:
-        return _attempt(reader, wanted, call, recall)
+        return _attempt(reader, wanted, call, admit, recall)
     except DatabaseFailure as error:
         reason = str(error).partition("\n")[0]
         log.error("prompt_not_recorded", reason=reason)  # noqa: TRY400  # further lines may quote the row
         raise ServingDown from error
 
 
-def _attempt(reader: Reader, wanted: Wanted, call: Call, recall: Recall) -> Served:
+def _attempt(reader: Reader, wanted: Wanted, call: Call, admit: Admit, recall: Recall) -> Served:
     question: Question = (reader.name, wanted.agent, wanted.channel, wanted.label, wanted.verb)
-    for _ in range(TRIES):
+    for count in range(TRIES):
         guess = recall.guesses.get(question) if wanted.at is None else None
-        guess = guess or resolve(reader, wanted)
+        is_known = guess is not None
+        guess = guess or _resolved(reader, wanted)
+        if not count:
+            admit(guess.key_id, guess.workspace_id)
         words = words_of(recall, guess.workspace_id, guess.version_id, guess.erasures)
         draft = _drafted(wanted, guess, words, call)
-        ledger_id = record(reader, wanted, guess, draft.row, draft.slots)
+        ledger_id = record(reader, wanted, guess, draft.facts)
         if ledger_id is not None:
-            if wanted.at is None:
+            if wanted.at is None and not is_known:
                 recall.guesses.put(question, guess)
-            return _served(ledger_id, draft, words)
+            return _served(ledger_id, draft, words, call, guess)
         recall.guesses.drop(question)
     log.error("prompt_not_recorded", reason="the label would not stand still")
     raise ServingDown
 
 
+def _resolved(reader: Reader, wanted: Wanted) -> Guess:
+    refuse_malformed(reader)
+    return resolve(reader, wanted)
+
+
 def _drafted(wanted: Wanted, guess: Guess, words: Words, call: Call) -> Draft:
     now = timezone.now()
-    slots = settled(with_clock(call.slots, now, words.timezone))
-    text, facts = fill(words.stretches, slots), slots_json(slots)
-    data = text.encode()
+    if call.slots is PLAIN:
+        slots, facts = clock_alone(now, words.timezone)
+    else:
+        slots, facts = settled(with_clock(call.slots, now, words.timezone))
+    sheet, stored = words.sheet(slots), canonical(facts)
     row = LedgerRow(
         workspace=guess.workspace_id,
         # Not known yet, and not covered by the seal.
         id=0,
-        key=reader_of(guess.key_id, guess.user_id, guess.reader_label),
+        key=guess.reader,
         agent=guess.agent_id,
         channel=guess.channel_id,
         label=wanted.recorded_label,
         version=words.version_id,
         number=words.number,
-        slots=digest(SLOTS, facts),
-        served=sha256(data).hexdigest(),
-        size=len(data),
-        status=304 if call.known_digest == words.digest else 200,
+        slots=bytes_digest(SLOTS, stored),
+        served=sheet.digest,
+        size=sheet.size,
+        status=304 if call.has(words.digest) else 200,
         request_id=NOT_FOR_IDS.sub("", call.request_id)[:ID_LENGTH],
         at=now,
     )
-    return Draft(text, facts, row)
+    return Draft(sheet, slots, Facts(row, stored.decode()))
 
 
-def _served(ledger_id: int, draft: Draft, words: Words) -> Served:
-    row = draft.row
-    return Served(
-        status=row.status,
-        text=draft.text if row.status == 200 else "",
-        ledger_id=ledger_id,
-        at=row.at,
-        request_id=row.request_id,
-        served_digest=row.served,
-        size=row.size,
-        version_id=words.version_id,
-        number=words.number,
-        digest=words.digest,
-        layout=words.layout,
-        tokens=words.tokens,
-        created_at=words.created_at,
-        tools=words.tools,
-    )
+def _served(ledger_id: int, draft: Draft, words: Words, call: Call, guess: Guess) -> Served:
+    (row, stored), is_plain = draft.facts, call.slots is PLAIN
+    return Served(ledger_id, row, words, draft.sheet, draft.slots, stored, is_plain, guess.key_id)

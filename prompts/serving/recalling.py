@@ -38,6 +38,10 @@ class Recent(Generic[K, V]):
             while len(self._held) > self.most:
                 self._held.popitem(last=False)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+
     def drop(self, key: K) -> None:
         with self._lock:
             self._held.pop(key, None)

@@ -1,108 +1,128 @@
 """The one statement of a fetch: it checks the key, resolves the label and writes the row, or does nothing."""
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 from django.db import connection
 
 from prompts.models import LATEST
+from prompts.proof.canonical import encode
 from prompts.proof.rows import LedgerRow
 from prompts.serving.asking import Bot, Reader, Wanted
-from prompts.serving.resolving import Guess
+from prompts.serving.lines import write
+from prompts.serving.resolving import Guess, stored_moment
 
-COLUMNS = (
-    *("workspace_id", "key_id", "user_id", "reader_label", "prompt_id", "label", "version_id"),
-    *("slots", "served_digest", "size", "status", "request_id", "at", "seal"),
-)
-# Every value is one that the seal was made over; the joins let the row in only while all of it is true.
+# What is stored, and what PostgreSQL calls its kind.
+COLUMNS = {
+    "workspace_id": "bigint",
+    "key_id": "bigint",
+    "user_id": "bigint",
+    "reader_label": "text",
+    "prompt_id": "bigint",
+    "label": "text",
+    "version_id": "bigint",
+    "slots": "jsonb",
+    "served_digest": "text",
+    "size": "integer",
+    "status": "smallint",
+    "request_id": "text",
+    "at": "timestamptz",
+    "seal": "text",
+}
+# What else is held against the record.
+ASKED = {
+    "agent_id": "bigint",
+    "agent": "text",
+    "channel_id": "bigint",
+    "channel": "text",
+    "label_name": "text",
+    "erasures": "bigint",
+    "erased_at": "timestamptz",
+    "digest": "text",
+    "scopes": "jsonb",
+}
+# Every value is one that a seal was made over; the joins let a row in only while all of it is true. Fetches
+# that wait for the same connection go in one statement: each is judged by itself, and known by its seal.
 STATEMENT = """
 INSERT INTO prompts_ledgerentry ({columns})
 SELECT {values}
-FROM {reader}
-JOIN personas_agent a ON a.workspace_id = r.workspace_id AND a.slug = %(agent)s
-JOIN personas_channel c ON c.workspace_id = r.workspace_id AND c.slug = %(channel)s
-JOIN prompts_agentprompt p ON p.agent_id = a.id AND p.channel_id = c.id
+FROM {drafts}
+JOIN {reader}
+JOIN personas_agent a ON a.id = d.agent_id AND a.workspace_id = r.workspace_id AND a.slug = d.agent
+JOIN personas_channel c ON c.id = d.channel_id AND c.workspace_id = r.workspace_id AND c.slug = d.channel
+JOIN prompts_agentprompt p ON p.id = d.prompt_id AND p.agent_id = a.id AND p.channel_id = c.id
 {pointer}
-WHERE {allowed}
-AND (SELECT count(*) {erasures}) = %(erasures)s
-AND NOT EXISTS (SELECT 1 {erasures} AND e.at > %(erased_at)s)
-RETURNING id
+WHERE (SELECT count(*) {erasures}) = d.erasures
+AND NOT EXISTS (SELECT 1 {erasures} AND e.at > d.erased_at)
+RETURNING id, seal
 """
 ERASURES = "FROM personas_erasure e WHERE e.workspace_id = r.workspace_id"
-KEY = "personas_apikey r"
-KEY_HOLDS = """
-r.digest = %(digest)s AND r.revoked_at IS NULL AND r.expires_at > %(at)s
-AND r.id = %(key_id)s AND r.workspace_id = %(workspace_id)s AND r.name = %(reader_label)s AND {same_scopes}
+# A key that acts for a person is worth no more than that person's membership.
+KEY = """personas_apikey r ON
+r.digest = d.digest AND r.revoked_at IS NULL AND r.expires_at > d.at
+AND r.id = d.key_id AND r.workspace_id = d.workspace_id AND r.name = d.reader_label AND {same_scopes}
+AND (r.kind = 'bot' OR EXISTS (
+SELECT 1 FROM personas_membership m JOIN personas_user u ON u.id = m.user_id AND u.is_active
+WHERE m.workspace_id = r.workspace_id AND m.user_id = r.created_by_id))
 """
-MEMBER = "personas_membership r JOIN personas_user u ON u.id = r.user_id AND u.is_active"
-MEMBER_HOLDS = "r.workspace_id = %(workspace_id)s AND r.user_id = %(user_id)s"
+MEMBER = """personas_membership r ON r.workspace_id = d.workspace_id AND r.user_id = d.user_id
+JOIN personas_user u ON u.id = r.user_id AND u.is_active"""
 IN_USE = "AND p.is_live AND a.archived_at IS NULL AND c.archived_at IS NULL"
 POINTERS = {
     "label": f"""{IN_USE}
-JOIN prompts_promptlabel l ON l.prompt_id = p.id AND l.name = %(label_name)s AND l.version_id = %(version_id)s
+JOIN prompts_promptlabel l ON l.prompt_id = p.id AND l.name = d.label_name AND l.version_id = d.version_id
 """,
-    "latest": f"{IN_USE} AND p.latest_id = %(version_id)s",
-    "moment": "JOIN prompts_promptversion v ON v.prompt_id = p.id AND v.id = %(version_id)s",
+    "latest": f"{IN_USE} AND p.latest_id = d.version_id",
+    "moment": "JOIN prompts_promptversion v ON v.prompt_id = p.id AND v.id = d.version_id",
 }
-SAME_SCOPES = {
-    "postgresql": "r.scopes = %(scopes)s",
-    "sqlite": "json(r.scopes) = json(%(scopes)s)",
-}
+SAME_SCOPES = {"postgresql": "r.scopes = d.scopes", "sqlite": "json(r.scopes) = json(d.scopes)"}
 
 
 class InsideTransaction(RuntimeError):
     """A prompt asked for in a transaction: it would be out before its row is there to stay."""
 
 
+class Facts(NamedTuple):
+    """What was handed out, beside the row: as the seal covers it, and as it is stored."""
+
+    row: LedgerRow
+    slots: str
+
+
 @cache
 def statement(vendor: str, pointer: str, *, is_key: bool) -> str:
-    allowed = KEY_HOLDS.format(same_scopes=SAME_SCOPES[vendor]) if is_key else MEMBER_HOLDS
+    """With one value to be put in: a JSON list of drafts."""
     return STATEMENT.format(
         columns=", ".join(COLUMNS),
-        values=", ".join(f"%({name})s" for name in COLUMNS),
-        reader=KEY if is_key else MEMBER,
+        values=", ".join(f"d.{name}" for name in COLUMNS),
+        drafts=drafts(vendor),
+        reader=KEY.format(same_scopes=SAME_SCOPES[vendor]) if is_key else MEMBER,
         pointer=POINTERS[pointer],
-        allowed=allowed,
         erasures=ERASURES,
     )
 
 
-def record(
-    reader: Reader, wanted: Wanted, guess: Guess, row: LedgerRow, slots: Mapping[str, Any]
-) -> int | None:
+def drafts(vendor: str) -> str:
+    """The list as rows of a table named d."""
+    kinds = COLUMNS | ASKED
+    if vendor == "postgresql":
+        return f"json_to_recordset(%s::json) AS d({', '.join(f'{name} {kinds[name]}' for name in kinds)})"
+    # One arrow gives JSON, two give what it says.
+    taken = [f"value {'->' if kinds[name] == 'jsonb' else '->>'} '{name}' AS {name}" for name in kinds]
+    return f"(SELECT {', '.join(taken)} FROM json_each(%s)) d"  # noqa: S608  # our own names
+
+
+def record(reader: Reader, wanted: Wanted, guess: Guess, facts: Facts) -> int | None:
     """The id of the new row; None if any part of the guess does not hold, and then nothing was written."""
     refuse_inside_transaction()
-    values = {
-        "workspace_id": guess.workspace_id,
-        "key_id": guess.key_id,
-        "user_id": guess.user_id,
-        "reader_label": guess.reader_label,
-        "prompt_id": guess.prompt_id,
-        "label": row.label,
-        "version_id": row.version,
-        "slots": connection.ops.adapt_json_value(slots, None),
-        "served_digest": row.served,
-        "size": row.size,
-        "status": row.status,
-        "request_id": row.request_id,
-        "at": connection.ops.adapt_datetimefield_value(row.at),
-        "seal": row.seal(),
-        "agent": wanted.agent,
-        "channel": wanted.channel,
-        "label_name": wanted.label,
-        "erasures": guess.erasures.number,
-        "erased_at": connection.ops.adapt_datetimefield_value(guess.erasures.last_at),
-        "digest": reader.digest if isinstance(reader, Bot) else "",
-        "scopes": connection.ops.adapt_json_value(guess.scopes, None),
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(
-            statement(connection.vendor, pointer_of(wanted), is_key=isinstance(reader, Bot)), values
-        )
-        # All rows are taken: SQLite ends the statement, and so commits, only when there are no more.
-        written = cursor.fetchall()
-    return int(written[0][0]) if written else None
+    sql = statement(connection.vendor, pointer_of(wanted), is_key=isinstance(reader, Bot))
+    row, seal = facts.row, facts.row.seal()
+    draft = (
+        f'{{{guess.as_json},"label":{encode(row.label)},"slots":{facts.slots},'
+        f'"served_digest":"{row.served}","size":{row.size},"status":{row.status},'
+        f'"request_id":{encode(row.request_id)},"at":"{stored_moment(row.at)}","seal":"{seal}"}}'
+    )
+    return write(sql, draft, seal)
 
 
 def pointer_of(wanted: Wanted) -> str:

@@ -1,15 +1,20 @@
 """Finds out what a caller should get, or why nothing: asked only when the process does not know yet."""
 
+import json
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 
 from personas.errors import Invalid
-from personas.key_format import well_formed
+from personas.key_format import BOT, well_formed
 from personas.key_scopes import allows
 from personas.models import ApiKey, Membership
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
+from prompts.proving import reader_of
 from prompts.serving.asking import Bot, Member, Reader, Wanted
 from prompts.serving.refusals import BadKey, NotThere, NoVersion, OutOfScope
 from prompts.serving.words import Erasures, erasures_in
@@ -25,10 +30,47 @@ class Guess:
     channel_id: int
     version_id: int
     erasures: Erasures
+    # As they were asked for.
+    agent: str
+    channel: str
+    label: str
     reader_label: str
     key_id: int | None = None
     user_id: int | None = None
+    digest: str = ""
     scopes: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def reader(self) -> str:
+        """Key and person as the seal covers them."""
+        return reader_of(self.key_id, self.user_id, self.reader_label)
+
+    @cached_property
+    def as_json(self) -> str:
+        """Its part of what the statement is told, without braces: the same for every fetch by this guess."""
+        said = {
+            "workspace_id": self.workspace_id,
+            "key_id": self.key_id,
+            "user_id": self.user_id,
+            "reader_label": self.reader_label,
+            "prompt_id": self.prompt_id,
+            "version_id": self.version_id,
+            "agent_id": self.agent_id,
+            "agent": self.agent,
+            "channel_id": self.channel_id,
+            "channel": self.channel,
+            "label_name": self.label,
+            "erasures": self.erasures.number,
+            "erased_at": stored_moment(self.erasures.last_at),
+            "digest": self.digest,
+            "scopes": self.scopes,
+        }
+        return json.dumps(said, ensure_ascii=False)[1:-1]
+
+
+def stored_moment(at: datetime) -> str:
+    """As the database writes it, so that it can be compared there."""
+    return str(connection.ops.adapt_datetimefield_value(at))
 
 
 def refuse_malformed(reader: Reader) -> None:
@@ -55,6 +97,9 @@ def resolve(reader: Reader, wanted: Wanted) -> Guess:
         channel_id=prompt.channel_id,
         version_id=version_id,
         erasures=erasures,
+        agent=wanted.agent,
+        channel=wanted.channel,
+        label=wanted.label,
         **facts,
     )
 
@@ -67,25 +112,32 @@ def facts_of_key(bot: Bot) -> dict[str, Any]:
     """The one look beyond a workspace: the key says which it is."""
     rows = ApiKey.unscoped.filter(digest=bot.digest, revoked_at=None, expires_at__gt=timezone.now())
     key = rows.first()
-    if key is None:
+    if key is None or (key.kind != BOT and not is_member(key.workspace_id, key.created_by_id)):
         raise BadKey
     return {
         "workspace_id": key.workspace_id,
         "key_id": key.pk,
         "reader_label": key.name,
+        "digest": key.digest,
         "scopes": key.scopes,
     }
 
 
 def facts_of_member(member: Member) -> dict[str, Any]:
-    rows = Membership.objects.in_workspace(member.workspace)
-    if not rows.filter(user=member.user, user__is_active=True).exists():
+    if not is_member(member.workspace.pk, member.user.pk):
         raise NotThere
     return {
         "workspace_id": member.workspace.pk,
         "user_id": member.user.pk,
         "reader_label": member.user.email,
     }
+
+
+def is_member(workspace_id: int, user_id: int | None) -> bool:
+    if user_id is None:
+        return False
+    rows = Membership.objects.in_workspace(workspace_id)
+    return rows.filter(user_id=user_id, user__is_active=True).exists()
 
 
 def prompt_asked_for(workspace_id: int, wanted: Wanted) -> AgentPrompt:

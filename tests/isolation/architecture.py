@@ -19,6 +19,8 @@ MAY_LOOK_BEYOND = {
     "personas/tenancy.py": "which workspaces a person may enter, asked before there is one",
     "personas/services/members.py": "an invitation is found by its signed link",
     "personas/admin.py": "operators see all workspaces",
+    "personas/api/callers.py": "the key says which workspace it is",
+    "personas/api/idempotency.py": "old answers are dropped for all workspaces at once",
     "project/preparation.py": "whether there is any workspace yet, to decide on the demo",
     "skills/services/runs.py": "the sweep finds lost, forgotten and due looks wherever they are",
     "skills/services/files.py": "the sweep ends waivers that ran out, wherever they are",

@@ -217,6 +217,7 @@ PROMPTS: dict[str, Page] = {
     "versions:follow": action(APPROVE, objects=PROMPT),
     "versions:label": action(objects=PROMPT, body=lambda s, h: {"label": "fresh"}),
     "versions:remove-label": action(objects=PROMPT, values={"label": "no-such"}, changes=False),
+    "rebuilding:live": Page(),
     "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
     "time-machine:find": Page(),
     "time-machine:fetch": Page(objects=ENTRY),
@@ -282,6 +283,32 @@ PROMPTS: dict[str, Page] = {
         body=lambda s, h: {"reason": "Asked for.", "sure": "on"},
     ),
 }
+
+
+def new_key(stage: Stage, home: str) -> Body:
+    """A key for one agent, on one channel; it lasts until tomorrow."""
+    agent, channel = stage.row(home, "agents").slug, stage.row(home, "channels").slug
+    scopes = {"verbs": ["fetch"], "agents": [agent], "channels": [channel]}
+    return {"name": "Fresh", "kind": "bot", "expires_at": tomorrow(), **scopes}
+
+
+def tomorrow() -> str:
+    return (timezone.now() + timedelta(days=1)).date().isoformat()
+
+
+# The secret is in the answer itself, so there is nowhere to go on to.
+ACCESS: dict[str, Page] = {
+    "keys:list": Page(read=KEYS),
+    "keys:detail": Page(read=KEYS),
+    "keys:new": Page(read=KEYS, write=KEYS, body=new_key, status=200),
+    "keys:rotate": Page(
+        read=KEYS,
+        write=KEYS,
+        body=lambda s, h: {"name": "Fresh", "hours": "1", "expires_at": tomorrow()},
+        status=200,
+    ),
+    "keys:revoke": Page(read=KEYS, write=KEYS),
+}
 INSIDE: dict[str, Page] = {
     "home": Page(),
     "audit": Page(),
@@ -294,6 +321,7 @@ INSIDE: dict[str, Page] = {
     "members:role": action(OWNERS, body=lambda s, h: {"role": "editor"}),
     "members:hand-over": action(OWNERS),
     "members:remove": action(OWNERS),
+    **ACCESS,
     **family("agents"),
     **family("identities"),
     **file_pages("identities"),
@@ -320,6 +348,9 @@ INSIDE: dict[str, Page] = {
 OUTSIDE: dict[str, Place] = {
     "healthz": Place(200, 200),
     "readyz": Place(200, 200),
+    "api:schema": Place(200, 200),
+    "api:docs": Place(200, 200),
+    "api:errors": Place(200, 200),
     "start": Place(302, 200, member=302),
     "new-workspace": Place(302, 200),
     "profile": Place(302, 200),

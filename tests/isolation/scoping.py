@@ -21,6 +21,7 @@ ONLY_GROW = (
     "prompts_versionpart",
     "prompts_labelmove",
     "prompts_ledgerentry",
+    "prompts_digestreport",
     "prompts_ledgerblock",
     "prompts_ledgerrolloff",
     "prompts_checkpoint",
@@ -192,6 +193,8 @@ def lost_children(stage: Stage) -> list[str]:
 
 # For each check, a change that it must refuse.
 VIOLATIONS: dict[str, dict[str, Any]] = {
+    "key_kind_known": {"kind": "odd"},
+    "admin_key_has_its_maker": {"kind": "admin", "created_by": None},
     "agent_policy_known": {"release_policy": "whenever"},
     "agent_not_own_parent": {"parent": models.F("id")},
     "tool_use_known": {"use": "never"},

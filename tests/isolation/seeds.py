@@ -9,13 +9,14 @@ from django.db import models
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.models import ApiKey, Content, Erasure, User, Workspace, WorkspaceOwned, digest_of
+from personas.models import ApiKey, Content, Erasure, KeptAnswer, User, Workspace, WorkspaceOwned, digest_of
 from personas.services.contents import keep_contents
 from personas.services.records import create_record
 from prompts.models import (
     AgentPrompt,
     BuildCause,
     Checkpoint,
+    DigestReport,
     LabelRule,
     LedgerBlock,
     LedgerEntry,
@@ -223,6 +224,7 @@ class Seeder:
     def ledger(self, prompt: AgentPrompt, version: PromptVersion) -> None:
         digest = digest_of(self.word("ApiKey.digest").encode())
         key = self.made(ApiKey, digest=digest, expires_at=self.now + timedelta(days=1), created_by=self.owner)
+        self.keep("keys", "plain", key)
         served = replayed(LedgerEntry(prompt=prompt, version=version, at=self.now, slots={})).digest
         entry = self.made(
             LedgerEntry,
@@ -236,6 +238,16 @@ class Seeder:
             served_digest=served,
         )
         self.keep("ledger", "plain", entry)
+        self.made(
+            DigestReport,
+            prompt=prompt,
+            key=key,
+            version=version,
+            digest=version.digest,
+            ledger_id=entry.pk,
+            is_last_handed=True,
+        )
+        self.made(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
         block = self.made(
             LedgerBlock,
             sequence=1,

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from tests.isolation.api_walk import is_offered
+
 PARAMETER = re.compile(r"\(\?P<(\w+)>[^)]*\)|<(?:\w+:)?(\w+)>")
 
 
@@ -33,7 +35,8 @@ class Route:
 
 
 def all_routes() -> list[Route]:
-    return list(_walk(get_resolver()))
+    """The operations of the API are asked with keys, in a matrix of their own."""
+    return [route for route in _walk(get_resolver()) if not is_offered(route.view)]
 
 
 def _walk(resolver: URLResolver, before: str = "", spaces: tuple[str, ...] = ()) -> Iterator[Route]:

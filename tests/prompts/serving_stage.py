@@ -18,7 +18,7 @@ from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.proof.ledger import verify_ledger
 from prompts.proving import block_row, ledger_row
 from prompts.services.building import rebuild_agents
-from prompts.serving import Bot, Call, Recall, Served, Wanted, hand_out
+from prompts.serving import PLAIN, Bot, Call, Recall, Served, Wanted, hand_out
 from tests.factories import BY, make_agent, make_channel, make_soul
 
 _requests = count(1)
@@ -75,7 +75,7 @@ def fetch(
     **wanted: Any,
 ) -> Served:
     """As a bot would."""
-    call = Call(slots or Slots(), f"req-{next(_requests)}", known)
+    call = Call(slots or PLAIN, f"req-{next(_requests)}", (known,) if known else ())
     return hand_out(
         Bot(secret),
         Wanted(agent, channel, label, **wanted),

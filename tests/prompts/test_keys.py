@@ -9,21 +9,37 @@ from django.utils import timezone
 
 from personas import key_format
 from personas.errors import Invalid
-from personas.key_format import BASE62, KIND, checksum, key_digest, new_secret, well_formed
+from personas.key_format import (
+    ADMIN,
+    BASE62,
+    BEGINNINGS,
+    checksum,
+    key_digest,
+    kind_of,
+    new_secret,
+    well_formed,
+)
 from personas.key_scopes import BadScopes, allows, settled_scopes
 from personas.models import ApiKey, AuditEvent
 from personas.services.keys import KeyEnded, create_key, note_uses, revoke_key, rotate_key
 from skills.scanning import key_checksum, scan
 from tests.factories import make_agent, make_channel
 
+KINDS = list(BEGINNINGS)
+
 # --- the shape -----------------------------------------------------------------------------------------
 
 
-def test_a_key_is_its_kind_thirty_characters_and_six_of_checksum():
-    secret = new_secret()
-    assert secret.startswith("drm_bot_")
-    assert len(secret) == len("drm_bot_") + 36
-    assert set(secret[len(KIND) :]) <= set(BASE62)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_is_its_kind_thirty_characters_and_six_of_checksum(kind):
+    secret = new_secret(kind)
+    assert secret.startswith(f"drm_{kind}_")
+    body = secret.removeprefix(f"drm_{kind}_")
+    assert len(body) == 36
+    assert set(body) <= set(BASE62)
+    assert well_formed(secret)
+    assert kind_of(secret) == kind
+    assert kind_of(f"x{secret}") == kind_of("drm_root_" + body) == ""
 
 
 def test_no_two_keys_are_alike():
@@ -31,14 +47,15 @@ def test_no_two_keys_are_alike():
 
 
 def test_the_scanner_knows_our_keys_by_the_same_checksum():
-    bodies = [new_secret()[len(KIND) :][:30] for _ in range(500)]
+    bodies = [new_secret().rpartition("_")[2][:30] for _ in range(500)]
     assert all(checksum(body) == key_checksum(body) for body in bodies)
-    assert [finding.rule for finding in scan(f"Use {new_secret()} for it.")] == ["secret-own-key"]
+    for kind in KINDS:
+        assert [finding.rule for finding in scan(f"Use {new_secret(kind)} for it.")] == ["secret-own-key"]
 
 
 def test_every_single_mistyped_character_is_noticed():
-    secret = new_secret()
-    for place in range(len(KIND), len(secret)):
+    secret = new_secret(ADMIN)
+    for place in range(len(BEGINNINGS[ADMIN]), len(secret)):
         for letter in BASE62:
             if letter != secret[place]:
                 assert not well_formed(secret[:place] + letter + secret[place + 1 :])

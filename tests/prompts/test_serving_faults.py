@@ -8,7 +8,7 @@ from django.db import connection
 from prompts.assembly.slots import Slots
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.proving import ledger_row
-from prompts.serving import recording
+from prompts.serving import recording, slots_json
 from tests.prompts import test_serving as guards
 from tests.prompts.serving_stage import Stage, make_stage
 
@@ -41,13 +41,13 @@ def test_a_statement_that_does_not_ask_for_revocation_is_found(stage, by_alice, 
 
 
 def test_a_statement_that_does_not_ask_for_expiry_is_found(stage, monkeypatch):
-    without(monkeypatch, "AND r.expires_at > %(at)s")
+    without(monkeypatch, "AND r.expires_at > d.at")
     with pytest.raises(pytest.fail.Exception):
         guards.test_an_expired_key_is_refused_on_the_next_request(stage)
 
 
 def test_a_statement_without_the_guess_hands_out_old_bytes_and_is_found(stage, monkeypatch):
-    without(monkeypatch, "AND l.version_id = %(version_id)s")
+    without(monkeypatch, "AND l.version_id = d.version_id")
     with pytest.raises(AssertionError):
         guards.test_a_label_that_moves_in_between_is_followed(stage, monkeypatch, 1)
 
@@ -56,8 +56,8 @@ def test_a_statement_that_takes_the_labels_version_with_other_bytes_is_found(sta
     """Worse than old bytes: a row of the new version with the words of the old one."""
     without(
         monkeypatch,
-        "AND l.version_id = %(version_id)s",
-        keep=lambda sql: sql.replace("%(label)s, %(version_id)s", "%(label)s, l.version_id"),
+        "AND l.version_id = d.version_id",
+        keep=lambda sql: sql.replace("d.label, d.version_id", "d.label, l.version_id"),
     )
     stage.edit("Be wise.")
     stage.fetch()
@@ -68,10 +68,11 @@ def test_a_statement_that_takes_the_labels_version_with_other_bytes_is_found(sta
 
 
 def test_a_statement_that_does_not_ask_for_erasures_is_found(stage, monkeypatch):
+    erasures = recording.ERASURES
     without(
         monkeypatch,
-        f"AND (SELECT count(*) {recording.ERASURES}) = %(erasures)s",
-        f"AND NOT EXISTS (SELECT 1 {recording.ERASURES} AND e.at > %(erased_at)s)",
+        f"WHERE (SELECT count(*) {erasures}) = d.erasures\n"
+        f"AND NOT EXISTS (SELECT 1 {erasures} AND e.at > d.erased_at)\n",
     )
     with pytest.raises(pytest.fail.Exception):
         guards.test_erased_words_are_refused_at_once_by_processes_that_still_hold_them(stage)
@@ -96,14 +97,14 @@ def test_an_agent_looked_for_in_all_workspaces_is_found(stage, elsewhere, monkey
 
 
 def test_words_filled_before_the_facts_are_settled_are_found(workspace, monkeypatch):
-    monkeypatch.setattr("prompts.serving.handing.settled", lambda slots: slots)
+    monkeypatch.setattr("prompts.serving.handing.settled", lambda slots: (slots, slots_json(slots)))
     with pytest.raises(ValueError, match="no form that is the same everywhere"):
         guards.test_the_stored_facts_fill_the_same_bytes_again(workspace, "dramatis")
 
 
 def test_a_moment_stored_without_the_name_of_its_zone_is_found(workspace, monkeypatch):
     monkeypatch.setattr("prompts.serving.handing.with_clock", lambda slots, *_: slots)
-    monkeypatch.setattr("prompts.serving.handing.settled", lambda slots: slots)
+    monkeypatch.setattr("prompts.serving.handing.settled", lambda slots: (slots, slots_json(slots)))
     monkeypatch.setattr("tests.prompts.test_serving.CALLS", {"local time": Slots(now=guards.IN_CHICAGO)})
     with pytest.raises(AssertionError):
         guards.test_the_stored_facts_fill_the_same_bytes_again(workspace, "dramatis")

@@ -99,8 +99,12 @@ def columns_of(name: str) -> set[str]:
     return {field.attname for field in model._meta.concrete_fields}
 
 
+# What bots say of themselves only grows as well, and proves nothing: no chain holds it.
+HEARSAY = {"prompts_digestreport"}
+
+
 def test_every_column_of_every_table_that_only_grows_is_covered_or_excused(tables):
-    assert growing_tables() == set(GROWING) == {table.name for table in tables.all()}
+    assert growing_tables() - HEARSAY == set(GROWING) == {table.name for table in tables.all()}
     for table in tables.all():
         excused = {column for name, column in UNCOVERED if name == table.name}
         assert columns_of(table.name) == {*table.columns, *excused}, table.name

@@ -1,0 +1,17 @@
+"""One address: the bytes of a fetch, from memory."""
+
+import os
+from pathlib import Path
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+BODY = Path(os.environ["BENCH_BODY"]).read_bytes()
+
+
+def bare(request: HttpRequest) -> HttpResponse:
+    # Said by hand, as middleware usually does: without it the answer would go out in chunks.
+    return HttpResponse(BODY, content_type="application/json", headers={"Content-Length": str(len(BODY))})
+
+
+urlpatterns = [path("bare", bare)]

@@ -1,0 +1,22 @@
+"""Prompts from Dramatis: fetched, kept, and still there when the server is not."""
+
+from dramatis_client.async_client import AsyncClient
+from dramatis_client.client import Client
+from dramatis_client.problems import DramatisError, FieldError, Problem, Unreachable
+from dramatis_client.prompts import CacheBoundary, Message, Prompt, Segment
+from dramatis_client.records import Memory, Skill
+
+__all__ = [
+    "AsyncClient",
+    "CacheBoundary",
+    "Client",
+    "DramatisError",
+    "FieldError",
+    "Memory",
+    "Message",
+    "Problem",
+    "Prompt",
+    "Segment",
+    "Skill",
+    "Unreachable",
+]

@@ -1,0 +1,47 @@
+"""What an operation gives back, before it is written: a status, JSON and a few headers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Ready to be sent, or to be kept for a retry."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    # What a retry is answered, where that may say less: a secret is shown once.
+    kept: bytes | None = None
+    content_type: str = "application/json"
+
+    @property
+    def lasting(self) -> bytes:
+        return self.body if self.kept is None else self.kept
+
+
+def answered(value: Any, status: int = 200, *, kept: Any = None, **headers: str) -> Answer:
+    """JSON with headers; their names are written with _ for -."""
+    named = {name.replace("_", "-"): said for name, said in headers.items() if said}
+    return Answer(status, written(value), named, None if kept is None else written(kept))
+
+
+def empty() -> Answer:
+    return Answer(204)
+
+
+def written(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, default=told, separators=(",", ":")).encode()
+
+
+def told(value: object) -> str:
+    if isinstance(value, datetime):
+        return moment_told(value)
+    raise TypeError(f"{type(value).__name__} has no place in an answer.")
+
+
+def moment_told(value: datetime) -> str:
+    return value.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,86 @@
+"""A retry makes one record: the first answer under an Idempotency-Key is kept beside its effect."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from hashlib import sha256
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from personas.api.answers import Answer
+from personas.api.problems import FieldError, Problem, ProblemError
+from personas.models import KeptAnswer, Workspace
+
+HEADER = "Idempotency-Key"
+NAME = re.compile(r"[\x21-\x7e]{1,255}")
+KEPT = timedelta(hours=24)
+
+
+def carried_out_once(
+    workspace: Workspace, route: str, name: str, body: bytes, carry_out: Callable[[], Answer]
+) -> Answer:
+    """Carry out now, or give the answer of the time it was; a failure is not kept, for it had no effect."""
+    if not NAME.fullmatch(name):
+        wrong = FieldError("Up to 255 printable characters without spaces.", header=HEADER)
+        raise ProblemError(Problem(400, "bad_request", wrong.detail, [wrong]))
+    digest = sha256(body).hexdigest()
+    with transaction.atomic():
+        refuse_while_running(workspace, route, name)
+        kept = answer_kept(workspace, route, name)
+        if kept is not None:
+            return given_again(kept, digest)
+        answer = carry_out()
+        if answer.status < 500:
+            keep(workspace, route, name, digest, answer)
+        return answer
+
+
+def refuse_while_running(workspace: Workspace, route: str, name: str) -> None:
+    """On SQLite writers wait for each other anyway, so the one who comes second finds the answer."""
+    if connection.vendor != "postgresql":
+        return
+    word = f"{workspace.pk}/{route}/{name}".encode()
+    number = int.from_bytes(sha256(word).digest()[:8], signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
+        is_ours = cursor.fetchone()
+    if not is_ours or not is_ours[0]:
+        detail = "The first call under this Idempotency-Key is still being carried out."
+        raise ProblemError(Problem(409, "in_progress", detail, headers={"Retry-After": "1"}))
+
+
+def answer_kept(workspace: Workspace, route: str, name: str) -> KeptAnswer | None:
+    rows = KeptAnswer.objects.in_workspace(workspace).filter(route=route, name=name)
+    kept = rows.first()
+    if kept is not None and kept.at < timezone.now() - KEPT:
+        kept.delete()
+        return None
+    return kept
+
+
+def given_again(kept: KeptAnswer, digest: str) -> Answer:
+    if kept.body_digest != digest:
+        wrong = FieldError("It was used for another body. Take a new one.", header=HEADER)
+        raise ProblemError(Problem(422, "key_reused", wrong.detail, [wrong]))
+    headers = {**kept.headers, "Idempotency-Replayed": "true"}
+    return Answer(kept.status, bytes(kept.body), headers)
+
+
+def keep(workspace: Workspace, route: str, name: str, digest: str, answer: Answer) -> None:
+    KeptAnswer(
+        workspace=workspace,
+        route=route,
+        name=name,
+        body_digest=digest,
+        status=answer.status,
+        headers=dict(answer.headers),
+        body=answer.lasting,
+        at=timezone.now(),
+    ).save(force_insert=True)
+
+
+def forget_old(now_minus: timedelta = KEPT) -> int:
+    """Drop answers that nobody can ask for any more; called by the schedule."""
+    gone, _ = KeptAnswer.unscoped.filter(at__lt=timezone.now() - now_minus).delete()
+    return gone

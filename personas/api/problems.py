@@ -1,0 +1,112 @@
+"""What an error of the API looks like: RFC 9457, the same shape for every refusal."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+CONTENT_TYPE = "application/problem+json"
+# One line for people per code; what is particular to a case stands in `detail`.
+TITLES = {
+    "bad_request": "The request cannot be read",
+    "bad_json": "The body is not JSON that can be used",
+    "bad_key": "No valid key",
+    "out_of_scope": "The key may not do this",
+    "not_allowed": "Not allowed",
+    "not_found": "Not found",
+    "no_version": "No version yet",
+    "method_not_allowed": "Method not allowed",
+    "not_acceptable": "No such representation",
+    "conflict": "Changed meanwhile",
+    "in_use": "Still in use",
+    "in_progress": "Still being carried out",
+    "erased": "Erased",
+    "refused": "Refused",
+    "precondition_failed": "Changed meanwhile",
+    "precondition_required": "If-Match is missing",
+    "body_too_large": "Body too large",
+    "unsupported_media_type": "Content type not supported",
+    "invalid": "Some values do not fit",
+    "key_reused": "Idempotency-Key used for another request",
+    "archived": "Out of use",
+    "bad_bundle": "The files cannot be taken",
+    "bad_invitation": "No valid invitation",
+    "key_ended": "The key has ended",
+    "no_signing_key": "Nothing to sign with",
+    "not_adoptable": "The file cannot be adopted",
+    "not_copyable": "The skill cannot be copied",
+    "not_erasable": "Cannot be erased",
+    "not_exportable": "Cannot be exported",
+    "not_pushed": "Not a source of pushed files",
+    "not_the_same": "Not the same bytes",
+    "not_yours": "Somebody else's key",
+    "nothing_then": "Nothing at that moment",
+    "nothing_to_release": "Nothing to release",
+    "release_closed": "The release is closed",
+    "release_voided": "The release was voided",
+    "rolled_off": "No longer kept",
+    "strange_version": "A version of another prompt",
+    "unknown_fetch": "No such fetch",
+    "unknown_label": "No such label",
+    "rate_limited": "Too many requests",
+    "server_error": "Something went wrong here",
+    "unavailable": "Not available right now",
+}
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """What is wrong with one value, and where it stands in the body (a JSON pointer) or the address."""
+
+    detail: str
+    pointer: str = ""
+    parameter: str = ""
+    header: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        where = {"pointer": self.pointer, "parameter": self.parameter, "header": self.header}
+        return {"detail": self.detail} | {name: said for name, said in where.items() if said}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One refusal, ready to be written."""
+
+    status: int
+    code: str
+    detail: str
+    errors: Sequence[FieldError] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return TITLES.get(self.code, "Refused")
+
+    def as_json(self, request_id: str) -> dict[str, Any]:
+        said: dict[str, Any] = {
+            "type": f"/api/v1/docs/errors#{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "code": self.code,
+            "request_id": request_id,
+        }
+        if self.errors:
+            said["errors"] = [error.as_json() for error in self.errors]
+        return said
+
+    def body(self, request_id: str) -> bytes:
+        return json.dumps(self.as_json(request_id), ensure_ascii=False).encode()
+
+
+class ProblemError(Exception):
+    """Raised where an answer is decided; the handler writes it."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def pointer_to(path: Iterable[str | int]) -> str:
+    """A JSON pointer (RFC 6901) from the names and places on the way."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)

@@ -1,0 +1,193 @@
+"""Keys: which there are, a new one, its successor, its end. A secret is in one answer and nowhere else."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+
+from personas.errors import DomainError, Invalid
+from personas.forms.keys import EndingForm, KeyForm, RotateForm
+from personas.key_examples import address, example
+from personas.models import ApiKey, AuditEvent
+from personas.models.keys import KINDS
+from personas.roles import Permission, may
+from personas.selectors_keys import (
+    active_keys,
+    ended_keys,
+    example_for,
+    keys_of,
+    may_rotate,
+    powers_of,
+    shown,
+)
+from personas.services.keys import create_key, next_name, revoke_key, rotate_key
+from personas.tenancy import WorkspaceRequest, freshly_signed_in, needs, wanting
+from personas.views.records import asked
+
+PAGE_SIZE = 50
+SHOWN_EVENTS = 20
+SHELVES = [("", "Active"), ("ended", "Ended"), ("all", "All")]
+ANY_KIND = [("", "Both kinds"), *KINDS]
+
+
+def index(request: WorkspaceRequest) -> HttpResponse:
+    refuse_others(request)
+    words, shelf, kind = asked(request, "q").strip()[:80], asked(request, "shelf"), asked(request, "kind")
+    rows = narrowed(keys_of(request.workspace), words, shelf, kind)
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "keys": [shown(key) for key in page.object_list],
+        "q": words,
+        "filters": [
+            {"name": "shelf", "label": "Show", "options": SHELVES, "value": shelf},
+            {"name": "kind", "label": "Kind", "options": ANY_KIND, "value": kind},
+        ],
+        "is_narrowed": bool(words or shelf or kind),
+    }
+    return render(request, "personas/keys/list.html", context)
+
+
+def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
+    refuse_others(request)
+    row = found(request, key)
+    powers = powers_of(row)
+    events = AuditEvent.objects.in_workspace(request.workspace).filter(kind="key", object_id=row.pk)
+    context = {
+        "shown": shown(row),
+        "powers": [one.value.replace("_", " ") for one in Permission if one in powers],
+        "scopes": [
+            (name, row.scopes[name]) for name in ("agents", "channels", "labels") if row.scopes.get(name)
+        ],
+        "events": events.order_by("-pk")[:SHOWN_EVENTS],
+        "may_rotate": may_rotate(row, request.user),
+    }
+    return render(request, "personas/keys/detail.html", context)
+
+
+@needs(Permission.MANAGE_KEYS)
+@freshly_signed_in
+@sensitive_variables("secret")
+def new(request: WorkspaceRequest) -> HttpResponse:
+    form = KeyForm(request.POST if request.method == "POST" else None, workspace=request.workspace)
+    if request.method == "POST" and form.is_valid():
+        said = form.cleaned_data
+        try:
+            key, secret = create_key(
+                request.workspace,
+                said["name"],
+                form.scopes(),
+                said["expires_at"],
+                by=request.actor,
+                kind=said["kind"],
+            )
+        except DomainError as error:
+            refused(form, error)
+        else:
+            return show_once(request, key, secret)
+    status = 422 if form.errors else 200
+    return render(request, "personas/keys/new.html", {"form": form}, status=status)
+
+
+@needs(Permission.MANAGE_KEYS)
+@freshly_signed_in
+@sensitive_variables("secret")
+def rotate(request: WorkspaceRequest, key: int) -> HttpResponse:
+    row = found(request, key)
+    form = RotateForm(
+        request.POST if request.method == "POST" else None,
+        # A page that is sent twice names the same successor twice, and the second is refused.
+        initial={"name": next_name(row)},
+    )
+    if request.method == "POST" and form.is_valid():
+        said = form.cleaned_data
+        ends_at = timezone.now() + timedelta(hours=said["hours"])
+        try:
+            successor, secret = rotate_key(
+                row, ends_at=ends_at, expires_at=said["expires_at"], name=said["name"], by=request.actor
+            )
+        except DomainError as error:
+            refused(form, error)
+        else:
+            row.refresh_from_db()
+            return show_once(request, successor, secret, before=row)
+    context = {"form": form, "shown": shown(row), "may_rotate": may_rotate(row, request.user)}
+    return render(request, "personas/keys/rotate.html", context, status=422 if form.errors else 200)
+
+
+@needs(Permission.MANAGE_KEYS)
+@freshly_signed_in
+def revoke(request: WorkspaceRequest, key: int) -> HttpResponse:
+    """The page asks whether it is meant; the button on it does it."""
+    row = found(request, key)
+    if request.method == "POST":
+        revoke_key(row, by=request.actor)
+        messages.success(request, f"“{row}” is revoked: it is refused from now on.")
+        return redirect("keys:list", request.workspace.slug)
+    return render(request, "personas/keys/revoke.html", {"shown": shown(row)})
+
+
+@sensitive_variables("secret")
+def show_once(
+    request: WorkspaceRequest, key: ApiKey, secret: str, before: ApiKey | None = None
+) -> HttpResponse:
+    """The only answer that a secret is ever in; no cache keeps it, and going back does not bring it up."""
+    agent, channel = example_for(key)
+    context: dict[str, Any] = {
+        "shown": shown(key),
+        "secret": secret,
+        "before": before,
+        "example": example(address(settings.PUBLIC_URL, key, agent, channel), secret),
+        "has_example": bool(agent),
+    }
+    answer = render(request, "personas/keys/secret.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def refused(form: EndingForm, error: DomainError) -> None:
+    if isinstance(error, Invalid):
+        form.take_errors(error)
+    else:
+        form.add_error(None, error.message)
+
+
+def refuse_others(request: WorkspaceRequest) -> None:
+    """To look is for those who manage keys, too."""
+    if not may(request.membership.role, Permission.MANAGE_KEYS):
+        raise PermissionDenied(wanting(Permission.MANAGE_KEYS))
+
+
+def found(request: WorkspaceRequest, key: int) -> ApiKey:
+    return get_object_or_404(keys_of(request.workspace), pk=key)
+
+
+def narrowed(rows: QuerySet[ApiKey], words: str, shelf: str, kind: str) -> QuerySet[ApiKey]:
+    if words:
+        rows = rows.filter(Q(name__icontains=words) | Q(prefix__startswith=words))
+    if kind in dict(KINDS):
+        rows = rows.filter(kind=kind)
+    if shelf == "all":
+        return rows
+    return ended_keys(rows) if shelf == "ended" else active_keys(rows)
+
+
+urls = (
+    [
+        path("", index, name="list"),
+        path("new/", new, name="new"),
+        path("<int:key>/", detail, name="detail"),
+        path("<int:key>/rotate/", rotate, name="rotate"),
+        path("<int:key>/revoke/", revoke, name="revoke"),
+    ],
+    "keys",
+)

@@ -1,0 +1,1 @@
+"""The bots' door to prompts: fetch, render, many at once, versions and ledger."""

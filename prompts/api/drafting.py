@@ -1,0 +1,115 @@
+"""From a body to a draft: one record as it would be, held to the same shapes as when it is saved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from django.http import Http404
+from jsonschema import Draft202012Validator
+
+from personas.api.agents import Agents, Channels, Identities, Souls, Tools, UserProfiles
+from personas.api.memories import Memories
+from personas.api.operations import Call
+from personas.api.problems import FieldError, ProblemError
+from personas.api.records import RecordResource
+from personas.api.refusals import fields_of, invalid
+from personas.api.shapes import anything, choice, shape, whole, word
+from personas.api.validating import errors_in, validator
+from personas.api.work import Responsibilities
+from personas.errors import Invalid
+from personas.models import Record
+from personas.services.records import readable_errors
+from prompts.drafts import draft_of
+from prompts.gathering import Draft
+from skills.api.skills import Skills
+
+FAMILIES: dict[str, RecordResource[Any]] = {
+    resource.model.kind: resource
+    for resource in (
+        Agents(),
+        Channels(),
+        Identities(),
+        Memories(),
+        Responsibilities(),
+        Skills(),
+        Souls(),
+        Tools(),
+        UserProfiles(),
+    )
+}
+CHANGED = shape(
+    {
+        "kind": choice(sorted(FAMILIES)),
+        "key": {"anyOf": [whole(1), word(80)], "description": "Its slug, name or id; absent for a new one."},
+        "values": anything(description="As in the body of its own address: those that would change."),
+    },
+    required=["kind", "values"],
+    description="A record with values that nobody has saved.",
+)
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A record as it is, or as it would be made, and the draft of it."""
+
+    subject: Record
+    draft: Draft
+
+
+def drafted(call: Call, said: Mapping[str, Any], pointer: str) -> Drafted:
+    """Nothing is saved; what would be refused then is refused now, with pointers into this body."""
+    resource = FAMILIES[said["kind"]]
+    record = named(call, resource, said["key"], pointer) if "key" in said else None
+    wrong = errors_in(checked(said["kind"], is_new=record is None), said["values"])
+    if wrong:
+        raise below(pointer, wrong)
+    try:
+        values, _ = resource.values(replace(call, body=said["values"]))
+        return prepared(call, resource, record, values)
+    except Invalid as error:
+        raise below(pointer, fields_of(error)) from error
+    except ProblemError as error:
+        if not error.problem.errors:
+            raise
+        raise below(pointer, list(error.problem.errors)) from error
+
+
+def named(call: Call, resource: RecordResource[Any], key: int | str, pointer: str) -> Record:
+    is_fitting = isinstance(key, int) == (resource.key == "pk")
+    try:
+        found: Record | None = resource.find(call, key) if is_fitting else None
+    except Http404:
+        found = None
+    if found is None:
+        wrong = FieldError("There is no such record here.", f"{pointer}/key")
+        raise ProblemError(invalid([wrong]))
+    return found
+
+
+@cache
+def checked(kind: str, *, is_new: bool) -> Draft202012Validator:
+    return validator(FAMILIES[kind].body(is_new=is_new, is_whole=is_new))
+
+
+def prepared(
+    call: Call, resource: RecordResource[Any], record: Record | None, values: dict[str, Any]
+) -> Drafted:
+    model = resource.model
+    if record is None:
+        own = {field.name for field in model._meta.concrete_fields} - set(model.content)
+        fixed = {name: value for name, value in values.items() if name in own}
+        subject = model(workspace=call.workspace, **fixed)
+    else:
+        subject, values = record, resource.completed(record, values)
+    draft = draft_of(subject, values)
+    kept = {*resource.derived} | {field.name for field in model._meta.concrete_fields} - set(model.content)
+    with readable_errors():
+        draft.record.full_clean(exclude=kept, validate_unique=False, validate_constraints=False)
+    return Drafted(subject, draft)
+
+
+def below(pointer: str, wrong: list[FieldError]) -> ProblemError:
+    return ProblemError(
+        invalid([FieldError(error.detail, f"{pointer}/values{error.pointer}") for error in wrong])
+    )

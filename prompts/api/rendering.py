@@ -1,0 +1,116 @@
+"""POST /agents/{slug}/prompt:render: the labelled version with the facts of one call in its slots."""
+
+from typing import Any
+
+from django.db.models import Q
+from django.http import HttpRequest
+from django.urls import path
+
+from personas.api import shapes
+from personas.api.operations import Operation, no_run
+from personas.api.problems import FieldError, ProblemError
+from personas.api.refusals import invalid
+from personas.api.validating import validator
+from personas.key_scopes import RENDER, allows
+from personas.models import Task as TaskRecord
+from prompts.api.fetching import NO_SUCH_FORM, Reply, handed_out, told
+from prompts.api.negotiating import chosen_type
+from prompts.api.posting import NOT_KEPT, body_of, posted
+from prompts.api.prompt_shapes import PROMPT
+from prompts.assembly.codec import load
+from prompts.assembly.slots import Slots
+from prompts.models import PRODUCTION
+from prompts.serving import Bot, Call, OutOfScope, Wanted
+from prompts.serving.resolving import facts_of_key, refuse_malformed
+
+SAID = 20_000
+SHAPE = shapes.shape(
+    {
+        "channel": shapes.slug(),
+        "label": shapes.slug(maxLength=40),
+        "now": shapes.moment(description="The time where the call runs; without it, the server's."),
+        "timezone": shapes.line(64),
+        "host": shapes.anything(description="Where the call runs; keys that no layout knows leave no trace."),
+        "sandbox": shapes.anything(),
+        "session": shapes.shape({"id": shapes.line(200), "plan_path": shapes.line(1_000)}, ()),
+        "task": shapes.whole(1, 2**31 - 1, description="The number of a task of the agent, or of nobody's."),
+        "is_background": shapes.flag(description="Nobody reads the answer."),
+        "previous_error": shapes.shape(
+            {
+                "error": shapes.line(500, least=1),
+                "message": shapes.prose(SAID),
+                "context": shapes.prose(SAID),
+            },
+            ("error",),
+        ),
+        "tools": shapes.listed(shapes.line(100, least=1), description="Names of the tools of this call."),
+        "append": shapes.prose(SAID, description="Words for this call alone, behind the prompt."),
+        "replace": shapes.prose(
+            200_000, description="Words for this call alone, in place of the prompt's base."
+        ),
+        "messages": shapes.listed(
+            shapes.shape(
+                {"text": shapes.prose(SAID, least=1), "role": shapes.choice(("user", "assistant"))}, ("text",)
+            )
+        ),
+    },
+    ("channel",),
+)
+CHECKED = validator(SHAPE)
+NOT_SLOTS = ("channel", "label", "task")
+
+
+@posted
+def render(request: HttpRequest, reader: Bot, request_id: str, agent: str) -> Reply:
+    """A row in the ledger, and no new version: what is said here is kept nowhere else."""
+    body = body_of(request, CHECKED)
+    form = chosen_type(request.META.get("HTTP_ACCEPT", ""))
+    if not form:
+        raise ProblemError(NO_SUCH_FORM)
+    wanted = Wanted(agent, body["channel"], body.get("label", PRODUCTION), verb=RENDER)
+    call = Call(slots_of(reader, wanted, body), request_id)
+    served, limits = handed_out(reader, wanted, call, "render")
+    return told(served, wanted, form, [*limits.items(), NOT_KEPT])
+
+
+def slots_of(reader: Bot, wanted: Wanted, body: dict[str, Any]) -> Slots:
+    said = {name: value for name, value in body.items() if name not in NOT_SLOTS}
+    if "task" in body:
+        said["task"] = task_facts(reader, wanted, body["task"])
+    return load(Slots, said)
+
+
+def task_facts(reader: Bot, wanted: Wanted, number: int) -> dict[str, Any]:
+    """A key that may not render learns nothing of the tasks either."""
+    refuse_malformed(reader)
+    key = facts_of_key(reader)
+    if not allows(key["scopes"], RENDER, wanted.agent, wanted.channel, wanted.label):
+        raise OutOfScope
+    tasks = TaskRecord.objects.in_workspace(key["workspace_id"]).filter(archived_at=None, number=number)
+    mine = tasks.filter(Q(agent=None) | Q(agent__slug=wanted.agent)).prefetch_related("steps").first()
+    if mine is None:
+        raise ProblemError(invalid([FieldError("There is no such task.", "/task")]))
+    return {
+        "number": mine.number,
+        "title": mine.title,
+        "description": mine.description,
+        "status": mine.status,
+        "steps": [{"title": step.title, "is_done": step.is_done} for step in mine.steps.all()],
+    }
+
+
+render.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
+    "POST": Operation(
+        no_run,
+        "Fetch a prompt with the facts of a call",
+        bots=True,
+        budget="render",
+        answer=PROMPT,
+        body=SHAPE,
+        other_answers={"text/markdown": {"schema": {"type": "string"}}},
+        refusals={410: "erased"},
+        body_example={"channel": "web", "is_background": True, "host": {"name": "deck-3"}},
+        tag="prompts",
+    )
+}
+urlpatterns = [path("agents/<slug:agent>/prompt:render", render, name="render")]

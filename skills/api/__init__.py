@@ -1,0 +1,1 @@
+"""The addresses of skills, sources and context files in the API."""

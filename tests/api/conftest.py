@@ -1,0 +1,74 @@
+"""Callers of the API: a client that speaks JSON with a key."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from personas.actors import Actor
+from personas.api import limits
+from personas.key_format import ADMIN, BOT
+from personas.models import User, Workspace
+from personas.services.keys import create_key
+
+V1 = "/api/v1/"
+
+
+@dataclass
+class Api:
+    """One key and what is said with it."""
+
+    secret: str
+    client: Client
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        said = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
+        data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        address = path if path.startswith("/") else V1 + path
+        kind = headers.pop("content_type", "application/json")
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.generic(method, address, data, content_type=kind, headers=said | named)
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.call("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self.call("POST", path, {} if body is None else body, **headers)
+
+    def patch(self, path: str, body: Any, etag: str) -> Any:
+        return self.call("PATCH", path, body, If_Match=etag)
+
+    def delete(self, path: str, etag: str) -> Any:
+        return self.call("DELETE", path, If_Match=etag)
+
+
+@pytest.fixture(autouse=True)
+def full_budgets() -> None:
+    limits.PROCESS.empty()
+
+
+@pytest.fixture
+def key_for(client: Client) -> Callable[..., Api]:
+    """Makes a key and the caller who has it."""
+    count = 0
+
+    def make(workspace: Workspace, by: User, kind: str = ADMIN, **scopes: Any) -> Api:
+        nonlocal count
+        count += 1
+        _, secret = create_key(workspace, f"Key {count}", scopes, by=Actor.person(by), kind=kind)
+        return Api(secret, Client(raise_request_exception=False))
+
+    return make
+
+
+@pytest.fixture
+def admin(key_for: Callable[..., Api], workspace: Workspace, alice: User) -> Api:
+    return key_for(workspace, alice)
+
+
+@pytest.fixture
+def bot(key_for: Callable[..., Api], workspace: Workspace, alice: User) -> Api:
+    return key_for(workspace, alice, BOT)

@@ -1,0 +1,165 @@
+"""Calls made up from the schema alone, good and bad, against the real door; each is undone again."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections, transaction
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from schemathesis.checks import load_all_checks
+from schemathesis.core.failures import Failure, FailureGroup
+from schemathesis.generation import GenerationMode
+
+from personas.api import limits
+
+SCHEMA = "/api/v1/openapi.json"
+# What is named rightly is found most of the time, so that operations get to do their work.
+RIGHT = 0.85
+# An operation that was never carried out is tried so many times more.
+PATIENCE = 5
+GOOD, BAD = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
+
+
+@dataclass
+class Outcome:
+    """What was tried and what was wrong with it."""
+
+    cases: int = 0
+    statuses: dict[str, Counter[int]] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    last: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def only_refused(self) -> dict[str, str]:
+        """Operations that never once did what they are for, and what was said last."""
+        return {
+            name: self.last.get(name, "")
+            for name, seen in self.statuses.items()
+            if not any(status < 400 for status in seen)
+        }
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A key, and the names of things that are there: by the word in the address or the body."""
+
+    secret: str
+    names: Mapping[str, Any]
+
+
+def run(stage: Stage, each: int, start: int) -> Outcome:
+    """So many cases per operation, two thirds of them good."""
+    load_all_checks()
+    outcome, chance = Outcome(), random.Random(start)  # noqa: S311  # repeatable is the point
+    with connection_kept():
+        schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
+        for found in schema.get_all_operations():
+            operation: Any = found.ok()  # type: ignore[union-attr]  # a document of ours has no others
+            for mode, count in ((GOOD, each - each // 3), (BAD, each // 3)):
+                try_out(stage, outcome, chance, operation, mode, count, start)
+            for more in range(1, PATIENCE):
+                if operation.label in outcome.only_refused:
+                    try_out(stage, outcome, chance, operation, GOOD, each, start + more)
+    return outcome
+
+
+@contextmanager
+def connection_kept() -> Iterator[None]:
+    """Between requests Django lets go of connections, and the tests' transaction would go with it."""
+    bells = (request_started, request_finished)
+    for bell in bells:
+        bell.disconnect(close_old_connections)
+    try:
+        yield
+    finally:
+        for bell in bells:
+            bell.connect(close_old_connections)
+
+
+def try_out(  # noqa: PLR0917  # one case of many, and all of it differs
+    stage: Stage,
+    outcome: Outcome,
+    chance: random.Random,
+    operation: Any,
+    mode: GenerationMode,
+    count: int,
+    start: int,
+) -> None:
+    seen = outcome.statuses.setdefault(operation.label, Counter())
+
+    @seed(start)
+    @settings(
+        max_examples=max(count, 1),
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def one(case: Any) -> None:
+        if mode is GOOD:
+            named_rightly(case, stage.names, chance)
+        outcome.cases += 1
+        try:
+            status, said = asked(case, stage.secret)
+            seen[status] += 1
+            if mode is GOOD:
+                outcome.last[operation.label] = f"{case.body!r:.200} → {said:.400}"
+        except (Failure, FailureGroup) as error:
+            outcome.violations.append(f"{operation.label}: {error}"[:2_000])
+
+    try:
+        one()
+    except schemathesis.errors.SchemathesisError:
+        # Nothing wrong can be sent to an operation without parameters.
+        if mode is GOOD:
+            raise
+
+
+def asked(case: Any, secret: str) -> tuple[int, str]:
+    """Ask, hold the answer to the schema, and undo what it did."""
+    limits.PROCESS.empty()
+    around = transaction.atomic()
+    # As the tests' own transaction is marked: to the house it is none.
+    around._from_testcase = True  # type: ignore[attr-defined]
+    with around:
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = case.call(headers=headers)
+        case.validate_response(answer, headers=headers, excluded_checks=EXCLUDED)
+        transaction.set_rollback(True)
+    return int(answer.status_code), str(answer.text)
+
+
+# Rules that no schema tells (a name is taken, a release is closed) refuse data that fits it.
+EXCLUDED = [schemathesis.checks.positive_data_acceptance]
+
+
+def named_rightly(case: Any, names: Mapping[str, Any], chance: random.Random) -> None:
+    for name, made_up in (case.path_parameters or {}).items():
+        if chance.random() < RIGHT:
+            kind = case.path.removeprefix("/api/v1/").partition("/")[0]
+            places = (f"{case.path}.{name}", f"{case.method} {case.path}", f"{kind}.{name}", name)
+            case.path_parameters[name] = next((names[place] for place in places if place in names), made_up)
+    if "If-Match" in (case.headers or {}) and chance.random() < RIGHT:
+        case.headers["If-Match"] = "*"
+    if isinstance(case.body, dict):
+        case.body |= names.get(f"body of {case.method} {case.path}", {})
+    for place in (case.body, case.query):
+        if isinstance(place, dict):
+            replace(place, case.path, names, chance)
+
+
+def replace(place: dict[str, Any], path: str, names: Mapping[str, Any], chance: random.Random) -> None:
+    for name, value in place.items():
+        right = names.get(f"{path} {name}", names.get(f"body.{name}"))
+        if right is not None and value is not None and chance.random() < RIGHT:
+            place[name] = right
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict):
+                replace(item, path, names, chance)

@@ -1,0 +1,99 @@
+"""What tests of skills, sources and files play with: true callers and a source that files are pushed to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from personas.key_format import BOT
+from personas.models import Agent, User, Workspace
+from skills.models import ContextFile, RefreshRun, Source
+from skills.services.contexts import choose_context
+from skills.services.pushing import push_file
+from skills.services.refreshing import refresh_source
+from skills.services.runs import claim_run
+from skills.services.sources import add_source
+from tests.api.conftest import Api
+from tests.api.truth import TrueApi
+from tests.factories import BY, make_agent, refreshed
+from tests.skills.context_making import GOOD, POISON
+
+SKILL_PATH = ".agents/skills/tea/SKILL.md"
+SKILL_TEXT = "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"
+HARNESS = "opal"
+
+
+@pytest.fixture
+def key_for(key_for: Callable[..., Api]) -> Callable[..., TrueApi]:
+    """The usual callers, each answer held against the document."""
+
+    def make(*args: Any, **scopes: Any) -> TrueApi:
+        made = key_for(*args, **scopes)
+        return TrueApi(made.secret, made.client)
+
+    return make
+
+
+@pytest.fixture
+def mira(workspace: Workspace) -> Agent:
+    return make_agent(workspace, "mira")
+
+
+@pytest.fixture
+def nils(workspace: Workspace) -> Agent:
+    return make_agent(workspace, "nils")
+
+
+@pytest.fixture
+def narrow_bot(key_for: Callable[..., TrueApi], workspace: Workspace, alice: User, mira: Agent) -> TrueApi:
+    return key_for(workspace, alice, BOT, agents=["mira"])
+
+
+@pytest.fixture
+def narrow_admin(key_for: Callable[..., TrueApi], workspace: Workspace, alice: User, mira: Agent) -> TrueApi:
+    return key_for(workspace, alice, agents=["mira"])
+
+
+@pytest.fixture
+def pushed(workspace: Workspace) -> Source:
+    return make_pushed(workspace)
+
+
+@pytest.fixture
+def foreign(elsewhere: Workspace) -> Source:
+    """Somebody else's source with a file in it."""
+    source = make_pushed(elsewhere, "Foreign")
+    look_at(source, {"AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
+    return source
+
+
+def make_pushed(workspace: Workspace, label: str = "Pushed", **values: Any) -> Source:
+    made, _ = add_source(workspace, {"label": label, "source_kind": "pushed"} | values, by=BY)
+    refreshed(made)
+    return made
+
+
+def look_at(source: Source, files: dict[str, str]) -> None:
+    """Push and look, as a worker would."""
+    for path, text in files.items():
+        run = push_file(source, path, text.encode(), by=BY)
+    carried_out(run)
+
+
+def carried_out(run: RefreshRun | int, workspace_id: int = 0) -> RefreshRun:
+    number = run if isinstance(run, int) else run.pk
+    claimed = claim_run(workspace_id or run.workspace_id, number)  # type: ignore[union-attr]  # one is given
+    assert claimed is not None
+    return refresh_source(claimed)
+
+
+def reads(agent: Agent, source: Source) -> None:
+    agent.refresh_from_db()
+    choose_context(agent, source, HARNESS, working_directory="", expected=agent.revision, by=BY)
+
+
+def file_in(source: Source, path: str = "AGENTS.md") -> ContextFile:
+    return ContextFile.objects.in_workspace(source.workspace_id).get(source=source, path=path)
+
+
+__all__ = ["GOOD", "POISON"]

@@ -1,0 +1,42 @@
+"""R2: the API does what its schema says, whatever is sent."""
+
+import pytest
+
+from personas.models import User, Workspace
+from tests.api.generated import Outcome, Stage, run
+from tests.api.generated_stage import make_stage
+
+pytestmark = pytest.mark.django_db
+EACH, SEED = 6, 1
+HARD_EACH, HARD_SEEDS = 19, (1, 2, 3)
+
+
+@pytest.fixture
+def stage(workspace: Workspace, alice: User, bob: User) -> Stage:
+    return make_stage(workspace, alice, bob)
+
+
+def told(outcome: Outcome) -> str:
+    return f"{outcome.cases:,} cases over {len(outcome.statuses)} operations"
+
+
+def refuse_wrong(outcome: Outcome) -> None:
+    print(told(outcome))
+    wrong = "\n\n".join(outcome.violations[:40])
+    assert not outcome.violations, f"{len(outcome.violations)} of {outcome.cases}:\n{wrong}"
+    never = [f"{name}: {said}" for name, said in outcome.only_refused.items()]
+    assert not never, "\n".join(never)
+
+
+def test_generated_calls_are_answered_as_the_schema_says(stage: Stage) -> None:
+    outcome = run(stage, EACH, SEED)
+    refuse_wrong(outcome)
+    assert outcome.cases >= 1_000
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("seed", HARD_SEEDS)
+def test_ten_thousand_calls_are_answered_as_the_schema_says(stage: Stage, seed: int) -> None:
+    outcome = run(stage, HARD_EACH, seed)
+    refuse_wrong(outcome)
+    assert outcome.cases * len(HARD_SEEDS) >= 10_000

@@ -1,0 +1,110 @@
+"""The guide for those who write bots: each of its commands is run against the real server."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from personas.actors import Actor
+from personas.models import Channel, User, Workspace
+from personas.services.keys import create_key
+from prompts.services.building import rebuild_agents
+from tests.clients.live import LiveServer
+from tests.factories import make_agent
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "api.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = [words for kind, words in BLOCK.findall(GUIDE) if kind == "sh" and "export" not in words]
+PROGRAMS = [words for kind, words in BLOCK.findall(GUIDE) if kind == "python"]
+
+
+# For machines without curl: as much of it as the guide uses.
+STAND_IN = """#!{python}
+import sys, urllib.request
+words, headers, data, url = sys.argv[1:], {{}}, None, ""
+while words:
+    word = words.pop(0)
+    if word == "-H":
+        name, _, value = words.pop(0).partition(": ")
+        headers[name] = value
+    elif word == "-d":
+        data = words.pop(0).encode()
+    elif not word.startswith("-"):
+        url = word
+asked = urllib.request.Request(url, data, headers)
+sys.stdout.buffer.write(urllib.request.urlopen(asked, timeout=20).read())
+"""
+
+
+def curl_beside(folder: Path) -> Path:
+    """The folder in which there is a curl if the machine has none."""
+    if shutil.which("curl") is None:
+        script = folder / "curl"
+        script.write_text(STAND_IN.format(python=sys.executable))
+        script.chmod(0o700)
+    return folder
+
+
+@pytest.fixture
+def environment(
+    transactional_db: None, workspace: Workspace, alice: User, tmp_path: Path
+) -> Iterator[dict[str, str]]:
+    agent = make_agent(
+        workspace, slug="mira", channels=[Channel.objects.in_workspace(workspace).get(slug="web")]
+    )
+    rebuild_agents(workspace, [agent.pk])
+    _, secret = create_key(workspace, "Guide", {}, by=Actor.person(alice))
+    server = LiveServer(tmp_path / "server.log")
+    server.start()
+    try:
+        yield {
+            **os.environ,
+            "DRAMATIS_URL": server.url,
+            "DRAMATIS_KEY": secret,
+            "PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),
+        }
+    finally:
+        server.kill()
+
+
+def test_the_guide_has_commands_for_each_thing() -> None:
+    assert len(COMMANDS) >= 5
+    assert len(PROGRAMS) == 1
+
+
+def test_every_command_of_the_guide_works(environment: dict[str, str]) -> None:
+    for words in COMMANDS:
+        done = subprocess.run(
+            ["/bin/sh", "-e", "-c", words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert done.returncode == 0, f"{words}\n{done.stderr}"
+        if "text/markdown" not in words:
+            assert json.loads(done.stdout)
+
+
+def test_every_program_of_the_guide_works(environment: dict[str, str], tmp_path: Path) -> None:
+    for words in PROGRAMS:
+        done = subprocess.run(
+            [sys.executable, "-c", words],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()

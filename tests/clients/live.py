@@ -1,0 +1,87 @@
+"""The real server as a process of its own, to be killed and started again on the same port."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import psycopg
+from django.db import connection
+
+from project.launch import web_command
+from project.processes import signal_group, start
+from tests.workers import url_of_test_database
+
+HOST = "127.0.0.1"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class LiveServer:
+    """granian on the database of the tests."""
+
+    log: Path
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def name(self) -> str:
+        """How the database knows its connections."""
+        return f"dramatis-live-{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        own = {"DATABASE_URL": url_of_test_database(), "PUBLIC_URL": self.url, "PGAPPNAME": self.name}
+        with self.log.open("ab") as output:
+            self.process = start(web_command(HOST, self.port), env={**os.environ, **own}, output=output)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.is_running:
+            with suppress(httpx.TransportError):
+                if httpx.get(f"{self.url}/healthz", timeout=2).status_code == 200:
+                    return
+            time.sleep(0.05)
+        self.kill()
+        raise RuntimeError(f"The server did not start: {self.log.read_text()[-3_000:]}")
+
+    def kill(self) -> None:
+        """Without a word to anybody: the server and the workers it has."""
+        if self.process is not None:
+            signal_group(self.process, signal.SIGKILL)
+            self.process.wait()
+
+    def has_left(self) -> bool:
+        """Whether the database has noticed its end."""
+        if connection.vendor != "postgresql":
+            return True
+        with psycopg.connect(os.environ["DATABASE_URL"]) as beside:
+            asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+            return beside.execute(asked, [self.name]).fetchone() == (0,)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections for a while, and answers nobody."""
+        assert self.process is not None
+        signal_group(self.process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            signal_group(self.process, signal.SIGCONT)

@@ -1,0 +1,309 @@
+"""The client and the real server: every call, and a server that is killed, frozen and started again."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dramatis_client import Problem, Unreachable
+from dramatis_client.command import main
+from personas.actors import Actor
+from personas.key_format import ADMIN
+from personas.models import Memory, MemoryState, Task
+from personas.services.agents import create_named
+from personas.services.keys import create_key, revoke_key
+from prompts.models import LedgerEntry
+from prompts.services.building import rebuild_agents
+from prompts.services.erasing import erase_record
+from prompts.serving import lines
+from skills.models import PushedFile, Source, SourceKind
+from tests.clients.drivers import at
+from tests.clients.live import LiveServer
+from tests.factories import BY, make_memory, make_skill, make_task
+from tests.prompts.serving_stage import Stage, make_stage
+from tests.workers import wait_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SOURCE = Path(__file__).parents[2] / "clients" / "python" / "src"
+LATER = 100
+
+
+@pytest.fixture(scope="module")
+def process(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    server = LiveServer(tmp_path_factory.mktemp("live") / "log")
+    yield server
+    server.kill()
+    # Its connections end a moment after it, and a database in use cannot be removed.
+    wait_for(server.has_left)
+
+
+@pytest.fixture
+def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
+    """Running, whatever the test before has done to it."""
+    if not process.is_running:
+        process.start()
+    yield process
+    # A database in use cannot be removed.
+    lines.PROCESS.close()
+
+
+@pytest.fixture
+def staged(workspace, server) -> Stage:
+    return make_stage(workspace)
+
+
+def statuses(staged: Stage) -> list[int]:
+    rows = LedgerEntry.objects.in_workspace(staged.workspace).order_by("pk")
+    return list(rows.values_list("status", flat=True))
+
+
+def test_fetch_is_recorded_and_an_unchanged_one_as_well(staged, server, make_client):
+    client = make_client(server.url, staged.secret)
+    prompt = client.prompt()
+    assert "Be brave." in prompt.text
+    assert prompt.version == 1
+    assert prompt.blocks
+    assert "".join(prompt.blocks) == prompt.text
+    assert "".join([prompt.text[one.start : one.end] for one in prompt.segments]) == prompt.text
+    at(client, time.time() + LATER)
+    client.prompt()
+    client.settle()
+    assert not client.prompt().is_stale
+    assert statuses(staged) == [200, 304]
+    [first, _] = staged.rows
+    assert (prompt.ledger_id, prompt.served_digest) == (first.pk, first.served_digest)
+
+
+def test_a_new_version_comes_behind_and_a_rolled_back_one_need_not(staged, server, make_client):
+    client = make_client(server.url, staged.secret)
+    assert "Be brave." in client.prompt().text
+    staged.edit("Be bold.")
+    at(client, time.time() + LATER)
+    assert "Be brave." in client.prompt().text
+    client.settle()
+    assert "Be bold." in client.prompt().text
+    staged.edit("Be brave.")
+    at(client, time.time() + 2 * LATER)
+    client.prompt()
+    client.settle()
+    assert "Be brave." in client.prompt().text
+    assert statuses(staged)[:2] == [200, 200]
+
+
+def test_render_takes_facts_of_the_call(staged, server, make_client):
+    task = make_task(staged.workspace, "Scrub the deck", agent=staged.agent, steps=[{"title": "Fetch water"}])
+    client = make_client(server.url, staged.secret)
+    prompt = client.call("render", "pilot", "deck", task=task.number, append="Be quick about it.")
+    assert "Scrub the deck" in prompt.text
+    assert "Be quick about it." in prompt.text
+    assert client.call("replay", prompt.ledger_id)["text"] == prompt.text
+    with pytest.raises(Problem) as refused:
+        client.call("render", "pilot", "deck", colour="red")
+    assert (refused.value.status, refused.value.code) == (422, "invalid")
+    assert refused.value.errors[0].pointer
+    assert refused.value.request_id
+
+
+def test_remember_proposes_one_memory(staged, server, make_client):
+    client = make_client(server.url, staged.secret)
+    memory = client.call("remember", "Likes tea.", agent="pilot")
+    row = Memory.objects.in_workspace(staged.workspace).get()
+    assert (row.pk, row.text, row.state) == (memory.id, "Likes tea.", MemoryState.PROPOSED)
+
+
+def test_a_step_is_ticked_and_opened_again(staged, server, make_client):
+    steps = [{"title": "Fetch water"}, {"title": "Scrub"}]
+    task = make_task(staged.workspace, agent=staged.agent, steps=steps)
+    client = make_client(server.url, staged.secret)
+    said = client.call("tick", task.number, 1)
+    assert [step["is_done"] for step in said["steps"]] == [False, True]
+    client.call("tick", task.number, 1, is_done=False)
+    stored = Task.objects.in_workspace(staged.workspace).get()
+    assert [step.is_done for step in stored.steps.all()] == [False, False]
+    with pytest.raises(Problem) as refused:
+        client.call("tick", task.number, 7)
+    assert refused.value.status == 404
+
+
+def test_a_skill_is_loaded_whole(staged, server, make_client):
+    make_skill(staged.workspace, "tea", body="Boil water first.", agents=[staged.agent])
+    client = make_client(server.url, staged.secret)
+    assert "Boil water first." in client.call("skill", "pilot", "tea").body
+    with pytest.raises(Problem) as refused:
+        client.call("skill", "pilot", "coffee")
+    assert refused.value.code == "not_found"
+
+
+def test_a_report_tells_whether_it_was_what_was_handed_out(staged, server, make_client):
+    client = make_client(server.url, staged.secret)
+    prompt = client.prompt()
+    assert client.call("report", prompt)["is_last_handed"]
+    assert not client.call("report", prompt, text=f"{prompt.text} And be sly.")["is_last_handed"]
+
+
+def test_files_are_pushed_and_let_go(staged, server, make_client):
+    source = create_named(
+        Source, staged.workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY
+    )
+    client = make_client(server.url, staged.secret)
+    told = client.call("push", source.slug, {"AGENTS.md": "Be kind.\n", "SOUL.md": "Calm.\n"})
+    assert told["taken"] == 2
+    client.call("push", source.slug, {"AGENTS.md": "Be kinder.\n"}, is_complete=True)
+    rows = PushedFile.objects.in_workspace(staged.workspace).select_related("content")
+    assert [(row.path, row.content.text) for row in rows] == [("AGENTS.md", "Be kinder.\n")]
+
+
+@pytest.fixture
+def shell(staged: Stage, server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("DRAMATIS_URL", server.url)
+    monkeypatch.setenv("DRAMATIS_KEY", staged.secret)
+    return monkeypatch
+
+
+def test_the_command_speaks_with_the_real_server(staged, shell, alice, tmp_path, capfd):
+    source = create_named(
+        Source, staged.workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY
+    )
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "AGENTS.md").write_text("Be kind.\n")
+    assert main(["fetch", "pilot", "deck"]) == 0
+    words = capfd.readouterr().out
+    assert main(["render", "pilot", "deck", "--fact", "append=Be quick."]) == 0
+    assert "Be quick." in capfd.readouterr().out
+    assert main(["replay", str(staged.rows[0].pk)]) == 0
+    assert capfd.readouterr().out == words
+    assert main(["push", source.slug, str(tmp_path / "project")]) == 0
+    assert "1 of 1 files pushed." in capfd.readouterr().err
+    older = staged.rows[0].version.digest
+    staged.edit("Be bold.")
+    _, secret = create_key(staged.workspace, "Desk", {}, by=Actor.person(alice), kind=ADMIN)
+    shell.setenv("DRAMATIS_KEY", secret)
+    assert main(["diff", older, staged.prompt.latest.digest]) == 0
+    changed = capfd.readouterr().out
+    assert "- Be brave." in changed
+    assert "+ Be bold." in changed
+    assert main(["fetch", "nobody", "deck"]) == 1
+    assert "404 not_found" in capfd.readouterr().err
+
+
+# --- a server that goes away ---------------------------------------------------------------------------
+
+
+def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server, make_client, tmp_path):
+    options = {"cache_dir": tmp_path / "kept"}
+    client = make_client(server.url, staged.secret, attempts=8, **options)
+    now = time.time()
+    text = client.prompt().text
+    server.kill()
+    at(client, now + 1_000)
+    for _ in range(50):
+        held = client.prompt()
+        assert (held.text, held.is_stale) == (text, True)
+    assert make_client(server.url, staged.secret, **options).prompt().text == text
+    with pytest.raises(Unreachable):
+        make_client(server.url, staged.secret, attempts=1).prompt()
+    staged.edit("Be bold.")
+    # The first try is lost for certain, as nobody listens; a later one of the same name is carried out.
+    with ThreadPoolExecutor(1) as elsewhere:
+        told = elsewhere.submit(client.call, "remember", "Likes tea.", agent="pilot")
+        time.sleep(0.3)
+        # In the main thread: a process that is to die with its parent dies with the thread that made it.
+        server.start()
+        assert told.result(60).text == "Likes tea."
+    assert Memory.objects.in_workspace(staged.workspace).count() == 1
+    at(client, now + 1_100)
+    client.prompt()
+    client.settle()
+    assert "Be bold." in client.prompt().text
+
+
+def test_a_frozen_server_is_waited_for_once(staged, server, make_client):
+    client = make_client(server.url, staged.secret, timeout=0.5)
+    now = time.time()
+    client.prompt()
+    with server.frozen():
+        at(client, now + 1_000)
+        assert client.prompt().is_stale
+        begun = time.monotonic()
+        for later in range(1_001, 1_041):
+            at(client, now + later)
+            assert client.prompt().is_stale
+        assert time.monotonic() - begun < 2
+    client.settle()
+    at(client, now + 2_000)
+    client.prompt()
+    client.settle()
+    assert not client.prompt().is_stale
+
+
+def test_a_revoked_key_has_no_copies_any_more(staged, server, make_client, tmp_path):
+    client = make_client(server.url, staged.secret, cache_dir=tmp_path / "kept")
+    client.prompt()
+    revoke_key(staged.key, by=BY)
+    at(client, time.time() + LATER)
+    client.prompt()
+    client.settle()
+    with pytest.raises(Problem) as refused:
+        client.prompt()
+    assert (refused.value.status, refused.value.code) == (401, "bad_key")
+    assert not list((tmp_path / "kept").rglob("*.json"))
+
+
+def test_erased_words_leave_the_copies(staged, server, make_client, tmp_path):
+    memory = make_memory(staged.workspace, "Lives in Oslo.", agent=staged.agent)
+    rebuild_agents(staged.workspace, [staged.agent.pk])
+    client = make_client(server.url, staged.secret, cache_dir=tmp_path / "kept")
+    assert "Oslo" in client.prompt().text
+    [kept] = (tmp_path / "kept").rglob("*.json")
+    assert b"Oslo" in kept.read_bytes()
+    erase_record(memory, reason="They asked for it.", by=BY)
+    at(client, time.time() + LATER)
+    client.prompt()
+    client.settle()
+    assert "Oslo" not in client.prompt().text
+    assert b"Oslo" not in kept.read_bytes()
+
+
+BOT = """
+import json, os, sys
+from dramatis_client import Client
+
+seen = []
+for _ in range(40):
+    with Client(os.environ["DRAMATIS_URL"], os.environ["DRAMATIS_KEY"], cache_dir=sys.argv[1]) as client:
+        seen.append(client.prompt("pilot", "deck").version)
+print(json.dumps(seen))
+"""
+
+
+def test_two_processes_share_a_folder(staged, server, make_client, tmp_path):
+    kept = tmp_path / "kept"
+    told = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "DRAMATIS_URL": server.url,
+        "DRAMATIS_KEY": staged.secret,
+    }
+    bots = [
+        subprocess.Popen([sys.executable, "-c", BOT, str(kept)], env=told, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for number in range(6):
+        staged.edit(f"Be number {number}.")
+    for bot in bots:
+        out, _ = bot.communicate(timeout=60)
+        assert bot.returncode == 0
+        seen = json.loads(out)
+        assert seen == sorted(seen)
+    [path] = kept.rglob("*.json")
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    last = make_client(server.url, staged.secret, cache_dir=kept).prompt().version
+    with server.frozen():
+        held = make_client(server.url, staged.secret, cache_dir=kept, timeout=0.5).prompt()
+    assert held.version == last == 7

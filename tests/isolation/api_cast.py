@@ -1,0 +1,184 @@
+"""The callers of the API: every kind of key there is, good, limited, spent or of the other workspace."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.key_format import ADMIN, BOT
+from personas.key_scopes import verbs_of
+from personas.models import ApiKey, User
+from personas.roles import Role
+from personas.services.keys import create_key, revoke_key
+from personas.services.members import remove_member
+from tests.factories import join, signed_in
+from tests.isolation.cast import ELSEWHERE, HARBOUR, Asker, Stage, owner_of, person, undone
+from tests.isolation.matrix import Digests, digests
+
+# By the way they are turned away: nobody knows whose they are.
+UNKNOWN = (
+    "no key",
+    "malformed key",
+    "cookie only",
+    "expired bot",
+    "expired owner",
+    "revoked bot",
+    "revoked owner",
+    "removed member",
+    "lost member",
+)
+KNOWN = (
+    "bot",
+    "narrow bot",
+    "reading bot",
+    "fetching bot",
+    "owner",
+    "admin",
+    "editor",
+    "reviewer",
+    "viewer",
+    "narrow owner",
+    "reading owner",
+    "bot of elsewhere",
+    "owner of elsewhere",
+)
+CALLERS = (*UNKNOWN, *KNOWN)
+
+
+@dataclass
+class Caller(Asker):
+    """Somebody with a key; without a home the key opens nothing."""
+
+    secret: str = ""
+    kind: str = ""
+    verbs: frozenset[str] = frozenset()
+    is_narrow: bool = False
+
+    @property
+    def is_bot(self) -> bool:
+        return self.kind == BOT
+
+
+@dataclass
+class Keys:
+    """Makes callers on a stage."""
+
+    stage: Stage
+    callers: dict[str, Caller]
+
+    def add(self, name: str, home: str, user: User, role: str, kind: str = ADMIN, **scopes: Any) -> ApiKey:
+        """Its name is marked, so that it shows wherever it leaks."""
+        workspace, word = self.stage.workspaces[home], self.stage.canaries.word(home, "ApiKey.name")
+        key, secret = create_key(workspace, word, scopes, by=Actor.person(user), kind=kind)
+        self.callers[name] = Caller(
+            name,
+            Client(raise_request_exception=False),
+            user if kind == ADMIN else None,
+            home,
+            role if kind == ADMIN else "",
+            secret,
+            kind,
+            verbs_of(scopes, kind),
+            "agents" in scopes,
+        )
+        return key
+
+    def shut(self, name: str) -> None:
+        """From now on its key opens nothing, and nothing is its own."""
+        self.callers[name].home = self.callers[name].role = ""
+
+    # --- who there is -----------------------------------------------------------------------------------
+
+    def of_harbour(self) -> None:
+        owner, one_agent = owner_of(self.stage, HARBOUR), [self.stage.key(HARBOUR, "agents")]
+        self.add("bot", HARBOUR, owner, "", BOT)
+        self.add("narrow bot", HARBOUR, owner, "", BOT, agents=one_agent)
+        self.add("reading bot", HARBOUR, owner, "", BOT, verbs=["read"])
+        self.add("fetching bot", HARBOUR, owner, "", BOT, verbs=["fetch"])
+        self.add("owner", HARBOUR, owner, Role.OWNER)
+        for role in (Role.ADMIN, Role.EDITOR, Role.REVIEWER, Role.VIEWER):
+            user = self.stage.askers[role.value].user
+            assert user is not None
+            self.add(role.value, HARBOUR, user, role)
+        self.add("narrow owner", HARBOUR, owner, Role.OWNER, agents=one_agent)
+        self.add("reading owner", HARBOUR, owner, Role.OWNER, verbs=["read"])
+
+    def of_elsewhere(self) -> None:
+        owner = owner_of(self.stage, ELSEWHERE)
+        self.add("bot of elsewhere", ELSEWHERE, owner, "", BOT)
+        self.add("owner of elsewhere", ELSEWHERE, owner, Role.OWNER)
+
+    def spent(self) -> None:
+        owner = owner_of(self.stage, HARBOUR)
+        by, now = Actor.person(owner), timezone.now()
+        for kind, word in ((BOT, "bot"), (ADMIN, "owner")):
+            expired = self.add(f"expired {word}", HARBOUR, owner, Role.OWNER, kind)
+            ApiKey.unscoped.filter(pk=expired.pk).update(expires_at=now - timedelta(seconds=1))
+            revoke_key(self.add(f"revoked {word}", HARBOUR, owner, Role.OWNER, kind), by=by)
+        for name in ("removed member", "lost member"):
+            user = person(self.stage, HARBOUR)
+            member = join(self.stage.workspaces[HARBOUR], user, Role.ADMIN)
+            self.add(name, HARBOUR, user, Role.ADMIN)
+            if name == "removed member":
+                remove_member(member, by=by)
+            else:
+                # The key itself was forgotten: the membership alone must be enough.
+                member.delete()
+        for name in UNKNOWN[3:]:
+            self.shut(name)
+
+    def none(self) -> None:
+        """The session of an owner is a good one, and counts for nothing here."""
+        owner = owner_of(self.stage, HARBOUR)
+        browser = signed_in(owner)
+        browser.raise_request_exception = False
+        browser.get("/profile/")
+        plain = Client(raise_request_exception=False)
+        self.callers["no key"] = Caller("no key", plain)
+        self.callers["malformed key"] = Caller("malformed key", plain, secret="drm_admin_" + "x" * 36)
+        self.callers["cookie only"] = Caller("cookie only", browser, owner)
+
+
+def set_callers(stage: Stage) -> dict[str, Caller]:
+    keys = Keys(stage, {})
+    keys.none()
+    keys.of_harbour()
+    keys.of_elsewhere()
+    keys.spent()
+    return {name: keys.callers[name] for name in CALLERS}
+
+
+@contextmanager
+def unnoticed() -> Iterator[None]:
+    """Undone afterwards, and marked as the tests' own transaction is: to the house it is none."""
+    around = transaction.atomic()
+    around._from_testcase = True  # type: ignore[attr-defined]
+    with around:
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def known_callers(seeded: Stage, django_db_blocker: Any) -> Iterator[dict[str, Caller]]:
+    with django_db_blocker.unblock(), undone():
+        yield set_callers(seeded)
+
+
+@pytest.fixture(scope="module")
+def before(seeded: Stage, known_callers: dict[str, Caller], django_db_blocker: Any) -> Digests:
+    """The rows of both workspaces, before anybody asks."""
+    with django_db_blocker.unblock():
+        return digests(seeded)
+
+
+@pytest.fixture
+def callers(known_callers: dict[str, Caller], stage: Stage) -> dict[str, Caller]:
+    """Everybody with a key, on the stage as it was."""
+    return known_callers

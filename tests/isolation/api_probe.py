@@ -1,0 +1,36 @@
+"""Makes one call as somebody, and notes everything that came of it."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.core import mail
+
+from personas.api import limits
+from tests.isolation.api_cast import Caller
+from tests.isolation.probe import Answer, cached, heard, noted_writes, posted_letters, shape_of, spoken
+
+# These differ between any two answers.
+REQUEST_ID = re.compile(r'"request_id": ?"[^"]*"')
+
+
+def call(caller: Caller, method: str, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> Answer:
+    """Send one request, with full budgets: what is left of them is told in headers."""
+    wrote: set[str] = set()
+    mail.outbox = []
+    limits.PROCESS.empty()
+    said = {"Authorization": f"Bearer {caller.secret}"} if caller.secret else {}
+    data = b"" if body is None else json.dumps(body).encode()
+    with noted_writes(wrote), heard() as ear:
+        response: Any = caller.client.generic(
+            method, path, data, content_type="application/json", headers=said | dict(headers)
+        )
+    return Answer(
+        status=response.status_code,
+        location=response.headers.get("Location", ""),
+        seen="\n".join([*spoken(response), *ear.lines, *posted_letters(), *cached(wrote)]),
+        shape=REQUEST_ID.sub("", shape_of(response, path)),
+        wrote=wrote,
+        response=response,
+    )

@@ -1,0 +1,76 @@
+"""Every operation of the API, found by walking its addresses, so that a new one cannot be forgotten."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import URLPattern
+
+from personas.api.operations import Operation
+from personas.api.views import view_of
+from project.api_urls import urlpatterns
+
+V1 = "/api/v1/"
+# What stands in an address for a row that is nobody's, by the kind of parameter.
+ABSENT = {
+    "IntConverter": "987654321",
+    "Digest": "f" * 64,
+    "SlugConverter": "no-such-row",
+    "Word": "no-such-row",
+    "StringConverter": "no-such-row",
+    "PathConverter": "no/such/row.md",
+}
+
+
+@dataclass(frozen=True)
+class Door:
+    """One method of one address."""
+
+    method: str
+    pattern: URLPattern
+    operation: Operation
+
+    @property
+    def name(self) -> str:
+        return str(self.pattern.name)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.name}"
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Converters by name."""
+        return self.pattern.pattern.converters
+
+    def absent(self, parameter: str, length: int) -> str:
+        """As long as the foreign one where it is a word: answers that quote it are then as long, too."""
+        made = ABSENT[type(self.parameters[parameter]).__name__]
+        return made if made.isdigit() else made.ljust(length, "x")[: max(length, 1)]
+
+    def path(self, values: Mapping[str, str]) -> str:
+        route = str(self.pattern.pattern)
+        for name in self.parameters:
+            before, _, rest = route.partition("<")
+            _, _, after = rest.partition(">")
+            route = f"{before}{values[name]}{after}"
+        return V1 + route
+
+
+def operations_at(pattern: URLPattern) -> Mapping[str, Operation]:
+    """What an address offers; none for the pages about the API."""
+    view = view_of(pattern)
+    found: Mapping[str, Operation] = view.operations if view else getattr(pattern.callback, "operations", {})
+    return found
+
+
+def all_doors() -> list[Door]:
+    return [
+        Door(method, pattern, operation)
+        for pattern in urlpatterns
+        for method, operation in operations_at(pattern).items()
+    ]
+
+
+def is_offered(view: object) -> bool:
+    """Whether this view is asked by the API's own matrix, and so is no page."""
+    return any(pattern.callback is view and operations_at(pattern) for pattern in urlpatterns)

@@ -1,0 +1,107 @@
+"""Promise R1 over the API: no key shows, or changes, anything of a workspace that it does not belong to."""
+
+import pytest
+
+from tests.isolation.api_cast import CALLERS, Keys, before, callers, known_callers  # noqa: F401  # fixtures
+from tests.isolation.api_matrix import cells, run, run_other_methods
+from tests.isolation.api_policy import disagreements
+from tests.isolation.api_probe import call
+from tests.isolation.api_substitution import run_bodies, run_queries, strange_words
+from tests.isolation.api_table import flaws, known_doors
+from tests.isolation.api_walk import all_doors
+from tests.isolation.cast import HARBOUR, owner_of
+from tests.isolation.matrix import Outcome
+from tests.isolation.summary import CELLS, LEAKS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def tally(record_property):
+    """Counts the cells for the last line of the run, and fails with every finding at once."""
+
+    def close(outcome: Outcome, at_least: int = 1) -> None:
+        record_property(CELLS, outcome.cells)
+        record_property(LEAKS, len(outcome.findings))
+        assert outcome.cells >= at_least
+        shown = "\n".join(outcome.findings[:100])
+        assert not outcome.findings, f"{len(outcome.findings)} of {outcome.cells} cells are wrong:\n{shown}"
+
+    return close
+
+
+def test_every_operation_has_a_row_and_every_row_an_operation():
+    assert not flaws(all_doors())
+
+
+def test_every_operation_asks_for_the_permission_that_it_should():
+    assert not disagreements(all_doors())
+
+
+def test_the_matrix_meets_every_operation_with_every_key(stage, callers):  # noqa: F811
+    asked = [cell for caller in callers.values() for cell in cells(caller, known_doors())]
+    assert {(str(cell.door), cell.caller.name) for cell in asked} == {
+        (str(door), name) for door in all_doors() for name in CALLERS
+    }
+    assert len(asked) >= 3_000
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_each_operation_answers_as_it_should_to(name, stage, callers, before, tally):  # noqa: F811
+    tally(run(stage, callers[name], known_doors(), before), at_least=180)
+
+
+def test_a_method_that_an_address_does_not_have_is_refused(stage, callers, tally):  # noqa: F811
+    tally(run_other_methods(stage, callers, known_doors()), at_least=100)
+
+
+# --- names said elsewhere than in the path -------------------------------------------------------------
+
+
+def test_of_every_field_it_is_said_whether_it_names_a_row():
+    assert not strange_words(all_doors())
+
+
+@pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
+def test_a_foreign_name_in_a_body_is_refused_as_a_made_up_one_is_to(name, stage, callers, before, tally):  # noqa: F811
+    tally(run_bodies(stage, callers[name], known_doors(), before), at_least=8)
+
+
+@pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
+def test_a_foreign_name_in_a_filter_finds_what_a_made_up_one_finds_for(name, stage, callers, before, tally):  # noqa: F811
+    tally(run_queries(stage, callers[name], known_doors(), before), at_least=20)
+
+
+# --- a key is never worth more than itself -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [{"verbs": ["manage"]}, {"verbs": ["manage", "read"]}, {"channels": None}, {"labels": ["fresh"]}],
+)
+def test_a_limited_key_makes_no_key_that_may_do_more_than_itself(scopes, stage, callers):  # noqa: F811
+    keys = Keys(stage, {})
+    scopes = {name: said or [stage.key(HARBOUR, name)] for name, said in scopes.items()}
+    keys.add("limited", HARBOUR, owner_of(stage, HARBOUR), "owner", **scopes)
+    for kind in ("bot", "admin"):
+        answer = call(keys.callers["limited"], "POST", "/api/v1/keys", {"name": f"Wide {kind}", "kind": kind})
+        assert answer.status in {403, 422}, f"a {kind} key without limits was made with {scopes}"
+
+
+@pytest.mark.parametrize("name", ["narrow owner", "narrow bot"])
+def test_a_key_for_one_agent_leaves_nothing_that_all_of_them_get(name, stage, callers):  # noqa: F811
+    memory, task = stage.key(HARBOUR, "memories"), stage.key(HARBOUR, "tasks")
+    shared = [
+        ("POST", "memories", {"text": "For all."}),
+        ("POST", "tasks", {"title": "For all"}),
+        ("PATCH", f"memories/{memory}", {"agent": None}),
+        ("PATCH", f"tasks/{task}", {"agent": None}),
+    ]
+    headers = {"If-Match": "*"}
+    answers = {
+        f"{method} {path.partition('/')[0]}": call(
+            callers[name], method, f"/api/v1/{path}", body, headers
+        ).status
+        for method, path, body in shared
+    }
+    assert not {door: status for door, status in answers.items() if status not in {403, 422}}

@@ -1,0 +1,169 @@
+"""The API's guards are guarded too: each fault below is planted, and must be found."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+
+from personas.api import callers as gate
+from personas.api.agents import Souls
+from personas.api.answers import empty
+from personas.api.memories import Memories
+from personas.api.operations import Operation
+from personas.api.problems import ProblemError
+from personas.api.records import RecordResource
+from personas.api.refusals import NOT_FOUND
+from personas.api.shapes import line, shape
+from personas.api.views import endpoint
+from personas.models import Memory, Soul
+from personas.roles import Permission
+from tests.isolation.api_cast import before, callers, known_callers  # noqa: F401  # fixtures
+from tests.isolation.api_matrix import run
+from tests.isolation.api_policy import disagreements
+from tests.isolation.api_substitution import run_bodies, run_queries, strange_words
+from tests.isolation.api_table import flaws, known_doors
+from tests.isolation.api_walk import Door, all_doors, operations_at
+
+pytestmark = [pytest.mark.planted, pytest.mark.django_db]
+
+
+@pytest.fixture
+def findings(stage, callers, before):  # noqa: F811
+    """What one caller finds at a few operations."""
+
+    def ask(name, *doors, way=None):
+        chosen = [door for door in known_doors() if str(door) in doors]
+        assert len(chosen) == len(doors)
+        return (way or run)(stage, callers[name], chosen, before).findings
+
+    return ask
+
+
+def plant(monkeypatch, door, **changed):
+    """An operation that says something else of itself."""
+    [found] = [one for one in all_doors() if str(one) == door]
+    changed_operation = replace(found.operation, **changed)
+    monkeypatch.setitem(operations_at(found.pattern), found.method, changed_operation)
+
+
+def test_without_a_fault_nothing_is_found(findings):
+    doors = ["GET souls-list", "GET souls-one", "PATCH souls-one", "POST keys-list", "GET memories-list"]
+    for name in ("owner", "viewer", "bot", "lost member", "expired owner", "owner of elsewhere"):
+        assert not findings(name, *doors)
+    assert not findings("owner", *doors, way=run_bodies) + findings("owner", *doors, way=run_queries)
+
+
+def test_a_resource_that_forgets_its_workspace_is_found(findings, monkeypatch):
+    monkeypatch.setattr(Souls, "rows", lambda self, workspace: Soul.unscoped.all())
+    assert any("leaks Soul.label of elsewhere" in said for said in findings("bot", "GET souls-list"))
+    said = findings("editor", "GET souls-one", "PATCH souls-one", "DELETE souls-one")
+    assert any("GET souls-one · crossed: expected 404, got 200" in one for one in said)
+    assert any("PATCH souls-one · crossed: changed personas_soul of elsewhere" in one for one in said)
+    assert any("DELETE souls-one · crossed: changed personas_soul of elsewhere" in one for one in said)
+
+
+def test_an_operation_that_has_lost_its_permission_is_found(findings, monkeypatch):
+    plant(monkeypatch, "PATCH souls-one", permission=Permission.READ)
+    assert any("own: expected 403, got 200" in said for said in findings("viewer", "PATCH souls-one"))
+    assert any("PATCH souls-one takes read" in said for said in disagreements(all_doors()))
+
+
+def test_keys_that_bots_can_make_are_found(findings, monkeypatch):
+    plant(monkeypatch, "POST keys-list", bots=True)
+    assert any("own: expected 403, got 201" in said for said in findings("bot", "POST keys-list"))
+    assert any("open to bots" in said for said in disagreements(all_doors()))
+
+
+def test_a_refusal_that_tells_foreign_from_missing_is_found(findings, monkeypatch):
+    find = RecordResource.find
+
+    def telling(self, call, key):
+        if self.model.unscoped.filter(**{self.key: key}).exclude(workspace=call.workspace).exists():
+            raise PermissionDenied
+        return find(self, call, key)
+
+    monkeypatch.setattr(RecordResource, "find", telling)
+    said = findings("owner", "GET souls-one")
+    assert any("crossed and missing can be told apart" in one for one in said)
+
+
+def test_a_refusal_with_a_header_more_is_found(findings, monkeypatch):
+    """Alike to the eye, and yet not the same."""
+    find = RecordResource.find
+
+    def telling(self, call, key):
+        if self.model.unscoped.filter(**{self.key: key}).exclude(workspace=call.workspace).exists():
+            raise ProblemError(replace(NOT_FOUND, headers={"Retry-After": "1"}))
+        return find(self, call, key)
+
+    monkeypatch.setattr(RecordResource, "find", telling)
+    said = findings("owner", "GET souls-one")
+    assert any("crossed and missing can be told apart" in one for one in said)
+
+
+def test_a_gate_that_does_not_ask_for_the_role_is_found(findings, monkeypatch):
+    monkeypatch.setattr(gate, "power_of", lambda key, role: frozenset(Permission))
+    assert any("expected 403, got 201" in said for said in findings("viewer", "POST souls-list"))
+    assert any("expected 403, got 201" in said for said in findings("reading owner", "POST souls-list"))
+
+
+def test_a_gate_that_does_not_ask_who_is_still_a_member_is_found(findings, monkeypatch):
+    monkeypatch.setattr(gate, "role_of", lambda key: "owner")
+    assert any("expected 401, got 200" in said for said in findings("lost member", "GET souls-list"))
+
+
+def test_a_gate_whose_clock_is_late_is_found(findings, monkeypatch):
+    class Late:
+        @staticmethod
+        def now():
+            return timezone.now() - timedelta(days=1)
+
+    monkeypatch.setattr(gate, "timezone", Late)
+    assert any("expected 401, got 200" in said for said in findings("expired bot", "GET souls-list"))
+
+
+def test_a_body_that_may_name_foreign_records_is_found(findings, monkeypatch):
+    def anywhere(call, model, attribute, named):
+        found = {getattr(row, attribute): row for row in model.unscoped.filter(**{f"{attribute}__in": named})}
+        return [found[name] for name in named]
+
+    monkeypatch.setattr(RecordResource, "linked", staticmethod(anywhere))
+    said = findings("owner", "POST tasks-list", "PATCH agents-one", way=run_bodies)
+    assert any("POST tasks-list agent: foreign and missing can be told apart" in one for one in said)
+    assert any("PATCH agents-one soul" in one for one in said)
+
+
+def test_a_filter_that_believes_any_name_is_found(findings, monkeypatch):
+    def anywhere(self, rows, call):
+        return Memory.unscoped.filter(agent__slug=call.query["agent"]) if "agent" in call.query else rows
+
+    monkeypatch.setattr(Memories, "narrowed", anywhere)
+    said = findings("owner", "GET memories-list", way=run_queries)
+    assert any("GET memories-list?agent: leaks Memory.text of elsewhere" in one for one in said)
+
+
+def test_an_operation_that_writes_to_other_workspaces_is_found(findings, monkeypatch):
+    def shelve_all(call, key):
+        Soul.unscoped.update(archived_at=timezone.now())
+        return empty()
+
+    plant(monkeypatch, "DELETE souls-one", run=shelve_all)
+    said = findings("owner", "DELETE souls-one")
+    assert any("own: changed personas_soul of elsewhere" in one for one in said)
+
+
+def test_an_operation_that_does_nothing_is_found(findings, monkeypatch):
+    plant(monkeypatch, "DELETE souls-one", run=lambda call, key: empty())
+    assert any("the positive control is empty" in said for said in findings("owner", "DELETE souls-one"))
+
+
+def test_an_operation_that_nobody_has_listed_is_found():
+    body = shape({"shadow": line(20)})
+    secret = Operation(lambda call, key: empty(), "Secret", permission=Permission.EDIT, body=body)
+    door = Door("POST", endpoint("secrets/<slug:key>", "secrets", post=secret), secret)
+    assert any(
+        "POST secrets has no row: say in tests/isolation" in said for said in flaws([*all_doors(), door])
+    )
+    assert any("does “shadow” name a row?" in said for said in strange_words([door]))
