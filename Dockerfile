@@ -15,6 +15,7 @@ ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     DRAMATIS_ENV=production \
+    DRAMATIS_WEB_PROCESSES=2 \
     DRAMATIS_VAR=/app/var \
     DRAMATIS_CHECKPOINT_DIR=/app/checkpoints
 

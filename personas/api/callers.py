@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_plus
 
 from django.utils import timezone
 
@@ -43,6 +44,11 @@ class Caller:
         if not self.is_bot or permission is Permission.READ:
             return permission in self.powers and (is_for_bots or not self.is_bot)
         return is_for_bots and WRITE in verbs_of(self.key.scopes, BOT)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it is for some agents, channels or labels only."""
+        return bool({"agents", "channels", "labels"} & set(self.key.scopes))
 
     def may_touch(self, agent_slug: str) -> bool:
         return self.agents is None or agent_slug in self.agents
@@ -87,7 +93,7 @@ def secret_in(said: str) -> str:
 
 def refuse_key_in_address(query: str) -> None:
     """Addresses are logged along the way; whoever puts a key there should change it."""
-    if KEY_IN_ADDRESS in query:
+    if KEY_IN_ADDRESS in unquote_plus(query):
         said = "Send the key in the Authorization header, never in the address, and replace this one."
         raise ProblemError(Problem(400, "bad_request", said, [FieldError(said, header="Authorization")]))
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 from personas.api.problems import Problem, ProblemError
@@ -71,8 +72,7 @@ def refuse_half_characters(value: Any) -> None:
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise BadJson(f"“{twice[:80]}” stands twice in one object.")
     return made
 

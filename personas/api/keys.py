@@ -35,7 +35,7 @@ from personas.key_format import ADMIN, BOT
 from personas.key_scopes import VERBS, widest
 from personas.models import ApiKey
 from personas.roles import Permission
-from personas.services.keys import create_key, revoke_key, rotate_key
+from personas.services.keys import USUAL, create_key, revoke_key, rotate_key
 
 NAMES = listed(slug(), minItems=1, uniqueItems=True)
 SCOPES: Shape = shape(
@@ -68,7 +68,7 @@ LONGEST_OVERLAP = 24 * 30
 
 
 def index(call: Call) -> Answer:
-    if call.caller.agents is not None:
+    if call.caller.is_limited:
         raise limited()
     page = page_of_rows(rows(call), limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_answered(call, page, [told(key) for key in page.rows])
@@ -81,7 +81,7 @@ def add(call: Call) -> Answer:
         call.workspace,
         said["name"],
         said.get("scopes", {}),
-        until(said),
+        no_longer(call, until(said)),
         by=call.actor,
         kind=said.get("kind", BOT),
     )
@@ -96,13 +96,18 @@ def rotate(call: Call, key: int) -> Answer:
     said: dict[str, Any] = call.body
     old = found(call, key)
     ends_at = timezone.now() + timedelta(hours=said.get("overlap_hours", 24))
-    made, secret = rotate_key(old, ends_at=ends_at, expires_at=until(said), by=call.actor)
+    made, secret = rotate_key(old, ends_at=ends_at, expires_at=no_longer(call, until(said)), by=call.actor)
     return given(made, secret)
 
 
 def revoke(call: Call, key: int) -> Answer:
     revoke_key(found(call, key), by=call.actor)
     return empty()
+
+
+def no_longer(call: Call, ends_at: datetime | None) -> datetime:
+    """A key that was stolen should not be able to outlive itself."""
+    return min(ends_at or timezone.now() + USUAL, call.caller.key.expires_at)
 
 
 def refuse_wider(call: Call, scopes: Mapping[str, Any], kind: str) -> None:

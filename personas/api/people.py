@@ -45,7 +45,7 @@ def member_told(row: Membership) -> dict[str, Any]:
 
 
 def audit(call: Call) -> Answer:
-    if call.caller.agents is not None:
+    if call.caller.is_limited:
         # It tells what every record held.
         raise limited()
     rows = audit_of(call.workspace)

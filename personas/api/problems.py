@@ -96,7 +96,7 @@ class Problem:
         return said
 
     def body(self, request_id: str) -> bytes:
-        return json.dumps(self.as_json(request_id), ensure_ascii=False).encode()
+        return json.dumps(self.as_json(request_id), ensure_ascii=False).encode("utf-8", "replace")
 
 
 class ProblemError(Exception):

@@ -29,6 +29,7 @@ from personas.services.records import (
     edit_record,
     restore_record,
     restore_revision,
+    revision_of,
 )
 
 R = TypeVar("R", bound=Record)
@@ -155,8 +156,18 @@ class RecordResource(RecordShapes, Generic[R]):
         require_match(record, call.if_match)
         if not 0 < number < 2**31 or not revisions_of(record).filter(number=number).exists():
             raise Http404
+        self.refuse_leaving(call, record, number)
         saved = restore_revision(record, number, expected=record.revision, by=call.actor)
         return self.given(self.fresh(saved))
+
+    def refuse_leaving(self, call: Call, record: R, number: int) -> None:
+        """A key of some agents cannot make a record another's again."""
+        if call.caller.agents is None:
+            return
+        then = record.values_from(revision_of(record, number).data)
+        links = [name for name, (model, _) in self.links.items() if model.kind == "agent" and name in then]
+        if any(then[name] != getattr(record, name) for name in links):
+            raise limited()
 
     # --- plumbing ---------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Holds values to their shape and says, value by value, what does not fit."""
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from personas.api.problems import FieldError, pointer_to
 from personas.api.shapes import Shape
@@ -45,8 +47,36 @@ def read_moment(value: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+def whole_pattern(_: Any, said: str, value: object, shape: Shape) -> Iterator[ValidationError]:
+    """Of texts that are not too long already: some patterns take long on what was made to hurt them."""
+    is_short = isinstance(value, str) and len(value) <= shape.get("maxLength", len(value))
+    # The whole of it: a dollar sign alone would let a last line break through.
+    if is_short and not re.fullmatch(said, str(value)):
+        yield ValidationError("does not match")
+
+
+def unless_too_long(keyword: str) -> Callable[..., Iterator[ValidationError]]:
+    """A look at each item of a list, or at each pair, only when there are not too many already."""
+    looked_at = Draft202012Validator.VALIDATORS[keyword]
+
+    def checked(by: Any, said: Any, value: object, shape: Shape) -> Iterator[ValidationError]:
+        if isinstance(value, list) and len(value) <= shape.get("maxItems", len(value)):
+            yield from looked_at(by, said, value, shape) or ()
+
+    return checked
+
+
+OURS = {
+    "pattern": whole_pattern,
+    "items": unless_too_long("items"),
+    "uniqueItems": unless_too_long("uniqueItems"),
+}
+Checked = extend(Draft202012Validator, OURS)
+
+
 def validator(shape: Shape) -> Draft202012Validator:
-    return Draft202012Validator(shape, format_checker=formats)
+    made: Draft202012Validator = Checked(shape, format_checker=formats)
+    return made
 
 
 def errors_in(checked: Draft202012Validator, value: object) -> list[FieldError]:

@@ -1,6 +1,7 @@
 """The gate of the API: key, budget, permission, query, body, condition; then the operation itself."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, ClassVar
 
 import structlog
@@ -64,7 +65,9 @@ class ApiView(APIView):
         name = call.headers.get(HEADER)
         if name is None or not operation.is_retryable:
             return operation.run(call, **named)
-        route = f"{self.request.method} {call.path}"[:200]
+        # Of this key alone: what another was answered may not be for it.
+        said = f"{call.caller.key.pk} {self.request.method} {call.path}"
+        route = sha256(said.encode()).hexdigest()
         body = self.request.body
         return carried_out_once(call.workspace, route, name, body, lambda: operation.run(call, **named))
 

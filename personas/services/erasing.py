@@ -8,7 +8,17 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
-from personas.models import AuditEvent, Content, Erasure, Memory, MemoryState, Record, Revision, UserProfile
+from personas.models import (
+    AuditEvent,
+    Content,
+    Erasure,
+    KeptAnswer,
+    Memory,
+    MemoryState,
+    Record,
+    Revision,
+    UserProfile,
+)
 from personas.services.history import note_event
 from personas.services.records import locked
 from personas.signals import agent_changed
@@ -38,6 +48,8 @@ def erase_words(record: Record, *, reason: str, by: Actor) -> Erasure:
     if not reason.strip():
         raise Invalid.on("reason", "Say why: the tombstone keeps it.")
     record = locked(record)
+    # Answers kept for retries may hold the words, and do not say whose they are.
+    KeptAnswer.objects.in_workspace(record.workspace_id).delete()
     fed = record.agent_ids()
     tomb, _ = Erasure.objects.in_workspace(record.workspace_id).get_or_create(
         kind=record.kind,

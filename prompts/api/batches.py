@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import structlog
 from django.http import HttpRequest
 from django.urls import path
 
@@ -19,6 +20,7 @@ from prompts.api.prompt_shapes import BATCH
 from prompts.models import PRODUCTION
 from prompts.serving import PLAIN, BadKey, Bot, Call, Wanted
 
+log = structlog.get_logger(__name__)
 MOST = 50
 ITEM = shapes.shape(
     {
@@ -62,8 +64,11 @@ def result_of(reader: Bot, item: dict[str, Any], request_id: str, limits: Header
     except BadKey:
         # Of the request as a whole.
         raise
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is this one's answer
-        return refused(problem_of(pointed(error)), request_id)
+    except Exception as error:  # whatever it is, it is this one's answer
+        problem = problem_of(pointed(error))
+        if problem.status == 500:
+            log.exception("fetch_failed", request_id=request_id)
+        return refused(problem, request_id)
     limits += left.items()
     if served.status == 304:
         return b'{"status":304,"ledger_id":%d}' % served.ledger_id

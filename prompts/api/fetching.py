@@ -26,6 +26,7 @@ from prompts.serving import PLAIN, BadKey, Bot, Call, Served, Wanted, hand_out
 log = structlog.get_logger(__name__)
 
 SCHEME = "bearer "
+MOST_CHARACTERS = 4_000
 CACHING = "private, max-age=30, stale-while-revalidate=300, stale-if-error=86400"
 VARY = ("Vary", "Authorization, Accept")
 FORMS = {"application/json": (JSON, json_body), "text/markdown": (MARKDOWN, markdown_body)}
@@ -58,6 +59,7 @@ def answered(method: str, agent: str, query: str, said: Mapping[str, Any], reque
     if method not in {"GET", "HEAD"}:
         raise ProblemError(ONLY_READ)
     reader = Bot(secret_in(said.get("HTTP_AUTHORIZATION", ""), agent, query))
+    refuse_long(query, said.get("HTTP_ACCEPT", ""), said.get("HTTP_IF_NONE_MATCH", ""))
     wanted = wanted_by(agent, query)
     form = chosen_type(said.get("HTTP_ACCEPT", ""))
     if not form:
@@ -65,6 +67,14 @@ def answered(method: str, agent: str, query: str, said: Mapping[str, Any], reque
     call = Call(PLAIN, request_id, known_versions(said.get("HTTP_IF_NONE_MATCH", "")))
     served, limits = handed_out(reader, wanted, call, "fetch")
     return told(served, wanted, form, [*limits.items(), ("Cache-Control", CACHING)])
+
+
+def refuse_long(*words: str) -> None:
+    """What is read once and remembered must be short, or strangers could fill the memory."""
+    if any(len(word) > MOST_CHARACTERS for word in words):
+        raise ProblemError(
+            Problem(400, "bad_request", f"A header has more than {MOST_CHARACTERS} characters.")
+        )
 
 
 def handed_out(reader: Bot, wanted: Wanted, call: Call, budget: str) -> tuple[Served, Mapping[str, str]]:

@@ -18,7 +18,9 @@ from personas.errors import Invalid
 from prompts.api.fetching import Reply, refusal, secret_in, sent
 from prompts.api.parameters import refuse_key
 from prompts.serving import Bot
+from prompts.serving.resolving import facts_of_key, refuse_malformed
 
+SMALL = 16_000
 NOT_KEPT = ("Cache-Control", "private, no-store")
 ONLY_POST = Problem(
     405, "method_not_allowed", "This address does not take that method.", headers={"Allow": "POST"}
@@ -55,11 +57,20 @@ def reader_of(request: HttpRequest, agent: str = "") -> Bot:
     query = request.META.get("QUERY_STRING", "")
     refuse_key(query)
     reader = Bot(secret_in(request.META.get("HTTP_AUTHORIZATION", ""), agent, query))
+    refuse_malformed(reader)
+    if body_length(request) > SMALL:
+        # What strangers send costs no more than this look; a small body is read sooner than a key is found.
+        facts_of_key(reader)
     if query:
         raise ProblemError(
             Problem(422, "invalid", "This address takes no parameters.", no_parameters(request))
         )
     return reader
+
+
+def body_length(request: HttpRequest) -> int:
+    stated = request.META.get("CONTENT_LENGTH") or "0"
+    return int(stated) if stated.isascii() and stated.isdigit() else SMALL + 1
 
 
 def no_parameters(request: HttpRequest) -> list[FieldError]:

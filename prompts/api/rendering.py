@@ -13,7 +13,7 @@ from personas.api.refusals import invalid
 from personas.api.validating import validator
 from personas.key_scopes import RENDER, allows
 from personas.models import Task as TaskRecord
-from prompts.api.fetching import NO_SUCH_FORM, Reply, handed_out, told
+from prompts.api.fetching import NO_SUCH_FORM, Reply, handed_out, refuse_long, told
 from prompts.api.negotiating import chosen_type
 from prompts.api.posting import NOT_KEPT, body_of, posted
 from prompts.api.prompt_shapes import PROMPT
@@ -63,6 +63,7 @@ NOT_SLOTS = ("channel", "label", "task")
 @posted
 def render(request: HttpRequest, reader: Bot, request_id: str, agent: str) -> Reply:
     """A row in the ledger, and no new version: what is said here is kept nowhere else."""
+    refuse_long(request.META.get("HTTP_ACCEPT", ""))
     body = body_of(request, CHECKED)
     form = chosen_type(request.META.get("HTTP_ACCEPT", ""))
     if not form:

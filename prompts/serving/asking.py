@@ -1,6 +1,7 @@
 """Who asks, and for what."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -86,3 +87,22 @@ class Wanted:
             return self.label
         moment = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         return f"{self.label[: LABEL_LENGTH - len(moment)]}{moment}"
+
+
+Admit = Callable[[int | None, int], None]
+
+
+def everybody(key_id: int | None, workspace_id: int) -> None:
+    """No limit."""
+
+
+class Toll:
+    """Paid once for each call, as soon as it is known by whom; whoever is refused later has paid too."""
+
+    def __init__(self, admit: Admit) -> None:
+        self._admit, self._is_paid = admit, False
+
+    def pay(self, key_id: int | None, workspace_id: int) -> None:
+        if not self._is_paid:
+            self._is_paid = True
+            self._admit(key_id, workspace_id)

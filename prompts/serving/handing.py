@@ -1,7 +1,6 @@
 """Hands out a prompt: fill, seal, record, and only then let the words go."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from django.utils import timezone
 from prompts.assembly.slots import Slots
 from prompts.proof.canonical import bytes_digest, canonical
 from prompts.proof.rows import SLOTS, LedgerRow
-from prompts.serving.asking import PLAIN, Call, Reader, Wanted
+from prompts.serving.asking import PLAIN, Admit, Call, Reader, Toll, Wanted, everybody
 from prompts.serving.call_facts import clock_alone, settled, with_clock
 from prompts.serving.recalling import PROCESS, Question, Recall
 from prompts.serving.recording import Facts, record
@@ -28,14 +27,9 @@ log = structlog.get_logger(__name__)
 TRIES = 4
 NOT_FOR_IDS = re.compile(r"[^\x21-\x7e]")
 ID_LENGTH = 64
+
+
 # Told the ids of key, if it is one, and workspace before anything is written.
-Admit = Callable[[int | None, int], None]
-
-
-def everybody(key_id: int | None, workspace_id: int) -> None:
-    """No limit."""
-
-
 @dataclass(frozen=True)
 class Served:
     """A prompt that stands in the ledger; without words when the caller had them already."""
@@ -136,12 +130,12 @@ def hand_out(
 
 def _attempt(reader: Reader, wanted: Wanted, call: Call, admit: Admit, recall: Recall) -> Served:
     question: Question = (reader.name, wanted.agent, wanted.channel, wanted.label, wanted.verb)
-    for count in range(TRIES):
+    toll = Toll(admit)
+    for _ in range(TRIES):
         guess = recall.guesses.get(question) if wanted.at is None else None
         is_known = guess is not None
-        guess = guess or _resolved(reader, wanted)
-        if not count:
-            admit(guess.key_id, guess.workspace_id)
+        guess = guess or _resolved(reader, wanted, toll.pay)
+        toll.pay(guess.key_id, guess.workspace_id)
         words = words_of(recall, guess.workspace_id, guess.version_id, guess.erasures)
         draft = _drafted(wanted, guess, words, call)
         ledger_id = record(reader, wanted, guess, draft.facts)
@@ -154,9 +148,9 @@ def _attempt(reader: Reader, wanted: Wanted, call: Call, admit: Admit, recall: R
     raise ServingDown
 
 
-def _resolved(reader: Reader, wanted: Wanted) -> Guess:
+def _resolved(reader: Reader, wanted: Wanted, admit: Admit) -> Guess:
     refuse_malformed(reader)
-    return resolve(reader, wanted)
+    return resolve(reader, wanted, admit)
 
 
 def _drafted(wanted: Wanted, guess: Guess, words: Words, call: Call) -> Draft:

@@ -15,7 +15,7 @@ from personas.key_scopes import allows
 from personas.models import ApiKey, Membership
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.proving import reader_of
-from prompts.serving.asking import Bot, Member, Reader, Wanted
+from prompts.serving.asking import Admit, Bot, Member, Reader, Wanted
 from prompts.serving.refusals import BadKey, NotThere, NoVersion, OutOfScope
 from prompts.serving.words import Erasures, erasures_in
 
@@ -79,9 +79,13 @@ def refuse_malformed(reader: Reader) -> None:
         raise BadKey
 
 
-def resolve(reader: Reader, wanted: Wanted) -> Guess:
-    """Who it is, whether they may, and what the label points at; or the refusal."""
+def resolve(reader: Reader, wanted: Wanted, admit: Admit) -> Guess:
+    """Who it is, whether they may, and what the label points at; or the refusal.
+
+    `admit` hears who it is before anything else is asked: what is refused after that is paid for too.
+    """
     facts = facts_of(reader)
+    admit(facts.get("key_id"), facts["workspace_id"])
     if not allows(facts.get("scopes", {}), wanted.verb, wanted.agent, wanted.channel, wanted.label):
         raise OutOfScope
     if not wanted.is_nameable:

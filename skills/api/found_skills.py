@@ -30,7 +30,7 @@ from skills.api.shared import TEXT, agents_named, refuse_limited, row_or_404
 from skills.api.skill_files import WARNINGS, taken, unfit
 from skills.api.skills import Skills
 from skills.api.visible_files import chosen_agents, visible_to
-from skills.models import ContextFile, Reach
+from skills.models import ContextFile, Reach, Verdict
 from skills.parsing import parse_skill
 from skills.selectors.skill_list import FOUND_STATES, found_description, found_state
 from skills.selectors.skills import folder_of, found_skills_of
@@ -71,7 +71,9 @@ def index(call: Call) -> Answer:
     if since := call.query.get("updated_since"):
         rows = rows.filter(changed_at__gte=since)
     if words := call.query.get("q", "").strip():
-        said = Q(in_force__head__description__icontains=words) | Q(newest__head__description__icontains=words)
+        said = Q(in_force__head__description__icontains=words)
+        if not call.caller.is_bot:
+            said |= Q(newest__head__description__icontains=words)
         rows = rows.filter(Q(name__icontains=words) | Q(path__icontains=words) | said)
     page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_answered(call, page, told_all(call, page.rows))
@@ -132,12 +134,18 @@ def told_all(call: Call, files: list[ContextFile]) -> list[dict[str, Any]]:
     return [told(file, chosen[file.pk]) for file in files]
 
 
+def shown_description(file: ContextFile) -> str:
+    """Words in quarantine are nobody's to read as if they were a skill's."""
+    is_held = file.in_force is None and file.newest is not None and file.newest.verdict == Verdict.BLOCKED
+    return "" if is_held else found_description(file)
+
+
 def told(file: ContextFile, agents: list[str]) -> dict[str, Any]:
     head = file.in_force.head if file.in_force else {}
     return {
         "id": file.pk,
         "name": head.get("name", file.name),
-        "description": found_description(file),
+        "description": shown_description(file),
         "source": file.source.slug,
         "path": file.path,
         "state": found_state(file),

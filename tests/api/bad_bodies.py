@@ -32,6 +32,9 @@ def unreadable(name: str, body: bytes, path: str = "souls") -> Bad:
 
 SOUL = {"label": "Calm"}
 AGENT = {"slug": "nova", "name": "Nova"}
+MANY_NAMES = b"{" + b",".join(b'"%d":1' % number for number in range(90_000)) + b',"89999":1}'
+# Long, and with the one thing that does not fit at its very end.
+HURTFUL = "a" * 900_000 + "\x01"
 BAD = [
     # --- not JSON -----------------------------------------------------------------------------------------
     # Without a body nobody says what kind it is.
@@ -56,6 +59,8 @@ BAD = [
     unreadable("a long fraction", b'{"label": 0.' + b"1" * 5_000 + b"e400}"),
     unreadable("a name twice", b'{"label": "a", "label": "b"}'),
     unreadable("a name twice, deep", b'{"steps": [{"title": "a", "title": "b"}]}', "tasks"),
+    unreadable("100,000 names and one of them twice", MANY_NAMES),
+    unreadable("half a character twice as a name", b'{"\\ud800": 1, "\\ud800": 2}'),
     unreadable("half a character", b'{"label": "\\ud83d"}'),
     unreadable("the other half", b'{"label": "\\udc00x"}'),
     unreadable("half a character as a name", b'{"\\ud800": 1}'),
@@ -114,6 +119,14 @@ BAD = [
     fault("a schema nested too deeply", {"name": "r", "parameters": "[" * 9_000}, "/parameters", "tools"),
     fault("a timezone nobody keeps", {"label": "G", "timezone": "Mars/Base"}, "/timezone", "user-profiles"),
     fault("front matter that is no YAML", {"label": "G", "extra": "a: [1"}, "/extra", "user-profiles"),
+    fault("a line made to be read for long", {"label": HURTFUL}, "/label"),
+    fault("a last line break", {"name": "read\n"}, "/name", "tools"),
+    fault(
+        "a list made to be compared for long",
+        {"files": [{"id": n, "digest": "0" * 64} for n in range(1, 9_000)]},
+        "/files",
+        "context-files:adopt",
+    ),
     # --- fields that are not there ------------------------------------------------------------------------
     fault("an unknown field", SOUL | {"colour": "red"}, "/colour"),
     fault("the workspace", SOUL | {"workspace": 1}, "/workspace"),

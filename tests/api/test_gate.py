@@ -13,8 +13,9 @@ from personas.api.limits import Buckets
 from personas.api.problems import TITLES, ProblemError
 from personas.errors import DomainError
 from personas.key_format import ADMIN, new_secret
-from personas.models import ApiKey, Membership, User, Workspace
+from personas.models import ApiKey, Membership, Memory, User, Workspace
 from personas.roles import Role
+from personas.services.erasing import erase_words
 from personas.services.keys import revoke_key
 from personas.services.members import change_role, remove_member
 from project.error_words import ADVICE
@@ -148,3 +149,59 @@ def test_nobody_makes_a_key_that_may_more_than_his_own(
     mine = admin.post("keys", {"name": "D"}).json()["id"]
     for verb in ("rotate", "revoke"):
         assert manager.post(f"keys/{mine}:{verb}", {}).status_code == 404
+
+
+def test_a_stranger_is_refused_before_a_body_is_read(client: Client) -> None:
+    """However it was made to hurt: what strangers send is not looked at."""
+    for path in ("agents/mira/prompt:render", "prompts:batchGet"):
+        answer = client.post(
+            f"/api/v1/{path}",
+            b"[" * 900_000,
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {new_secret()}"},
+        )
+        assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
+
+
+def test_refused_fetches_are_paid_for(key_for: Any, workspace: Workspace, alice: User, settings: Any) -> None:
+    settings.DRAMATIS_RATE_LIMITS = {"fetch": (2, 100)}
+    bot = key_for(workspace, alice, "bot")
+    codes = [bot.get("agents/mira/prompt?channel=web").status_code for _ in range(3)]
+    assert codes == [404, 404, 429]
+
+
+def test_a_key_does_not_outlive_the_one_that_made_it(admin: Api, workspace: Workspace) -> None:
+    soon = timezone.now() + timedelta(hours=1)
+    ApiKey.objects.in_workspace(workspace).update(expires_at=soon)
+    made = admin.post("keys", {"name": "Heir"}).json()
+    assert ApiKey.objects.in_workspace(workspace).get(pk=made["id"]).expires_at == soon
+
+
+def test_a_retry_of_another_key_is_another_call(
+    admin: Api, key_for: Any, workspace: Workspace, bob: User
+) -> None:
+    other = key_for(workspace, bob)
+    first = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one").json()
+    second = other.post("souls", {"label": "Calm"}, Idempotency_Key="one").json()
+    assert first["slug"] != second["slug"]
+
+
+def test_erased_words_are_not_kept_for_retries(admin: Api, workspace: Workspace, alice: User) -> None:
+    made = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()
+    erase_words(
+        Memory.objects.in_workspace(workspace).get(pk=made["id"]), reason="Asked", by=Actor.person(alice)
+    )
+    again = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()
+    assert again["id"] != made["id"]
+
+
+def test_a_key_of_one_agent_cannot_give_a_memory_back_to_another(
+    admin: Api, key_for: Any, workspace: Workspace, alice: User
+) -> None:
+    for slug in ("mira", "nils"):
+        make_agent(workspace, slug=slug)
+    made = admin.post("memories", {"text": "Likes tea.", "agent": "nils"})
+    moved = admin.patch(f"memories/{made.json()['id']}", {"agent": "mira"}, made["ETag"])
+    narrow = key_for(workspace, alice, agents=["mira"])
+    back = narrow.call("POST", f"memories/{made.json()['id']}/revisions/1:restore", If_Match=moved["ETag"])
+    assert (back.status_code, back.json()["code"]) == (403, "out_of_scope")
