@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.conf import settings
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve
 
@@ -18,6 +19,12 @@ def takes_up_to(size: int) -> Callable[[V], V]:
         return view
 
     return mark
+
+
+def body_length(request: HttpRequest, *, unstated: int = 0) -> int:
+    """What the header says; `unstated` stands for a length that is no number."""
+    stated = request.META.get("CONTENT_LENGTH") or "0"
+    return int(stated) if stated.isascii() and stated.isdigit() else unstated
 
 
 def limit_of(path: str) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from personas.body_limits import limit_of
+from personas.body_limits import body_length, limit_of
 
 API_PREFIX = "/api/"
 
@@ -34,11 +34,6 @@ class BodyLimitMiddleware:
 
 def is_large(request: HttpRequest) -> bool:
     return body_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-
-
-def body_length(request: HttpRequest) -> int:
-    stated = request.META.get("CONTENT_LENGTH") or "0"
-    return int(stated) if stated.isascii() and stated.isdigit() else 0
 
 
 def too_large(request: HttpRequest, limit: int) -> HttpResponse:

@@ -85,15 +85,20 @@ def actor_of(key: ApiKey) -> Actor:
 
 def secret_in(said: str) -> str:
     """What cannot be a key costs no query."""
-    secret = said[len(SCHEME) :].strip() if said.lower().startswith(SCHEME) else ""
+    secret = bearer_token(said)
     if not well_formed(secret):
         raise bad_key()
     return secret
 
 
-def refuse_key_in_address(query: str) -> None:
+def bearer_token(said: str) -> str:
+    """The words after the scheme of an Authorization header; nothing for any other scheme."""
+    return said[len(SCHEME) :].strip() if said.lower().startswith(SCHEME) else ""
+
+
+def refuse_key_in_address(address: str) -> None:
     """Addresses are logged along the way; whoever puts a key there should change it."""
-    if KEY_IN_ADDRESS in unquote_plus(query):
+    if KEY_IN_ADDRESS in unquote_plus(address):
         said = "Send the key in the Authorization header, never in the address, and replace this one."
         raise ProblemError(Problem(400, "bad_request", said, [FieldError(said, header="Authorization")]))
 

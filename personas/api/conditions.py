@@ -5,6 +5,7 @@ import re
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.models import Record
 
+# A tag as ETag, If-Match and If-None-Match write it: whether it is weak, and its words.
 TAG = re.compile(r'(W/)?"([^"]*)"')
 
 

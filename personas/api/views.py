@@ -16,14 +16,13 @@ from rest_framework.views import APIView
 
 from personas.api.answers import Answer
 from personas.api.callers import Caller, caller_of
+from personas.api.checked_bodies import body_of
 from personas.api.idempotency import HEADER, carried_out_once
-from personas.api.json_bodies import read_json
 from personas.api.limits import take_from_budgets
 from personas.api.operations import Call, Operation
-from personas.api.problems import CONTENT_TYPE, FieldError, Problem, ProblemError
+from personas.api.problems import CONTENT_TYPE, Problem, ProblemError
 from personas.api.queries import read_query
-from personas.api.refusals import invalid, problem_of
-from personas.api.validating import errors_in
+from personas.api.refusals import problem_of
 from personas.key_uses import used
 
 log = structlog.get_logger(__name__)
@@ -54,7 +53,7 @@ class ApiView(APIView):
     def call(self, request: Request, operation: Operation, caller: Caller) -> Call:
         return Call(
             caller=caller,
-            body=body_of(request, operation),
+            body=body_of(request, operation.checked_body) if operation.checked_body else None,
             query=read_query(request.query_params, operation.query, operation.needed),
             headers=request.headers,
             request_id=request_id_of(request),
@@ -88,20 +87,6 @@ class ApiView(APIView):
 def refuse_unless_allowed(caller: Caller, operation: Operation) -> None:
     if not caller.may(operation.permission, is_for_bots=operation.bots):
         raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
-
-
-def body_of(request: Request, operation: Operation) -> Any:
-    if operation.checked_body is None:
-        return None
-    kind = (request.content_type or "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        said = "Send application/json."
-        wrong = FieldError(said, header="Content-Type")
-        raise ProblemError(Problem(415, "unsupported_media_type", said, [wrong]))
-    value = read_json(request.body)
-    if wrong_values := errors_in(operation.checked_body, value):
-        raise ProblemError(invalid(wrong_values))
-    return value
 
 
 def sent(answer: Answer, more: Mapping[str, str]) -> HttpResponse:

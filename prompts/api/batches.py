@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.urls import path
 
 from personas.api import shapes
+from personas.api.checked_bodies import body_of
 from personas.api.operations import Operation, no_run
 from personas.api.problems import Problem
 from personas.api.refusals import problem_of
@@ -15,7 +16,7 @@ from personas.api.validating import validator
 from prompts.api.bodies import JSON, json_body
 from prompts.api.fetching import VARY, Headers, Reply, handed_out
 from prompts.api.parameters import read_moment
-from prompts.api.posting import NOT_KEPT, body_of, pointed, posted
+from prompts.api.posting import NOT_KEPT, pointed, posted
 from prompts.api.prompt_shapes import BATCH
 from prompts.models import PRODUCTION
 from prompts.serving import PLAIN, BadKey, Bot, Call, Wanted

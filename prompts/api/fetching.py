@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
+from personas.api.callers import bearer_token, refuse_key_in_address
 from personas.api.limits import take_from_budgets
 from personas.api.operations import Operation, no_run
 from personas.api.problems import CONTENT_TYPE, FieldError, Problem, ProblemError
@@ -18,14 +19,13 @@ from personas.errors import Invalid
 from personas.key_uses import used
 from prompts.api.bodies import JSON, MARKDOWN, json_body, markdown_body, repr_digest
 from prompts.api.negotiating import chosen_type, known_versions
-from prompts.api.parameters import refuse_key, wanted_by
+from prompts.api.parameters import wanted_by
 from prompts.api.prompt_shapes import PROMPT
 from prompts.models import PRODUCTION
 from prompts.serving import PLAIN, BadKey, Bot, Call, Served, Wanted, hand_out
 
 log = structlog.get_logger(__name__)
 
-SCHEME = "bearer "
 MOST_CHARACTERS = 4_000
 CACHING = "private, max-age=30, stale-while-revalidate=300, stale-if-error=86400"
 VARY = ("Vary", "Authorization, Accept")
@@ -91,10 +91,11 @@ def handed_out(reader: Bot, wanted: Wanted, call: Call, budget: str) -> tuple[Se
 
 
 def secret_in(authorization: str, agent: str, query: str) -> str:
-    if authorization[: len(SCHEME)].lower() != SCHEME:
-        refuse_key(f"{agent}?{query}")
+    secret = bearer_token(authorization)
+    if not secret:
+        refuse_key_in_address(f"{agent}?{query}")
         raise BadKey
-    return authorization[len(SCHEME) :].strip()
+    return secret
 
 
 def told(served: Served, wanted: Wanted, form: str, more: Headers) -> Reply:

@@ -3,10 +3,11 @@
 import re
 from functools import lru_cache
 
+from personas.api.conditions import TAG
+
 # What is asked for most in turn; of two that are liked alike the first is given.
 TYPES = ("application/json", "text/markdown")
 QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
-TAG = re.compile(r'(?:W/)?"([^"]*)"')
 # The nearer a range names a type, the more it counts for that type.
 NEARNESS = {"*/*": 0, "application/*": 1, "text/*": 1, "application/json": 2, "text/markdown": 2}
 
@@ -45,4 +46,4 @@ def known_versions(if_none_match: str) -> tuple[str, ...]:
     """The digests in the header, compared weakly; a star stands for any."""
     if if_none_match.strip() == "*":
         return ("*",)
-    return tuple(tag for tag in TAG.findall(if_none_match) if tag != "*")
+    return tuple(tag for _, tag in TAG.findall(if_none_match) if tag != "*")

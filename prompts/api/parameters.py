@@ -3,8 +3,9 @@
 import re
 from datetime import datetime
 from functools import lru_cache
-from urllib.parse import parse_qsl, unquote_plus
+from urllib.parse import parse_qsl
 
+from personas.api.callers import refuse_key_in_address
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.refusals import invalid
 from prompts.models import PRODUCTION
@@ -13,7 +14,6 @@ from prompts.serving import Wanted
 KNOWN = ("channel", "label", "at")
 MOST = 20
 MOMENT = "Name a moment with its offset from UTC, such as 2026-03-07T14:55:05Z."
-KEY_IN_ADDRESS = "drm_"
 # A plus sign that was not escaped comes as a space.
 LOST_PLUS = re.compile(r" (\d\d:?\d\d)$")
 
@@ -21,17 +21,10 @@ LOST_PLUS = re.compile(r" (\d\d:?\d\d)$")
 @lru_cache(maxsize=2_000)
 def wanted_by(agent: str, query: str) -> Wanted:
     """The same addresses come again and again, and are read once; refusals are not kept."""
-    refuse_key(f"{agent}?{query}")
+    refuse_key_in_address(f"{agent}?{query}")
     said = values_in(query)
     at = read_moment(said["at"]) if "at" in said else None
     return Wanted(agent, said["channel"], said.get("label", PRODUCTION), at)
-
-
-def refuse_key(address: str) -> None:
-    """Addresses are logged along the way; whoever puts a key there should change it."""
-    if KEY_IN_ADDRESS in unquote_plus(address):
-        words = "Send the key in the Authorization header, never in the address, and replace this one."
-        raise ProblemError(Problem(400, "bad_request", words, [FieldError(words, header="Authorization")]))
 
 
 def values_in(query: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.urls import path
 
 from personas.api import shapes
+from personas.api.checked_bodies import body_of
 from personas.api.operations import Operation, no_run
 from personas.api.problems import FieldError, ProblemError
 from personas.api.refusals import invalid
@@ -15,7 +16,7 @@ from personas.key_scopes import RENDER, allows
 from personas.models import Task as TaskRecord
 from prompts.api.fetching import NO_SUCH_FORM, Reply, handed_out, refuse_long, told
 from prompts.api.negotiating import chosen_type
-from prompts.api.posting import NOT_KEPT, body_of, posted
+from prompts.api.posting import NOT_KEPT, posted
 from prompts.api.prompt_shapes import PROMPT
 from prompts.assembly.codec import load
 from prompts.assembly.slots import Slots

@@ -10,7 +10,7 @@ from typing import Any
 import schemathesis
 from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
-from django.db import close_old_connections, transaction
+from django.db import close_old_connections, connection, transaction
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.checks import load_all_checks
 from schemathesis.core.failures import Failure, FailureGroup
@@ -72,6 +72,10 @@ def run(stage: Stage, each: int, start: int) -> Outcome:
 @contextmanager
 def connection_kept() -> Iterator[None]:
     """Between requests Django lets go of connections, and the tests' transaction would go with it."""
+    if connection.vendor == "postgresql":
+        # So would it while cases are being made up, which can take longer than a server waits.
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
     bells = (request_started, request_finished)
     for bell in bells:
         bell.disconnect(close_old_connections)

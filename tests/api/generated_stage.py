@@ -15,7 +15,7 @@ from prompts.models import AgentPrompt, LabelMove
 from prompts.services.building import rebuild_agents
 from prompts.services.labelling import move_label
 from prompts.services.releasing import approve_release, request_release
-from skills.models import ContextFile, RefreshRun
+from skills.models import ContextFile, RefreshRun, SourceGrant
 from skills.services.files import waive_findings
 from tests.api.generated import Stage
 from tests.api.skills_stage import POISON, SKILL_PATH, SKILL_TEXT, file_in, look_at, make_pushed, reads
@@ -106,7 +106,11 @@ def files(workspace: Workspace, agent: Agent) -> Names:
     reads(agent, source)
     poisoned, found = file_in(source), file_in(source, SKILL_PATH)
     run = RefreshRun.objects.in_workspace(workspace).filter(source=source).latest("pk")
+    grant = SourceGrant(workspace=workspace, path="/srv/granted")
+    grant.save()
     return {
+        "/api/v1/sources grant": grant.path,
+        "/api/v1/sources folder": "",
         "sources.key": source.slug,
         "DELETE /api/v1/sources/{key}": free.slug,
         "found-skills.key": found.pk,

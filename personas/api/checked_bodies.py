@@ -1,0 +1,29 @@
+"""The body of a request as JSON of a known shape, or the problem that says why it is not."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from jsonschema import Draft202012Validator
+from rest_framework.request import Request
+
+from personas.api.json_bodies import read_json
+from personas.api.problems import FieldError, Problem, ProblemError
+from personas.api.refusals import invalid
+from personas.api.validating import errors_in
+
+NOT_JSON = Problem(
+    415,
+    "unsupported_media_type",
+    "Send application/json.",
+    [FieldError("Send application/json.", header="Content-Type")],
+)
+
+
+def body_of(request: HttpRequest | Request, shape: Draft202012Validator) -> Any:
+    kind = (request.content_type or "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ProblemError(NOT_JSON)
+    value = read_json(request.body)
+    if wrong := errors_in(shape, value):
+        raise ProblemError(invalid(wrong))
+    return value
