@@ -1,7 +1,7 @@
 # Aliases for people used to make; dev.py does the work. Example: make test ARGS="-k memories"
-.PHONY: run test check bench golden lock
+.PHONY: run test check bench shots golden lock
 
-run test check lock:
+run test check shots lock:
 	@python3 dev.py $@ $(ARGS)
 
 bench:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run, test and check Dramatis with nothing but Python: python3 dev.py run | test | check | bench | lock."""
+"""Run, test and look at Dramatis with nothing but Python: dev.py run, test, check, bench, shots, lock."""
 
 # This file must parse on old Pythons, so that they get a sentence instead of a syntax error.
 from __future__ import annotations
@@ -23,7 +23,10 @@ LOCKS = ROOT / "requirements"
 # Each lock contains the ones before it.
 JOBS = ("run", "test", "dev")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BENCHES = ("assembly", "discovery", "fetch", "versions")
+BENCHES = ("assembly", "discovery", "fetch", "pages", "versions")
+
+# Options of pytest with which it is still the whole suite.
+CHOOSE_NOTHING = ("-m", "--durations", "-q", "-v")
 
 NO_VENV = """This Python has neither venv nor pip.
 Debian and Ubuntu: sudo apt-get install python3-venv"""
@@ -76,6 +79,8 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     commands.add_parser("check", help="format, lint, types, contracts, migrations, locks", allow_abbrev=False)
     bench = commands.add_parser("bench", help="measure", allow_abbrev=False)
     bench.add_argument("name")
+    shots = commands.add_parser("shots", help="pictures of every screen into shots/", allow_abbrev=False)
+    shots.add_argument("names", nargs="*", help="only screens whose name begins so")
     commands.add_parser("lock", help="make requirements/*.txt anew from pyproject.toml", allow_abbrev=False)
     choice, rest = parser.parse_known_args(argv)
     if rest and choice.command not in ("test", "lock"):
@@ -206,7 +211,7 @@ def test(choice: argparse.Namespace, rest: list[str]) -> int:
 
 def side_by_side(rest: list[str]) -> list[str]:
     """The whole suite uses all cores; a chosen few tests run faster, and can be debugged, in one process."""
-    if any(not word.startswith("-m") and word != "not browser" for word in rest):
+    if any(not word.startswith(CHOOSE_NOTHING) and word != "not browser" for word in rest):
         return []
     return ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
 
@@ -221,6 +226,13 @@ def bench(choice: argparse.Namespace, rest: list[str]) -> int:
         return stop(f"There is no bench named {choice.name!r}. Known: {', '.join(BENCHES)}.", 2)
     install("dev")
     become("-m", f"benches.{choice.name}")
+
+
+def shots(choice: argparse.Namespace, rest: list[str]) -> int:
+    install("test")
+    if not find_or_install_chromium():
+        return stop(NO_CHROMIUM)
+    become("-m", "screens", *choice.names)
 
 
 def lock(choice: argparse.Namespace, rest: list[str]) -> int:
@@ -242,7 +254,7 @@ def lock(choice: argparse.Namespace, rest: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"run": run, "test": test, "check": check, "bench": bench, "lock": lock}
+COMMANDS = {"run": run, "test": test, "check": check, "bench": bench, "shots": shots, "lock": lock}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

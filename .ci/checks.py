@@ -16,6 +16,7 @@ CODE = [
     "skills",
     "prompts",
     "benches",
+    "screens",
     "clients",
     "tests",
     "dev.py",

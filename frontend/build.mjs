@@ -1,13 +1,16 @@
 // Builds everything under ../static: css, js, fonts, icons. Same sources, same bytes.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { build, context } from "esbuild";
 import icons from "./icons/map.json" with { type: "json" };
 
-const OUT = "../static";
+const STATIC = "../static";
+const FOLDERS = ["css", "js", "fonts", "licences"];
 const FONTS = "node_modules/@fontsource-variable/inter";
 const SUBSETS = ["latin", "latin-ext", "cyrillic", "cyrillic-ext", "greek", "vietnamese"];
 const watching = process.argv.includes("--watch");
+// Made aside and put in place file by file: a page asked for meanwhile finds the old or the new, never half of one.
+const OUT = watching ? STATIC : mkdtempSync("made-");
 
 function sprite() {
   const symbols = Object.entries(icons).map(([name, source]) => {
@@ -35,6 +38,21 @@ function copies() {
   copyFileSync("icons/favicon.svg", `${OUT}/favicon.svg`);
 }
 
+// Whose code went into the scripts, each with its terms.
+function scriptLicences(outputs) {
+  const used = Object.values(outputs).flatMap(({ inputs }) => Object.entries(inputs).filter(([, { bytesInOutput }]) => bytesInOutput));
+  const names = used.map(([path]) => path.match(/node_modules\/((?:@[^/]+\/)?[^/]+)\//)?.[1]);
+  const texts = [...new Set(names)].filter(Boolean).sort().map((name) => `${name}\n\n${terms(name)}`);
+  writeFileSync(`${OUT}/licences/scripts.txt`, texts.join(`\n${"-".repeat(80)}\n\n`));
+}
+
+function terms(name) {
+  const file = `node_modules/${name}/LICENSE`;
+  if (existsSync(file)) return readFileSync(file, "utf8");
+  const { license, author } = JSON.parse(readFileSync(`node_modules/${name}/package.json`, "utf8"));
+  return [`Licence: ${license}`, ...(author ? [`Author: ${author.name ?? author}`] : [])].join("\n") + "\n";
+}
+
 function css() {
   const flags = ["-i", "css/app.css", "-o", `${OUT}/css/app.css`, "--minify"];
   execFileSync("npx", ["tailwindcss", ...flags, ...(watching ? ["--watch=always"] : [])], {
@@ -42,8 +60,21 @@ function css() {
   });
 }
 
+// The new files first, then away with what is no longer made.
+function putInPlace() {
+  const files = (folder) => readdirSync(folder, { withFileTypes: true }).filter((one) => one.isFile());
+  for (const folder of ["", ...FOLDERS]) {
+    mkdirSync(`${STATIC}/${folder}`, { recursive: true });
+    const made = files(`${OUT}/${folder}`).map((one) => one.name);
+    for (const name of made) renameSync(`${OUT}/${folder}/${name}`, `${STATIC}/${folder}/${name}`);
+    const left = files(`${STATIC}/${folder}`).filter((one) => !made.includes(one.name));
+    for (const one of left) rmSync(`${STATIC}/${folder}/${one.name}`);
+  }
+  rmSync(OUT, { recursive: true });
+}
+
 const scripts = {
-  entryPoints: ["js/theme.js", "js/app.js"],
+  entryPoints: ["js/theme.js", "js/app.js", "js/studio.js"],
   outdir: `${OUT}/js`,
   bundle: true,
   minify: true,
@@ -51,14 +82,13 @@ const scripts = {
   target: "es2022",
   legalComments: "inline",
   logLevel: "info",
+  metafile: true,
 };
 
-for (const folder of ["css", "js", "fonts", "licences"]) {
-  rmSync(`${OUT}/${folder}`, { recursive: true, force: true });
-  mkdirSync(`${OUT}/${folder}`, { recursive: true });
-}
+for (const folder of FOLDERS) mkdirSync(`${OUT}/${folder}`, { recursive: true });
 sprite();
 copies();
 if (watching) await (await context(scripts)).watch();
-else await build(scripts);
+else scriptLicences((await build(scripts)).metafile.outputs);
 css();
+if (!watching) putInPlace();

@@ -11,13 +11,14 @@ from personas.models import Workspace
 
 @dataclass(frozen=True)
 class Place:
-    """A page in the menu; `adds` is what one can make there, `needs` the permission to see it."""
+    """A page in the menu: `adds` what one can make there, `needs` who may see it, `key` its letter."""
 
     label: str
     route: str
     icon: str
     adds: str = ""
     needs: str = ""
+    key: str = ""
 
 
 # How many things wait at a place; an app adds its own when it is ready.
@@ -27,9 +28,10 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
     (
         "",
         (
-            Place("Overview", "home", "home"),
-            Place("Agents", "agents:list", "agents", "agent"),
-            Place("Releases", "releases:list", "release", "release"),
+            Place("Fleet", "home", "home", key="f"),
+            Place("Agents", "agents:list", "agents", "agent", key="a"),
+            Place("Studio", "studio:home", "studio", key="s"),
+            Place("Releases", "releases:list", "release", "release", key="r"),
         ),
     ),
     (
@@ -43,7 +45,7 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
     (
         "Knowledge and work",
         (
-            Place("Memories", "memories:list", "memory", "memory"),
+            Place("Memories", "memories:list", "memory", "memory", key="m"),
             Place("Responsibilities", "responsibilities:list", "duty", "responsibility"),
             Place("Tasks", "tasks:list", "task", "task"),
         ),
@@ -59,7 +61,7 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
     (
         "Context",
         (
-            Place("Inbox", "inbox:list", "inbox"),
+            Place("Inbox", "inbox:list", "inbox", key="i"),
             Place("Sources", "sources:list", "source"),
             Place("Rule sets", "rule-sets:list", "rules"),
         ),
@@ -67,8 +69,8 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
     (
         "Record",
         (
-            Place("Time machine", "time-machine:find", "moment"),
-            Place("Ledger", "ledger:list", "ledger"),
+            Place("Time machine", "time-machine:find", "moment", key="t"),
+            Place("Ledger", "ledger:list", "ledger", key="l"),
             Place("Proof", "verify:show", "chain"),
         ),
     ),
@@ -76,7 +78,7 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         "Workspace",
         (
             Place("Members", "members:list", "members"),
-            Place("Keys", "keys:list", "key", "key", needs="manage_keys"),
+            Place("Keys", "keys:list", "key", "key", needs="manage_keys", key="k"),
             Place("Audit log", "audit", "audit"),
             Place("Prompt settings", "prompt-settings:list", "rules"),
             Place("Erasures", "erasures:list", "shield"),
@@ -105,7 +107,12 @@ def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
     is_current = path == url if place.route == "home" else path.startswith(url)
     waiting = COUNTERS[place.route](workspace) if place.route in COUNTERS else 0
     return SimpleNamespace(
-        label=place.label, url=url, icon=place.icon, is_current=is_current, count=waiting or None
+        label=place.label,
+        url=url,
+        icon=place.icon,
+        key=place.key,
+        is_current=is_current,
+        count=waiting or None,
     )
 
 

@@ -12,7 +12,6 @@ from personas.models import (
     Invitation,
     Membership,
     Memory,
-    MemoryState,
     Record,
     Responsibility,
     Revision,
@@ -97,18 +96,3 @@ def agents_fed_by(record: Record) -> QuerySet[Agent]:
     """The live agents whose prompts hold this record."""
     rows = Agent.objects.in_workspace(record.workspace_id)
     return rows.filter(pk__in=record.agent_ids(), archived_at=None).order_by("name", "pk")
-
-
-def workspace_figures(workspace: Workspace) -> dict[str, int]:
-    """The numbers on the overview."""
-    live = Q(archived_at=None)
-    proposed = Memory.objects.in_workspace(workspace).filter(state=MemoryState.PROPOSED, archived_at=None)
-    return {
-        "agents": Agent.objects.in_workspace(workspace).filter(live).count(),
-        "memories": Memory.objects.in_workspace(workspace).filter(live, state=MemoryState.ACTIVE).count(),
-        "proposed": proposed.count(),
-        "tasks": Task.objects.in_workspace(workspace)
-        .filter(live)
-        .exclude(status__in=["done", "cancelled"])
-        .count(),
-    }

@@ -20,6 +20,7 @@ from django.utils.functional import SimpleLazyObject
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.navigation import navigation, palette_entries
+from personas.palette import deeds, other_workspaces
 from personas.roles import ALLOWED, Permission, Role, may
 
 READING = ("GET", "HEAD")
@@ -34,6 +35,7 @@ class WorkspaceRequest(HttpRequest):
     membership: Membership
     memberships: list[Membership]
     actor: Actor
+    refused: Permission | None = None
 
 
 class View(Protocol):
@@ -98,8 +100,11 @@ def admit(request: HttpRequest, view: View, kwargs: dict[str, Any]) -> HttpRespo
     taken = READING if permission is None else WRITING
     if request.method not in taken:
         return HttpResponseNotAllowed(taken)
-    if not may(inside.membership.role, permission or Permission.READ):
-        raise PermissionDenied(wanting(permission or Permission.READ))
+    wanted = permission or Permission.READ
+    if not may(inside.membership.role, wanted):
+        # The page that refuses names those who could.
+        inside.refused = wanted
+        raise PermissionDenied(wanting(wanted))
     return ask_for_second_factor(inside)
 
 
@@ -155,13 +160,15 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     inside = cast("WorkspaceRequest", request)
     role = inside.membership.role
     can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
+    doors = switcher(request)
+    offered = palette_entries(workspace, can) + deeds(workspace, can) + other_workspaces(doors)
     return {
         "workspace": workspace,
         "role": inside.membership.get_role_display(),
         "can": can,
-        "memberships": switcher(request),
+        "memberships": doors,
         "nav": navigation(workspace, request.path, can),
-        "palette": palette_entries(workspace, can),
+        "palette": offered,
     }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from personas.views import invitations, keys, members, workspaces
+from personas.views import audit, invitations, keys, members, workspaces
 from personas.views.agents import AgentPages, IdentityPages, SoulPages
 from personas.views.means import ChannelPages, ToolPages
 from personas.views.memories import MemoryPages
@@ -25,9 +25,8 @@ FAMILIES: tuple[RecordPages[Any], ...] = (
 )
 
 inside: list[URLPattern | URLResolver] = [
-    path("", workspaces.home, name="home"),
     path("settings/", workspaces.workspace_settings, name="workspace-settings"),
-    path("audit/", workspaces.audit, name="audit"),
+    path("audit/", include(audit.urlpatterns)),
     path("members/", include(members.urls)),
     path("keys/", include(keys.urls)),
     *(path(f"{family.name}/", include(family.urls())) for family in FAMILIES),

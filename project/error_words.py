@@ -31,6 +31,7 @@ ADVICE = {
     "not_erasable": "Only memories and user profiles can be erased, and only once.",
     "not_exportable": "This skill cannot be written as a file. The detail says why.",
     "not_pushed": "Its files come from a folder, not by pushing.",
+    "not_spoken": "The agent does not speak on this channel. Choose one of its own.",
     "not_the_same": "What was built again differs from what was recorded. Verify the record.",
     "not_yours": "An admin key acts for its maker alone.",
     "nothing_then": "There was no version, or the label pointed at none, at that moment.",
@@ -44,4 +45,5 @@ ADVICE = {
     "rate_limited": "Wait for Retry-After. RateLimit-Policy says how much a minute holds.",
     "server_error": "A fault of ours. Tell us the request id.",
     "unavailable": "Without a record no prompt leaves. Use your last copy and ask again.",
+    "too_much_kept": "Somebody keeps more drafts, or a longer one, than there is room for. Discard some.",
 }

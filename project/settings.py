@@ -216,7 +216,7 @@ DEFAULT_FROM_EMAIL = SERVER_EMAIL = env_str("DEFAULT_FROM_EMAIL", "Dramatis <dra
 
 # --- Words, time, files ------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
-USE_I18N = False
+USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "static/"

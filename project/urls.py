@@ -4,10 +4,12 @@ from django.contrib import admin
 from django.urls import include, path
 
 from project import health
+from project.styleguide import styleguide
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("styleguide/", styleguide, name="styleguide"),
     path("accounts/", include("allauth.urls")),
     path("operator/", admin.site.urls),
     path("api/v1/", include(("project.api_urls", "api"))),

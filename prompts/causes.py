@@ -1,6 +1,6 @@
 """Why a version was built, in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,13 +32,20 @@ class Cause:
 
 
 def causes_in_words(
-    workspace: Workspace | int, lists: Sequence[Sequence[Mapping[str, Any]]], shown: int = SHOWN
+    workspace: Workspace | int,
+    lists: Sequence[Sequence[Mapping[str, Any]]],
+    shown: int = SHOWN,
+    said: Mapping[RevisionKey, tuple[str, str]] | None = None,
 ) -> list[list[Cause]]:
-    """For each version's causes, the last few in words, newest first; one query for all."""
+    """For each version's causes, the last few in words, newest first; one query for all, or none."""
     last = [list(reversed(causes))[:shown] for causes in lists]
-    keys = [key for causes in last for cause in causes if (key := key_of(cause))]
-    said = revisions_said(workspace, keys)
+    if said is None:
+        said = revisions_said(workspace, keys_in(cause for causes in last for cause in causes))
     return [list(dict.fromkeys(in_words(cause, said) for cause in causes)) for causes in last]
+
+
+def keys_in(causes: Iterable[Mapping[str, Any]]) -> list[RevisionKey]:
+    return [key for cause in causes if (key := key_of(cause))]
 
 
 def key_of(cause: Mapping[str, Any]) -> RevisionKey | None:

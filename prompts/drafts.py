@@ -1,9 +1,14 @@
-"""From a form's values to a draft: the record as it would be, and the agents it would touch."""
+"""From values to a draft: the record as it would be, and the agents it would touch."""
 
+from collections.abc import Collection
 from copy import copy
 from typing import Any
 
-from personas.models import Agent, Memory, Record, Responsibility
+from django.core.exceptions import ValidationError
+
+from personas.errors import Invalid
+from personas.forms.base import RecordForm
+from personas.models import Agent, Memory, Record, Responsibility, Workspace
 from prompts.gathering import Draft
 from skills.models import Skill
 
@@ -27,6 +32,30 @@ def draft_of(record: Record, values: dict[str, Any]) -> Draft:
     )
 
 
+def checked_draft(record: Record, values: dict[str, Any], *, derived: Collection[str] = ()) -> Draft:
+    """A draft that saving would take as it stands; else Invalid, with the fields that are at fault."""
+    draft, model = draft_of(record, values), type(record)
+    own = {field.name for field in model._meta.concrete_fields} - set(model.content)
+    try:
+        draft.record.full_clean(exclude={*derived, *own}, validate_unique=False, validate_constraints=False)
+    except ValidationError as error:
+        raise Invalid.from_validation(error) from error
+    return draft
+
+
+def draft_in(form: RecordForm, record: Record) -> Draft:
+    """What a valid form would make of the record; the rules of the model are asked too."""
+    values = form.values()
+    asked = set(form.fields)
+    return checked_draft(record, values, derived=[name for name in record.content if name not in asked])
+
+
+def new_record(model: type[Record], workspace: Workspace, values: dict[str, Any]) -> Record:
+    """The record that these values would make, with what can be said only once; not saved."""
+    own = {field.name for field in model._meta.concrete_fields} - set(model.content)
+    return model(workspace=workspace, **{name: value for name, value in values.items() if name in own})
+
+
 def agents_touched(record: Record, draft: Draft) -> list[int]:
     """Whoever it feeds now, and whoever it would feed."""
     before = set(record.agent_ids()) if record.pk else set()
@@ -43,7 +72,8 @@ def after_ids(draft: Draft) -> set[int]:
         return {drafted.agent_id} if drafted.agent_id is not None else every_agent(drafted)
     if isinstance(drafted, Responsibility):
         return {drafted.agent_id}
-    return set(drafted.agent_ids()) if drafted.pk else set()
+    # All else is chosen elsewhere: whoever it feeds now, it feeds then.
+    return set()
 
 
 def every_agent(record: Record) -> set[int]:

@@ -1,19 +1,21 @@
 """What an edit would do before anybody makes it: which prompts, which words, at what cost; only read."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from personas.diffing import Line, diff_lines
 from personas.models import Agent, Workspace, digest_of
 from prompts.assembly.sizes import section_texts
 from prompts.compiling import NotBuildable, assembled, tokens_in
-from prompts.gathering import Draft, Gathered, gather
-from prompts.models import AgentPrompt, PromptVersion
+from prompts.gathering import Draft, Gathered, Loaded, Shelf
+from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.selectors import contents_of
 from prompts.storing import digests_in, unpacked
 from prompts.version_diff import common_length
@@ -105,17 +107,39 @@ def impact_of(
 ) -> Impact:
     """Assemble every prompt the draft would touch and hold it against the latest version."""
     ids = sorted(set(agent_ids))
-    agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=ids))
-    stored = latest_words(workspace, ids)
+    prompts = live_prompts(workspace, ids)
+    stored = latest_words(workspace, prompts)
     impact, seen = Impact(), set()
     groups: dict[tuple[Any, ...], Group] = {}
-    for gathered in gather(workspace, agents, at=at or timezone.now(), draft=draft):
+    for gathered in Shelf(loaded_for(workspace, ids, prompts), at or timezone.now(), draft).all():
         pair = gathered.agent.pk, gathered.channel.pk
         seen.add(pair)
         judge(impact, groups, gathered, stored.get(pair))
     impact.gone = [words.prompt for pair, words in stored.items() if pair not in seen]
     impact.groups = sorted(groups.values(), key=lambda group: -len(group.affected))
     return impact
+
+
+def live_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> list[AgentPrompt]:
+    """Built or not, each with whether something waits for its agent."""
+    causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids, is_live=True)
+    rows = rows.annotate(is_waiting=Exists(causes)).select_related("agent", "channel", "latest")
+    return list(rows.order_by("agent", "pk"))
+
+
+def loaded_for(workspace: Workspace | int, ids: Sequence[int], prompts: Sequence[AgentPrompt]) -> Loaded:
+    """Where nothing waits to be built, the prompts say on which channels each agent speaks."""
+    loaded = Loaded(workspace, ids)
+    if {prompt.agent_id for prompt in prompts} == set(ids) and not any(map(is_waiting, prompts)):
+        loaded.channels = defaultdict(list)
+        for prompt in prompts:
+            loaded.channels[prompt.agent_id].append(prompt.channel)
+    return loaded
+
+
+def is_waiting(prompt: AgentPrompt) -> bool:
+    return bool(getattr(prompt, "is_waiting", True))
 
 
 @dataclass(frozen=True)
@@ -132,10 +156,8 @@ class Words:
         return "".join(self.sections.values())
 
 
-def latest_words(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[tuple[int, int], Words]:
-    """Three queries: the prompts, their versions, and every content once."""
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids, is_live=True)
-    prompts = list(rows.filter(latest__isnull=False).select_related("agent", "channel", "latest"))
+def latest_words(workspace: Workspace | int, prompts: Iterable[AgentPrompt]) -> dict[tuple[int, int], Words]:
+    """One query for every content once."""
     versions = [(prompt, prompt.latest) for prompt in prompts if prompt.latest]
     digests = {digest for _, version in versions for digest in digests_in(version.segments)}
     contents = contents_of(workspace, digests | {version.report for _, version in versions})

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import Q, TextField
+from django.db.models import CharField, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce, Substr
+from django.db.models.functions import Cast, Coalesce, Substr
 from django.urls import reverse
 
 from personas.models import (
@@ -55,6 +55,7 @@ KINDS: dict[str, Kind] = {
     "prompt_settings": Kind("Prompt settings", "", PromptSettings),
 }
 
+RecordKey = tuple[str, int]
 RevisionKey = tuple[str, int, int]
 
 
@@ -68,6 +69,11 @@ class Told:
     revision: int = 0
     author: str = ""
     url: str = ""
+    # What has happened to it since, where that is worth a word.
+    news: str = ""
+    news_url: str = ""
+    # What stands for the record in its addresses.
+    key: str = ""
 
     @property
     def is_ours(self) -> bool:
@@ -77,14 +83,24 @@ class Told:
 LAYOUT_WORDS = Told("layout", OURS)
 
 
-def told_of(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origin, Told]:
-    """Every origin with its words; as many queries as there are kinds, whatever their number."""
+def told_of(
+    workspace: Workspace,
+    origins: Iterable[Origin],
+    said: Mapping[RevisionKey, tuple[str, str]] | None = None,
+    known: Mapping[RecordKey, str] | None = None,
+) -> dict[Origin, Told]:
+    """Every origin with its words; at most three queries, whatever their number and kinds.
+
+    Whoever has loaded the records knows what stands for them in addresses, and need not ask for that.
+    """
     wanted = {origin for origin in origins if origin.kind in KINDS}
     levels = {origin for origin in wanted if origin.kind == PromptSettings.kind}
     wanted -= levels
     keyed = {origin for origin in wanted if is_key(origin.id)}
-    said = revisions_said(workspace, [(one.kind, int(one.id), one.revision) for one in keyed])
-    keys = keys_of(workspace, keyed)
+    if said is None:
+        said = revisions_said(workspace, revision_keys(keyed))
+    keys = {**(known or {})}
+    keys |= keys_of(workspace, [one for one in keyed if (one.kind, int(one.id)) not in keys])
     found = {
         origin: told(workspace, origin, said, keys) if origin in keyed else unkeyed(workspace, origin)
         for origin in wanted
@@ -96,14 +112,20 @@ def told(
     workspace: Workspace,
     origin: Origin,
     said: Mapping[RevisionKey, tuple[str, str]],
-    keys: Mapping[tuple[str, int], Any],
+    keys: Mapping[RecordKey, str],
 ) -> Told:
     kind, number = KINDS[origin.kind], int(origin.id)
     name, author = said.get((origin.kind, number, origin.revision), ("", ""))
     key = keys.get((origin.kind, number))
     url = address(workspace, kind.family, key, origin.revision) if kind.family and key is not None else ""
     return Told(
-        origin.kind, kind.words, origin.path or name or f"number {number}", origin.revision, author, url
+        origin.kind,
+        kind.words,
+        origin.path or name or f"number {number}",
+        origin.revision,
+        author,
+        url,
+        key=key or "",
     )
 
 
@@ -136,6 +158,10 @@ def address(workspace: Workspace, family: str, key: Any, revision: int) -> str:
     return reverse(f"{family}:revision", args=[workspace.slug, key, revision])
 
 
+def revision_keys(origins: Iterable[Origin]) -> list[RevisionKey]:
+    return [(one.kind, int(one.id), one.revision) for one in origins if is_key(one.id)]
+
+
 def revisions_said(
     workspace: Workspace | int, wanted: Iterable[RevisionKey]
 ) -> dict[RevisionKey, tuple[str, str]]:
@@ -163,17 +189,26 @@ def shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def keys_of(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[tuple[str, int], Any]:
-    """What stands for each record in its address; one query for each kind."""
+def key_of(record: WorkspaceOwned, kind: str) -> tuple[RecordKey, str]:
+    return (kind, record.pk), str(getattr(record, KINDS[kind].key))
+
+
+def keys_of(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[RecordKey, str]:
+    """What stands for each record in its address; one query for all kinds."""
     ids: dict[str, set[int]] = defaultdict(set)
     for origin in origins:
         ids[origin.kind].add(int(origin.id))
-    found: dict[tuple[str, int], Any] = {}
-    for name, numbers in ids.items():
-        kind = KINDS[name]
-        rows = kind.model.objects.in_workspace(workspace).filter(pk__in=numbers)
-        found |= {(name, number): key for number, key in rows.values_list("pk", kind.key)}
-    return found
+    asked = [keys_in(workspace, name, numbers) for name, numbers in sorted(ids.items())]
+    if not asked:
+        return {}
+    return {(name, number): key for name, number, key in asked[0].union(*asked[1:], all=True)}
+
+
+def keys_in(workspace: Workspace | int, name: str, numbers: Iterable[int]) -> "QuerySet[Any, Any]":
+    kind = KINDS[name]
+    rows = kind.model.objects.in_workspace(workspace).filter(pk__in=list(numbers)).order_by()
+    rows = rows.annotate(its_kind=Value(name, CharField()), its_key=Cast(kind.key, CharField()))
+    return rows.values_list("its_kind", "pk", "its_key")
 
 
 def record_of(workspace: Workspace | int, kind: str, key: int) -> WorkspaceOwned | None:

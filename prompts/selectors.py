@@ -1,7 +1,7 @@
 """The questions asked about prompts; every one names its workspace."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from personas.models import Agent, Content, Workspace
 from prompts.assembly.pieces import Segment
 from prompts.lockfiles import base_of, unpacked_parts
-from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.storing import digests_in, unpacked
 
 
@@ -33,15 +33,34 @@ def labels_of(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
     return rows.select_related("version").order_by("name")
 
 
+def earlier_place(prompt: AgentPrompt, label: str, number: int) -> LabelMove | None:
+    """The last move that led a label to a version before this one: where it would go back to."""
+    moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
+    earlier = moves.filter(version__number__lt=number).select_related("version")
+    return earlier.order_by("-sequence").defer("version__segments", "version__lockfile").first()
+
+
 def segments_of(version: PromptVersion) -> tuple[Segment, ...]:
     """As they were built."""
     return unpacked(version.segments, contents_of(version.workspace_id, digests_in(version.segments)))
 
 
+def segments_of_both(
+    one: PromptVersion, other: PromptVersion
+) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
+    """Of two versions of a workspace; most of their words are the same, and are asked for once."""
+    digests = {*digests_in(one.segments), *digests_in(other.segments)}
+    contents = contents_of(one.workspace_id, digests)
+    return unpacked(one.segments, contents), unpacked(other.segments, contents)
+
+
 def report_of(version: PromptVersion) -> dict[str, Any]:
     """What was cut, left out, lost or wrong when it was built."""
-    data = contents_of(version.workspace_id, [version.report]).get(version.report)
-    found: dict[str, Any] = json.loads(data or b"{}")
+    return report_in(contents_of(version.workspace_id, [version.report]), version)
+
+
+def report_in(contents: Mapping[str, bytes | None], version: PromptVersion) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(contents.get(version.report) or b"{}")
     return found
 
 

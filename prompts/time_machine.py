@@ -1,14 +1,35 @@
-"""The questions of the time machine: whom else a moment concerns, and what holds now instead."""
+"""The questions of the time machine: whom a moment concerns, what came before and after, what holds now."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from django.db.models import F, QuerySet, Subquery
 
 from personas.models import Agent, Channel, Workspace
-from prompts.models import LATEST, AgentPrompt, LedgerEntry, PromptLabel
+from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 from prompts.selectors_ledger import heavy
 from prompts.services.replaying import Replay
 
 BESIDE = 5
+
+
+@dataclass(frozen=True)
+class Change:
+    """A moment in which a label came to another version."""
+
+    at: datetime
+    number: int
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where the label leads now, where it came from before the moment, and where it went after it."""
+
+    now: int | None = None
+    before: Change | None = None
+    after: Change | None = None
 
 
 def fetches_around(prompt: AgentPrompt, at: datetime, *, but: int | None = None) -> list[LedgerEntry]:
@@ -19,13 +40,58 @@ def fetches_around(prompt: AgentPrompt, at: datetime, *, but: int | None = None)
     return [*reversed(later), *rows.filter(at__lte=at).order_by("-at", "-pk")[:BESIDE]]
 
 
-def number_now(replay: Replay) -> int | None:
-    """The number of the version that the same label leads to now; none where it leads nowhere."""
-    prompt, label = replay.prompt, replay.label.partition("@")[0]
+def label_of(replay: Replay) -> str:
+    """The label that was asked for, without what a caller pinned behind it."""
+    return replay.label.partition("@")[0]
+
+
+def surroundings_of(replay: Replay) -> Surroundings:
+    """All in one question, asked of the prompt; what was fetched by number has no label that moves."""
+    label, prompt = label_of(replay), replay.prompt
+    if not label:
+        return Surroundings()
+    moves, when, number = moves_of(prompt, label)
+    then = moves.filter(**{f"{when}__lte": replay.at}).order_by(f"-{when}", f"-{number}")
+    later = moves.filter(**{f"{when}__gt": replay.at}).order_by(when, number)
+    # The newest of those up to then is the one in force; the one before it is where the label came from.
+    before, after = then[1:2], later[:1]
+    found = (
+        AgentPrompt.objects.in_workspace(prompt.workspace_id)
+        .filter(pk=prompt.pk)
+        .annotate(
+            now=now_of(prompt, label),
+            before_at=Subquery(before.values(when)),
+            before_number=Subquery(before.values(number)),
+            after_at=Subquery(after.values(when)),
+            after_number=Subquery(after.values(number)),
+        )
+    )
+    said = found.values("now", "before_at", "before_number", "after_at", "after_number").get()
+    return Surroundings(
+        said["now"],
+        change(said["before_at"], said["before_number"]),
+        change(said["after_at"], said["after_number"]),
+    )
+
+
+def now_of(prompt: AgentPrompt, label: str) -> Subquery | F:
     if label == LATEST:
-        return prompt.last_number
+        return F("last_number")
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
-    return rows.values_list("version__number", flat=True).first()
+    return Subquery(rows.values("version__number")[:1])
+
+
+def change(at: datetime | None, number: int | None) -> Change | None:
+    return Change(at, number) if at is not None and number is not None else None
+
+
+def moves_of(prompt: AgentPrompt, label: str) -> tuple[QuerySet[Any], str, str]:
+    """The rows that tell where a label was, with how their moment and number are called."""
+    if label == LATEST:
+        versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+        return versions, "created_at", "number"
+    moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
+    return moves.filter(version__isnull=False), "at", "version__number"
 
 
 def latest_fetches(workspace: Workspace, count: int = 8) -> list[LedgerEntry]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from personas.models import Agent, Workspace
 from prompts.causes import SHOWN, Cause, causes_in_words
@@ -19,12 +19,13 @@ from prompts.models import (
     PromptLabel,
     PromptVersion,
 )
-from prompts.selectors import versions_of
+from prompts.selectors import labels_of, versions_of
 
 PAGE_SIZE = 25
 # What a list does not show of a version, and would be long in loading.
 HEAVY = ("segments", "lockfile", "sizes", "causes")
-SHOWN_PENDING = 5
+# More causes than this are not counted: the build that takes them in is near.
+SHOWN_PENDING, MOST_PENDING = 5, 200
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,11 @@ class NumberedPages(Paginator):  # type: ignore[type-arg]  # generic only in the
         return Page(list(rows), known, self)
 
 
-def prompts_of_agent(agent: Agent) -> QuerySet[AgentPrompt]:
-    """On every channel it ever spoke on, those it speaks on now first."""
-    rows = AgentPrompt.objects.in_workspace(agent.workspace_id).filter(agent=agent)
-    return with_latest(rows).order_by("-is_live", "channel__name", "pk")
+def prompts_of_agent(workspace: Workspace, slug: str) -> QuerySet[AgentPrompt]:
+    """On every channel it ever spoke on, those it speaks on now first, each with its agent."""
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug)
+    whole = with_latest(rows).select_related("agent__identity", "agent__parent")
+    return whole.order_by("-is_live", "channel__name", "pk")
 
 
 def with_latest(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:
@@ -117,22 +119,23 @@ def labels_by_version(prompt: AgentPrompt, labels: Sequence[PromptLabel]) -> dic
 
 def pending_of(agent: Agent) -> Pending:
     rows = BuildCause.objects.in_workspace(agent.workspace_id).filter(agent=agent).order_by("-pk")
-    waiting: list[dict[str, Any]] = list(rows.values_list("cause", flat=True)[: SHOWN_PENDING + 1])
+    waiting: list[dict[str, Any]] = list(rows.values_list("cause", flat=True)[:MOST_PENDING])
     if not waiting:
         return Pending()
-    count = len(waiting) if len(waiting) <= SHOWN_PENDING else rows.count()
     [words] = causes_in_words(agent.workspace_id, [waiting[::-1]], SHOWN_PENDING)
-    return Pending(count, words)
+    return Pending(len(waiting), words)
 
 
-def protected_labels(workspace: Workspace | int) -> set[str]:
-    rows = LabelRule.objects.in_workspace(workspace).filter(is_protected=True)
-    return set(rows.values_list("name", flat=True))
-
-
-def was_labelled(version: PromptVersion, label: str = PRODUCTION) -> bool:
-    """Whether a label has ever led here: only then can it be put back."""
-    moves = LabelMove.objects.in_workspace(version.workspace_id).filter(
-        prompt=version.prompt_id, label=label, version=version
+def labels_with_rules(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
+    """Where the labels of a prompt stand, and whether only owners move them."""
+    rules = LabelRule.objects.in_workspace(prompt.workspace_id).filter(
+        is_protected=True, name=OuterRef("name")
     )
-    return moves.exists()
+    return labels_of(prompt).annotate(is_protected=Exists(rules))
+
+
+def with_past(prompt: AgentPrompt, label: str = PRODUCTION) -> QuerySet[PromptVersion]:
+    """The versions of a prompt, with whether a label has ever led there: only then can it be put back."""
+    moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
+    rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+    return rows.annotate(was_labelled=Exists(moves.filter(version=OuterRef("pk"))))

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from skills.views import contexts, files, inbox, rule_sets, sources
+from skills.views import agent_skills, contexts, files, inbox, rule_sets, sources
 from skills.views.skills import SkillPages
 
 inside: list[URLPattern | URLResolver] = [
@@ -11,6 +11,7 @@ inside: list[URLPattern | URLResolver] = [
     path("rule-sets/", include(rule_sets.urls)),
     path("inbox/", include(inbox.urls)),
     path("files/", include(files.urls)),
+    path("agents/<slug:agent>/skills/", include(agent_skills.urls)),
     path("agents/<slug:agent>/context/", include(contexts.urls)),
 ]
 

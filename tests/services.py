@@ -8,16 +8,37 @@ import tempfile
 
 import pytest
 
+from tests.prepared import IS_OURS
 from tests.servers import Server, redis_version, start_postgres, start_redis
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
+# The last list counts, so Playwright's own, as far as it says something here, comes first. The rest is the
+# frame around the page, which is a page of its own: nobody sees it, and it took half of every new window.
+ABSENT = (
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
+    *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
+    *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
+    *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
+    *("PreloadTopChromeWebUI", "InitialWebUI", "WebUIToolbar", "WebUIReloadButton", "WebUILocationBar"),
+    *("WebUIHomeButton", "WebUIBackForwardButton", "WebUIOmniboxPopup", "WebUIOmniboxAimPopup"),
+    "WebUIOmniboxFullPopup",
+)
 QUIET = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--disable-quic",
     "--no-first-run",
+    f"--disable-features={','.join(ABSENT)}",
+)
+
+LONGEST = (
+    "tests/project/test_up.py::test_it_stops",
+    "tests/api/test_generated.py",
+    "tests/api/test_retries.py::test_a_hundred",
+    "tests/prompts/test_numbering.py::test_sixteen",
+    "tests/browser/test_accessibility.py",
 )
 
 _servers: list[Server] = []
@@ -50,7 +71,7 @@ def offer_database() -> None:
         _names["database"] = "database of DATABASE_URL"
     else:
         _servers.append(start_postgres())
-        os.environ["DATABASE_URL"] = _servers[-1].url
+        os.environ["DATABASE_URL"], os.environ[IS_OURS] = _servers[-1].url, "yes"
         _names["database"] = f"PostgreSQL {_servers[-1].version}"
 
 
@@ -113,8 +134,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{' · '.join(names)}: real (no browser test in this run)")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever asks for a page needs Chromium, so `-m 'not browser'` always leaves it out."""
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
+
+
+@pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
+def begin_with_the_longest(items: list[pytest.Item]) -> None:
+    """Begun last, one of them would keep one core busy while the others have nothing left to do."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.isolation.api_cast import CALLERS, Keys, before, callers, known_callers  # noqa: F401  # fixtures
-from tests.isolation.api_matrix import cells, run, run_other_methods
+from tests.isolation.api_matrix import IN_TURN, cells, every_cell, one_in_turn, run, run_other_methods
 from tests.isolation.api_policy import disagreements
 from tests.isolation.api_probe import call
 from tests.isolation.api_substitution import run_bodies, run_queries, strange_words
@@ -38,16 +38,35 @@ def test_every_operation_asks_for_the_permission_that_it_should():
     assert not disagreements(all_doors())
 
 
+def met_by(callers, is_due):  # noqa: F811
+    asked = [cell for caller in callers.values() for cell in cells(caller, known_doors(), is_due)]
+    return {(str(cell.door), cell.caller.name) for cell in asked}, len(asked)
+
+
 def test_the_matrix_meets_every_operation_with_every_key(stage, callers):  # noqa: F811
-    asked = [cell for caller in callers.values() for cell in cells(caller, known_doors())]
-    assert {(str(cell.door), cell.caller.name) for cell in asked} == {
-        (str(door), name) for door in all_doors() for name in CALLERS
-    }
-    assert len(asked) >= 3_000
+    met, count = met_by(callers, every_cell)
+    assert met == {(str(door), name) for door in all_doors() for name in CALLERS}
+    assert count >= 3_000
+
+
+def test_every_run_meets_every_operation_with_keys_of_every_kind(stage, callers):  # noqa: F811
+    met, count = met_by(callers, one_in_turn)
+    doors = {str(door) for door in all_doors()}
+    always = {"no key", "owner", "viewer", "bot", "narrow bot"}
+    for group in ({name} for name in always), map(set, IN_TURN):
+        assert all({door for door, name in met if name in names} == doors for names in group)
+    assert {name for _, name in met} == set(CALLERS)
+    assert count >= 2_000
 
 
 @pytest.mark.parametrize("name", CALLERS)
 def test_each_operation_answers_as_it_should_to(name, stage, callers, before, tally):  # noqa: F811
+    tally(run(stage, callers[name], known_doors(), before, one_in_turn), at_least=40)
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("name", CALLERS)
+def test_all_cells_of_the_operations_answer_as_they_should_to(name, stage, callers, before, tally):  # noqa: F811
     tally(run(stage, callers[name], known_doors(), before), at_least=180)
 
 

@@ -5,19 +5,22 @@ import pytest
 from personas.services.members import invitation_token
 from tests.isolation.canaries import unmarked_fields
 from tests.isolation.cast import ELSEWHERE, HARBOUR, undone
-from tests.isolation.expectations import METHODS, rows_without_a_route, without_a_row
+from tests.isolation.expectations import rows_without_a_route, without_a_row
 from tests.isolation.matrix import (
     ASKERS,
     OUTSIDERS,
     Outcome,
+    every_cell,
     inside_cells,
     inside_routes,
     leaks,
+    one_in_turn,
     outside_routes,
     run_inside,
     run_outside,
 )
 from tests.isolation.probe import ask
+from tests.isolation.rows import METHODS
 from tests.isolation.substitution import (
     run_form_fields,
     run_nonsense,
@@ -64,9 +67,13 @@ def test_every_form_that_takes_an_id_is_asked():
     assert not unlisted_forms()
 
 
-def test_the_matrix_meets_every_route_with_every_method_from_everybody(stage):
+def cells_of(stage, is_due):
     routes = inside_routes()
-    cells = [cell for asker in stage.askers.values() for cell in inside_cells(stage, asker, routes)]
+    return [cell for asker in stage.askers.values() for cell in inside_cells(stage, asker, routes, is_due)]
+
+
+def test_the_matrix_meets_every_route_with_every_method_from_everybody(stage):
+    routes, cells = inside_routes(), cells_of(stage, every_cell)
     assert set(stage.askers) == set(ASKERS)
     assert {(cell.route.name, cell.method) for cell in cells} == {
         (route.name, method) for route in routes for method in METHODS
@@ -74,6 +81,19 @@ def test_the_matrix_meets_every_route_with_every_method_from_everybody(stage):
     assert {(cell.route.name, cell.asker.name) for cell in cells} == {
         (route.name, name) for route in routes for name in ASKERS
     }
+
+
+def test_every_run_meets_every_route_from_inside_and_outside(stage):
+    routes, cells = inside_routes(), cells_of(stage, one_in_turn)
+    met = {(cell.route.name, cell.asker.name, cell.method) for cell in cells}
+    always = ("owner", "viewer", "anonymous")
+    assert met >= {
+        (route.name, name, method) for route in routes for name in always for method in ("GET", "POST")
+    }
+    inside, outside = {"admin", "editor", "reviewer"}, {"removed member", "stranger without one", "superuser"}
+    for group in (inside, outside, {"stranger with a workspace"}):
+        assert {route for route, name, _ in met if name in group} == {route.name for route in routes}
+    assert {name for _, name, _ in met} == set(ASKERS)
     assert len(cells) >= 3_000
 
 
@@ -82,6 +102,12 @@ def test_the_matrix_meets_every_route_with_every_method_from_everybody(stage):
 
 @pytest.mark.parametrize("name", ASKERS)
 def test_each_page_of_a_workspace_answers_as_the_table_says_to(name, stage, tally):
+    tally(run_inside(stage, stage.askers[name], inside_routes(), one_in_turn), at_least=100)
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("name", ASKERS)
+def test_all_cells_of_a_workspace_answer_as_the_table_says_to(name, stage, tally):
     tally(run_inside(stage, stage.askers[name], inside_routes()), at_least=300)
 
 

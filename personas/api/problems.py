@@ -51,6 +51,8 @@ TITLES = {
     "rate_limited": "Too many requests",
     "server_error": "Something went wrong here",
     "unavailable": "Not available right now",
+    "not_spoken": "Not a channel of this agent",
+    "too_much_kept": "Too many drafts",
 }
 
 

@@ -21,6 +21,7 @@ LAYOUT_WORDS = {
 class IdentityForm(RecordForm):
     model = Identity
     plain = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+    editors = {"text": "markdown", "extra": "yaml"}
     labels = {"text": "Free text", "creature": "Creature", "extra": "Other front matter"}
     help_texts = {
         "label": "What your team calls this identity in lists.",
@@ -41,6 +42,7 @@ class IdentityForm(RecordForm):
 class SoulForm(RecordForm):
     model = Soul
     plain = ("label", "text")
+    editors = {"text": "markdown"}
     help_texts = {
         "label": "What your team calls this soul in lists.",
         "text": "Markdown. Left empty, agents get the built-in default soul.",
@@ -51,6 +53,7 @@ class SoulForm(RecordForm):
 class AgentForm(RecordForm):
     model = Agent
     plain = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
+    editors = {"instructions": "markdown"}
     fixed = ("slug",)
     labels = {"slug": "Address"}
     help_texts = {

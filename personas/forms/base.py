@@ -25,6 +25,8 @@ class RecordForm(forms.Form):
     help_texts: ClassVar[dict[str, str]] = {}
     labels: ClassVar[dict[str, str]] = {}
     fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
+    # Long texts and their language (markdown, yaml, plain), for the editor; the main one first.
+    editors: ClassVar[dict[str, str]] = {}
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
 
@@ -38,6 +40,8 @@ class RecordForm(forms.Form):
             self.fields.pop(name, None)
         if self.fieldsets:
             self.order_fields([name for _, _, names in self.fieldsets for name in names])
+        for name, language in self.editors.items():
+            self.fields[name].widget.attrs["data-editor"] = language
 
     def initial_values(self) -> dict[str, Any]:
         """What the record says now; on creation, nothing."""

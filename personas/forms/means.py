@@ -9,6 +9,7 @@ from personas.models import Channel, Tool
 class ToolForm(RecordForm):
     model = Tool
     plain = ("name", "description", "snippet", "guidelines", "parameters", "signature")
+    editors = {"guidelines": "plain", "parameters": "yaml"}
     labels = {"snippet": "One-line snippet", "parameters": "Parameters (JSON Schema)"}
     help_texts = {
         "name": "What a model calls it by, such as read_file.",
@@ -27,6 +28,7 @@ class ToolForm(RecordForm):
 class ChannelForm(RecordForm):
     model = Channel
     plain = ("slug", "name", "formatting")
+    editors = {"formatting": "markdown"}
     fixed = ("slug",)
     labels = {"slug": "Address", "formatting": "Formatting rules"}
     help_texts = {

@@ -18,6 +18,7 @@ NEW_STATES = [
 class MemoryForm(RecordForm):
     model = Memory
     plain = ("text", "source", "valid_from", "valid_until")
+    editors = {"text": "markdown"}
     fixed = ("state",)
     widgets = {
         "valid_from": forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),

@@ -10,6 +10,7 @@ from personas.timezones import timezone_names
 class UserProfileForm(RecordForm):
     model = UserProfile
     plain = ("label", "name", "timezone", "location", "notes", "extra")
+    editors = {"notes": "markdown", "extra": "yaml"}
     labels = {"extra": "Other front matter"}
     help_texts = {
         "label": "What your team calls this profile in lists.",

@@ -14,6 +14,7 @@ DONE, OPEN = "[x]", "[ ]"
 class ResponsibilityForm(RecordForm):
     model = Responsibility
     plain = ("title", "text")
+    editors = {"text": "markdown"}
     fixed = ("agent",)
     help_texts = {
         "title": "The agent refers to the duty by it.",
@@ -30,6 +31,7 @@ class ResponsibilityForm(RecordForm):
 class TaskForm(RecordForm):
     model = Task
     plain = ("title", "description", "status")
+    editors = {"description": "markdown"}
     help_texts = {"description": "Markdown: what done looks like."}
     fieldsets = (
         ("Task", "", ("title", "description", "status", "agent")),

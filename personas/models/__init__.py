@@ -13,6 +13,7 @@ from personas.models.agents import (
 from personas.models.base import ForeignLink, Record, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.models.channels import BUILT_IN, Channel
 from personas.models.contents import Content, digest_of
+from personas.models.drafts import KeptDraft
 from personas.models.erasures import Erasure
 from personas.models.history import AuditEvent, Revision
 from personas.models.idempotency import KeptAnswer
@@ -40,6 +41,7 @@ __all__ = [
     "Identity",
     "Invitation",
     "KeptAnswer",
+    "KeptDraft",
     "Membership",
     "Memory",
     "MemoryState",

@@ -19,6 +19,7 @@ from personas.models import (
     Revision,
     UserProfile,
 )
+from personas.services.drafts import drop_drafts_with
 from personas.services.history import note_event
 from personas.services.records import locked
 from personas.signals import agent_changed
@@ -32,6 +33,14 @@ WORDS: dict[type[Record], tuple[str, ...]] = {
     UserProfile: ("label", "name", "timezone", "location", "notes", "extra"),
 }
 BLANK = {Memory: {"text": ERASED}, UserProfile: {"label": ERASED}}
+
+# The word in their addresses, and what stands for one of them there: drafts are kept under these.
+FAMILIES: dict[type[Record], tuple[str, str]] = {
+    Memory: ("memories", "pk"),
+    UserProfile: ("user-profiles", "slug"),
+}
+# Shorter words stand in too many texts that are nobody's.
+SHORTEST = 4
 
 
 class NotErasable(DomainError):
@@ -50,6 +59,8 @@ def erase_words(record: Record, *, reason: str, by: Actor) -> Erasure:
     record = locked(record)
     # Answers kept for retries may hold the words, and do not say whose they are.
     KeptAnswer.objects.in_workspace(record.workspace_id).delete()
+    family, key = FAMILIES[type(record)]
+    drop_drafts_with(record.workspace_id, family, str(getattr(record, key)), telling_words(record))
     fed = record.agent_ids()
     tomb, _ = Erasure.objects.in_workspace(record.workspace_id).get_or_create(
         kind=record.kind,
@@ -69,6 +80,14 @@ def erase_words(record: Record, *, reason: str, by: Actor) -> Erasure:
     if fed:
         agent_changed.send(sender=type(record), workspace_id=record.workspace_id, agent_ids=fed, cause=None)
     return tomb
+
+
+def telling_words(record: Record) -> list[str]:
+    """What must not be found any more, as it stands in the record now."""
+    values = [
+        getattr(record, name) for name in WORDS.get(type(record), ()) if name not in {"timezone", "extra"}
+    ]
+    return [value for value in values if len(value) >= SHORTEST]
 
 
 def blank(record: Record) -> None:

@@ -15,7 +15,14 @@ def current_request_id() -> str:
 
 def write_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
     """Keep the record's content as it now is, under its current revision number."""
-    revision = Revision(
+    revision = new_revision(record, by=by, message=message)
+    revision.save(force_insert=True)
+    return revision
+
+
+def new_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
+    """The same, not yet written."""
+    return Revision(
         workspace_id=record.workspace_id,
         kind=record.kind,
         object_id=record.pk,
@@ -25,8 +32,6 @@ def write_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
         author_label=by.label,
         message=message,
     )
-    revision.save(force_insert=True)
-    return revision
 
 
 def write_audit(
@@ -50,7 +55,24 @@ def note_event(
     after: dict[str, Any] | None = None,
 ) -> None:
     """Note one verb carried out on anything."""
-    AuditEvent(
+    new_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after).save(
+        force_insert=True
+    )
+
+
+def new_event(
+    workspace: Workspace | int,
+    verb: str,
+    kind: str,
+    object_id: int,
+    label: str,
+    *,
+    by: Actor,
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+) -> AuditEvent:
+    """The same, not yet written."""
+    return AuditEvent(
         workspace_id=workspace if isinstance(workspace, int) else workspace.pk,
         verb=verb,
         kind=kind,
@@ -61,4 +83,4 @@ def note_event(
         before=before,
         after=after,
         request_id=current_request_id(),
-    ).save(force_insert=True)
+    )

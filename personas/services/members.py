@@ -11,6 +11,7 @@ from personas.actors import Actor
 from personas.errors import DomainError, Invalid
 from personas.models import Invitation, Membership, User, Workspace
 from personas.roles import Role
+from personas.services.drafts import discard_drafts_of
 from personas.services.history import note_event
 from personas.services.keys import revoke_keys_of
 from personas.services.records import readable_errors
@@ -120,6 +121,7 @@ def remove_member(membership: Membership, *, by: Actor) -> None:
     membership = _held(membership)
     _refuse_losing_last_owner(membership)
     revoke_keys_of(membership.workspace_id, membership.user, by=by)
+    discard_drafts_of(membership.workspace_id, membership.user)
     verb = "left" if by.user and by.user.pk == membership.user_id else "removed"
     _note_member(membership, verb, by=by, before={"role": membership.role}, after=None)
     membership.delete()

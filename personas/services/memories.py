@@ -30,6 +30,17 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
 
 
 @transaction.atomic
+def reject_memory(memory: Memory, *, by: Actor) -> Memory:
+    """Do not believe a proposed memory; what is believed already takes an editor to revoke."""
+    memory = locked(memory)
+    if memory.state != MemoryState.PROPOSED:
+        raise DomainError(
+            f"Only a proposed memory can be rejected; this one is {memory.get_state_display().lower()}."
+        )
+    return revoke_memory(memory, by=by)
+
+
+@transaction.atomic
 def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     """Replace a memory by a newer one; both stay readable."""
     memory = locked(memory)

@@ -1,5 +1,6 @@
 """Responsibilities and tasks."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from django.db import transaction
@@ -7,7 +8,7 @@ from django.db.models import Max
 
 from personas.actors import Actor
 from personas.errors import DomainError
-from personas.models import Responsibility, Task, TaskStatus, Workspace
+from personas.models import Agent, Responsibility, Task, TaskStatus, Workspace
 from personas.services.records import Values, create_record, edit_record, locked
 
 
@@ -32,8 +33,21 @@ def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], 
     if not 0 <= target < len(duties):
         return
     duties[place], duties[target] = duties[target], duties[place]
-    said = f"Moved {direction}"
-    # Numbered anew: a restored duty may share its old place with another.
+    number_anew(duties, f"Moved {direction}", by=by)
+
+
+@transaction.atomic
+def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> None:
+    """Put an agent's duties into this order; it must name each of them once."""
+    agent = locked(agent)
+    duties = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
+    if sorted(order) != sorted(duties):
+        raise DomainError("The responsibilities have changed meanwhile. Reload the page, then order them.")
+    number_anew([duties[pk] for pk in order], "Put in order", by=by)
+
+
+def number_anew(duties: Sequence[Responsibility], said: str, *, by: Actor) -> None:
+    """All places, from the first on: a restored duty may share its old place with another."""
     for position, row in enumerate(duties):
         if row.position != position:
             edit_record(row, {"position": position}, expected=row.revision, by=by, message=said, verb="moved")

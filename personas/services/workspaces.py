@@ -4,10 +4,10 @@ from django.db import transaction
 
 from personas.actors import Actor
 from personas.formatting import BUILT_IN_FORMATTING
-from personas.models import BUILT_IN, Channel, Membership, User, Workspace
+from personas.models import BUILT_IN, AuditEvent, Channel, Membership, Revision, User, Workspace
 from personas.roles import Role
-from personas.services.history import note_event
-from personas.services.records import create_record, readable_errors
+from personas.services.history import new_event, new_revision, note_event
+from personas.services.records import readable_errors
 
 
 @transaction.atomic
@@ -27,10 +27,30 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
         by=by,
         after={"name": name, "slug": slug},
     )
-    for channel, title in BUILT_IN.items():
-        values = {"slug": channel, "name": title, "formatting": BUILT_IN_FORMATTING.get(channel, "")}
-        create_record(Channel, workspace, values, by=by, message="Built in")
+    open_channels(workspace, by=by)
     return workspace
+
+
+def open_channels(workspace: Workspace, *, by: Actor) -> None:
+    """The built-in channels, as if made one by one, but in three statements instead of a hundred."""
+    channels = [
+        Channel(
+            workspace=workspace,
+            slug=slug,
+            name=title,
+            formatting=BUILT_IN_FORMATTING.get(slug, ""),
+            revision=1,
+        )
+        for slug, title in BUILT_IN.items()
+    ]
+    Channel.objects.in_workspace(workspace).bulk_create(channels)
+    revisions = [new_revision(channel, by=by, message="Built in") for channel in channels]
+    Revision.objects.in_workspace(workspace).bulk_create(revisions)
+    events = [
+        new_event(workspace, "created", one.kind, one.pk, str(one), by=by, after=one.snapshot())
+        for one in channels
+    ]
+    AuditEvent.objects.in_workspace(workspace).bulk_create(events)
 
 
 @transaction.atomic

@@ -3,18 +3,24 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import Http404, HttpResponse
+from django.urls import URLPattern, path
 
 from personas.forms.agents import AgentForm, IdentityForm, SoulForm
-from personas.models import LAYOUTS, Agent, Identity, Soul, ToolUse
-from personas.selectors import agents_of, identities_of, memories_of, souls_of, tasks_of
+from personas.models import LAYOUTS, Agent, Identity, Soul
+from personas.selectors import agents_of, identities_of, souls_of
+from personas.selectors_agents import agent_and_below, duties_of
 from personas.services.agents import create_named
 from personas.services.records import Values
+from personas.sorting import NAMED_SORTS
 from personas.tenancy import WorkspaceRequest
+from personas.views import agent_tabs
+from personas.views.agent_list import AgentLists
 from personas.views.persona_files import PersonaFilePages
-from personas.views.records import RecordPages
+from personas.views.records_bulk import SHELVING
 
 
-class AgentPages(RecordPages[Agent]):
+class AgentPages(AgentLists):
     model, form = Agent, AgentForm
     name, one, icon, templates = "agents", "agent", "agents", "personas/agents"
     lede = "The bots you prompt: who they are, what they do and where they speak."
@@ -31,24 +37,29 @@ class AgentPages(RecordPages[Agent]):
         rows = super().narrowed(rows, chosen)
         return rows.filter(layout=chosen["layout"]) if chosen.get("layout") else rows
 
-    def detail_context(self, request: WorkspaceRequest, record: Agent) -> dict[str, Any]:
-        links = list(record.tool_links.all())
-        return {
-            "active_tools": [link.tool for link in links if link.use == ToolUse.ACTIVE],
-            "planning_tools": [link.tool for link in links if link.use == ToolUse.PLANNING],
-            "duties": record.responsibilities.filter(archived_at=None),
-            "memories": memories_of(request.workspace).filter(agent=record, archived_at=None)[:6],
-            "tasks": tasks_of(request.workspace).filter(agent=record, archived_at=None)[:6],
-            "skills": record.skill_links.filter(skill__archived_at=None).select_related("skill"),
-            "sub_agents": record.sub_agents.filter(archived_at=None),
-        }
+    def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        """The Persona tab: who the agent is, part by part, and where each part comes from."""
+        agent, below = agent_and_below(request.workspace, key)
+        if agent is None:
+            raise Http404("No such agent.")
+        context = {"record": agent, "agent": agent, "sub_agents": below, "duties": duties_of(agent)}
+        return self.show(request, "detail", context)
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            path("<slug:key>/memory/", agent_tabs.memory, name="memory"),
+            path("<slug:key>/memory/add/", agent_tabs.add_memory, name="add-memory"),
+            path("<slug:key>/tools/", agent_tabs.tools, name="tools"),
+        ]
 
 
 class IdentityPages(PersonaFilePages[Identity]):
     model, form = Identity, IdentityForm
     name, one, icon, templates = "identities", "identity", "identity", "personas/identities"
     lede = "Who agents are: name, emoji, creature, vibe. One identity may serve several agents."
-    searched = ("label", "name", "creature", "vibe")
+    used_word, searched = "identity", ("label", "name", "creature", "vibe")
+    sorts = NAMED_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
+    usual_sort, bulk_verbs = "label", SHELVING
     file_name = "IDENTITY.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Identity]:
@@ -62,7 +73,8 @@ class SoulPages(PersonaFilePages[Soul]):
     model, form = Soul, SoulForm
     name, one, icon, templates = "souls", "soul", "soul", "personas/souls"
     lede = "Personalities in Markdown. An agent without one gets the built-in default soul."
-    searched = ("label", "text")
+    used_word, searched = "soul", ("label", "text")
+    sorts, usual_sort, bulk_verbs = NAMED_SORTS, "label", SHELVING
     file_name = "SOUL.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Soul]:

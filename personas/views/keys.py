@@ -9,12 +9,17 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError, Invalid
+from personas.exporting import Column, columns_of
 from personas.forms.keys import EndingForm, KeyForm, RotateForm
 from personas.key_examples import address, example
 from personas.models import ApiKey, AuditEvent
@@ -30,21 +35,53 @@ from personas.selectors_keys import (
     shown,
 )
 from personas.services.keys import create_key, next_name, revoke_key, rotate_key
+from personas.sorting import in_order, sorting_asked
 from personas.tenancy import WorkspaceRequest, freshly_signed_in, needs, wanting
 from personas.views.records import asked
+from personas.views.records_bulk import BulkVerb, chosen_ids, on_each, tell
+from personas.views.returning import back_or
+from personas.views.sensitive_files import noted_file
 
 PAGE_SIZE = 50
 SHOWN_EVENTS = 20
 SHELVES = [("", "Active"), ("ended", "Ended"), ("all", "All")]
 ANY_KIND = [("", "Both kinds"), *KINDS]
+REVOKE = BulkVerb(
+    "revoke",
+    gettext_lazy("Revoke…"),
+    gettext_lazy("Revoked"),
+    icon="x",
+    tone="error",
+    permission=Permission.MANAGE_KEYS,
+)
+# What is known of a key; its digest is nobody's business.
+COLUMNS = [
+    *columns_of(("name", "kind", "prefix")),
+    Column("state", lambda key: shown(key).state),
+    Column("may", lambda key: shown(key).verbs),
+    Column("limits", lambda key: shown(key).limits),
+    *columns_of(("created_label", "created_at", "expires_at", "last_used_at", "revoked_at")),
+]
+
+
+SORTS = {
+    "name": ("name",),
+    "maker": ("created_label", "created_at"),
+    "made": ("created_at",),
+    "expires": ("expires_at",),
+    "used": ("last_used_at",),
+}
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     refuse_others(request)
     words, shelf, kind = asked(request, "q").strip()[:80], asked(request, "shelf"), asked(request, "kind")
-    rows = narrowed(keys_of(request.workspace), words, shelf, kind)
-    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    page = Paginator(found_keys(request), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
+        "sorting": sorting_asked(request, SORTS),
+        "bulk": [{"verb": REVOKE, "url": reverse("keys:bulk", args=[request.workspace.slug])}]
+        if shelf != "ended"
+        else [],
         "page": page,
         "keys": [shown(key) for key in page.object_list],
         "q": words,
@@ -55,6 +92,37 @@ def index(request: WorkspaceRequest) -> HttpResponse:
         "is_narrowed": bool(words or shelf or kind),
     }
     return render(request, "personas/keys/list.html", context)
+
+
+def found_keys(request: WorkspaceRequest) -> QuerySet[ApiKey]:
+    """The keys that the address asks for, in its order."""
+    words, shelf, kind = asked(request, "q").strip()[:80], asked(request, "shelf"), asked(request, "kind")
+    rows = narrowed(keys_of(request.workspace), words, shelf, kind)
+    return in_order(rows, sorting_asked(request, SORTS), SORTS)
+
+
+@freshly_signed_in
+def export(request: WorkspaceRequest) -> HttpResponseBase:
+    refuse_others(request)
+    return noted_file(request, "keys", COLUMNS, found_keys(request))
+
+
+@needs(Permission.MANAGE_KEYS)
+@freshly_signed_in
+@require_POST
+def bulk(request: WorkspaceRequest) -> HttpResponse:
+    """Many keys at once: first a page that names them and asks, then the end of them."""
+    ids = chosen_ids(request.POST.getlist("chosen"))
+    rows = list(active_keys(keys_of(request.workspace)).filter(pk__in=ids).order_by("name"))
+    back = back_or(request, reverse("keys:list", args=[request.workspace.slug]))
+    if not rows:
+        messages.error(request, _("Tick active keys first, then press the button."))
+        return redirect(back)
+    if "sure" not in request.POST:
+        context = {"keys": [shown(key) for key in rows], "back": back}
+        return render(request, "personas/keys/revoke_many.html", context)
+    tell(request, on_each(rows, lambda key: revoke_key(key, by=request.actor)), str(REVOKE.done))
+    return redirect(back)
 
 
 def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
@@ -185,6 +253,8 @@ urls = (
     [
         path("", index, name="list"),
         path("new/", new, name="new"),
+        path("export/", export, name="export"),
+        path("bulk/", bulk, name="bulk"),
         path("<int:key>/", detail, name="detail"),
         path("<int:key>/rotate/", rotate, name="rotate"),
         path("<int:key>/revoke/", revoke, name="revoke"),

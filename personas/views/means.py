@@ -7,8 +7,11 @@ from django.urls.converters import StringConverter
 from personas.forms.means import ChannelForm, ToolForm
 from personas.models import Channel, Tool
 from personas.selectors import channels_of, tools_of
+from personas.sorting import USED_SORTS
 from personas.tenancy import WorkspaceRequest
 from personas.views.records import RecordPages
+from personas.views.records_bulk import SHELVING
+from personas.views.records_list import DATES
 
 
 class ToolName(StringConverter):
@@ -24,7 +27,10 @@ class ToolPages(RecordPages[Tool]):
     model, form = Tool, ToolForm
     name, one, icon, templates = "tools", "tool", "tool", "personas/tools"
     lede = "What agents can call: words for the model, a schema for the caller."
+    used_word = "tool"
     key, converter, searched = "name", "tool", ("name", "description", "snippet")
+    sorts = {"name": ("name",), **USED_SORTS}
+    usual_sort, bulk_verbs = "name", SHELVING
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Tool]:
         return tools_of(request.workspace)
@@ -34,7 +40,10 @@ class ChannelPages(RecordPages[Channel]):
     model, form = Channel, ChannelForm
     name, one, icon, templates = "channels", "channel", "channel", "personas/channels"
     lede = "Where agents speak, and the formatting that fits each place."
-    searched = ("name", "slug")
+    used_word, searched = "channel", ("name", "slug")
+    sorts = {"name": ("name",), **USED_SORTS}
+    usual_sort, bulk_verbs = "name", SHELVING
+    columns_exported = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATES)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Channel]:
         return channels_of(request.workspace)

@@ -3,12 +3,17 @@
 from collections.abc import Callable
 
 from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError, Invalid
+from personas.exporting import Column, columns_of
 from personas.forms.members import InviteForm, RoleForm
 from personas.invitations import send_invitation
 from personas.models import Membership
@@ -21,7 +26,17 @@ from personas.services.members import (
     transfer_ownership,
     withdraw_invitation,
 )
+from personas.sorting import in_order, sorting_asked
 from personas.tenancy import WorkspaceRequest, freshly_signed_in, needs
+from personas.views.records_list import PAGE_SIZE, asked, chosen_filters, search_words
+from personas.views.sensitive_files import noted_file
+
+SORTS = {"person": ("user__email",), "role": ("role", "user__email"), "joined": ("joined_at",)}
+COLUMNS = [
+    Column("name", lambda member: member.user.name),
+    Column("email", lambda member: member.user.email),
+    *columns_of(("role", "joined_at")),
+]
 
 
 def member_list(request: WorkspaceRequest) -> HttpResponse:
@@ -112,9 +127,32 @@ def carry_out(request: WorkspaceRequest, verb: Callable[[], Membership | None], 
     return redirect("members:list", request.workspace.slug)
 
 
+@freshly_signed_in
+def export(request: WorkspaceRequest) -> HttpResponseBase:
+    return noted_file(request, "members", COLUMNS, found_members(request))
+
+
+def found_members(request: WorkspaceRequest) -> QuerySet[Membership]:
+    """The people that the address asks for, in its order."""
+    rows, words, role = members_of(request.workspace), search_words(request), asked(request, "role")
+    if words:
+        rows = rows.filter(Q(user__name__icontains=words) | Q(user__email__icontains=words))
+    if role in Role.values:
+        rows = rows.filter(role=role)
+    return in_order(rows, sorting_asked(request, SORTS, "person"), SORTS)
+
+
 def show(request: WorkspaceRequest, form: InviteForm, status: int = 200) -> HttpResponse:
+    page = Paginator(found_members(request), PAGE_SIZE).get_page(request.GET.get("page"))
+    role_filter = {"name": "role", "label": _("Role"), "options": [("", _("Every role")), *Role.choices]}
+    filters = chosen_filters(request, [role_filter])
+    words = search_words(request)
     context = {
-        "members": members_of(request.workspace),
+        "page": page,
+        "q": words,
+        "filters": filters,
+        "sorting": sorting_asked(request, SORTS, "person"),
+        "is_narrowed": bool(words or filters[0]["value"]),
         "invitations": open_invitations_of(request.workspace),
         "form": form,
         "roles": Role.choices,
@@ -125,6 +163,7 @@ def show(request: WorkspaceRequest, form: InviteForm, status: int = 200) -> Http
 urls = (
     [
         path("", member_list, name="list"),
+        path("export/", export, name="export"),
         path("invite/", send, name="invite"),
         path("leave/", leave, name="leave"),
         path("invitations/<int:invitation_id>/withdraw/", withdraw, name="withdraw"),

@@ -1,5 +1,6 @@
 """Facts that agents know, and how they are believed."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -7,8 +8,10 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
 
 from personas.forms.memories import MemoryForm, SuccessorForm
+from personas.memory_board import WantedMemories
 from personas.models import Memory, MemoryState
 from personas.roles import Permission
 from personas.selectors import agents_of, memories_of
@@ -21,39 +24,60 @@ from personas.services.memories import (
 )
 from personas.services.records import Values
 from personas.tenancy import WorkspaceRequest, needs
-from personas.views.records import RecordPages, asked, posted
+from personas.views.memory_board import MemoryBoard
+from personas.views.records import asked, posted
+from personas.views.records_list import DATES, Listing, chip
 
 STATES = [("live", "Proposed and active"), *MemoryState.choices, ("all", "All")]
 
 
-class MemoryPages(RecordPages[Memory]):
+class MemoryPages(MemoryBoard):
     model, form = Memory, MemoryForm
     name, one, icon, templates = "memories", "memory", "memory", "personas/memories"
     lede = "Facts your agents know. Bots propose, people approve; only active ones reach a prompt."
     key, converter, searched = "pk", "int", ("text", "source")
     archive_word, restore_word = "Revoke", "Reinstate"
+    sorts = {
+        "text": ("text",),
+        "state": ("state", "created_at"),
+        "agent": ("agent__name", "created_at"),
+        "from": ("author_label", "created_at"),
+        "added": ("created_at",),
+    }
+    usual_sort = "-added"
+    columns_exported = (
+        "pk",
+        "text",
+        "state",
+        "agent__slug",
+        "source",
+        "author_label",
+        "valid_from",
+        "valid_until",
+        "superseded_by_id",
+        *DATES,
+    )
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Memory]:
         return memories_of(request.workspace)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        agents = agents_of(request.workspace).filter(archived_at=None).prefetch_related(None)
-        names = [(str(pk), name) for pk, name in agents.values_list("pk", "name")]
-        known_to = [("", "Anyone"), ("shared", "Every agent"), *names]
-        return [
-            {"name": "state", "label": "State", "options": STATES},
-            {"name": "agent", "label": "Known to", "options": known_to},
-        ]
+        return [{"name": "state", "label": _("State"), "options": STATES}, *self.board_filters(request)]
 
     def narrowed(self, rows: QuerySet[Memory], chosen: dict[str, str]) -> QuerySet[Memory]:
-        state, agent = chosen["state"], chosen["agent"]
+        state = chosen["state"]
         if state == "live":
             rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
         elif state != "all":
             rows = rows.filter(state=state)
-        if agent == "shared":
-            return rows.filter(agent=None)
-        return rows.filter(agent_id=int(agent)) if agent else rows
+        return WantedMemories(agent=chosen["agent"], told_by=chosen["told_by"]).narrow(rows)
+
+    def listing(self, request: WorkspaceRequest) -> Listing[Memory]:
+        listing, source = super().listing(request), asked(request, "source")[:300]
+        if not source:
+            return listing
+        chips = [chip(request, "source", _("Source"), source)]
+        return replace(listing, rows=listing.rows.filter(source=source), chips=chips)
 
     def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = agents_of(request.workspace).prefetch_related(None)
@@ -73,14 +97,28 @@ class MemoryPages(RecordPages[Memory]):
 
     def more_urls(self) -> list[URLPattern]:
         return [
+            path("board/", self.board, name="board"),
+            path("decide/", posted(self.decide), name="decide"),
             path("<int:key>/approve/", posted(self.approve), name="approve"),
             path("<int:key>/supersede/", posted(self.supersede), name="supersede"),
         ]
 
+    def way_back(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
+        """To reinstate is to believe: it takes back only what was believed before."""
+        if undo == "restore" and before.state != MemoryState.ACTIVE:
+            return ""
+        if undo == "archive" and before.state == MemoryState.SUPERSEDED:
+            undo = "revert"
+        return super().way_back(request, before, undo)
+
     @needs(Permission.APPROVE)
     def approve(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.carry_out(
-            request, key, lambda memory, _: approve_memory(memory, by=request.actor), "Approved"
+            request,
+            key,
+            lambda memory, _: approve_memory(memory, by=request.actor),
+            "Approved",
+            undo="revert",
         )
 
     @needs(Permission.EDIT)
@@ -92,7 +130,11 @@ class MemoryPages(RecordPages[Memory]):
             return redirect(self.address(memory))
         successor = form.cleaned_data["successor"]
         return self.carry_out(
-            request, key, lambda row, _: supersede_memory(row, successor, by=request.actor), "Replaced"
+            request,
+            key,
+            lambda row, _: supersede_memory(row, successor, by=request.actor),
+            "Replaced",
+            undo="revert",
         )
 
     def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:

@@ -7,15 +7,19 @@ from personas.models import UserProfile
 from personas.selectors import profiles_of
 from personas.services.agents import create_named
 from personas.services.records import Values
+from personas.sorting import NAMED_SORTS
 from personas.tenancy import WorkspaceRequest
 from personas.views.persona_files import PersonaFilePages
+from personas.views.records_bulk import SHELVING
 
 
 class UserProfilePages(PersonaFilePages[UserProfile]):
     model, form = UserProfile, UserProfileForm
     name, one, icon, templates = "user-profiles", "user profile", "profile", "personas/profiles"
     lede = "The people your agents serve: what to call them, where they are, what to mind."
-    searched = ("label", "name", "location")
+    used_word, searched = "user_profile", ("label", "name", "location")
+    sorts = NAMED_SORTS | {"name": ("name", "label"), "timezone": ("timezone", "label")}
+    usual_sort, bulk_verbs = "label", SHELVING
     file_name = "USER.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[UserProfile]:

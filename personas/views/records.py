@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from personas.errors import Conflict, DomainError, Invalid
@@ -28,14 +28,16 @@ from personas.services.records import (
     restore_revision,
 )
 from personas.tenancy import WorkspaceRequest, needs
+from personas.toasts import say
 from personas.views.conflicts import conflict_words
+from personas.views.records_bulk import RecordBulk
+from personas.views.records_list import PAGE_SIZE, SHELVES, RecordLists, asked
 
 R = TypeVar("R", bound=Record)
-PAGE_SIZE = 50
-SHELVES = [("", "In use"), ("archived", "Archived"), ("all", "All")]
+__all__ = ["PAGE_SIZE", "SHELVES", "RecordPages", "asked", "expected", "posted"]
 
 
-class RecordPages(Generic[R]):
+class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
     """A family of pages for one kind; a theme says what is different about it."""
 
     model: type[R]
@@ -45,27 +47,16 @@ class RecordPages(Generic[R]):
     icon: ClassVar[str]
     lede: ClassVar[str]
     templates: ClassVar[str]
-    key: ClassVar[str] = "slug"
     converter: ClassVar[str] = "slug"
-    searched: ClassVar[tuple[str, ...]] = ("label",)
     write: ClassVar[Permission] = Permission.EDIT
     # Whether an edit can change prompts, so that its form offers to tell which.
     feeds_prompts: ClassVar[bool] = True
+    # The word by which the list of agents is narrowed to those that use a record of this kind.
+    used_word: ClassVar[str] = ""
     archive_word: ClassVar[str] = "Archive"
     restore_word: ClassVar[str] = "Restore"
 
     # --- what a theme may say otherwise -----------------------------------------------------------------
-
-    def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
-        raise NotImplementedError
-
-    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        """Choices beside the search box; the first value of each is the default."""
-        return [{"name": "shelf", "label": "Show", "options": SHELVES}]
-
-    def narrowed(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
-        shelf = chosen.get("shelf", "")
-        return rows if shelf == "all" else rows.filter(archived_at__isnull=shelf != "archived")
 
     def create(self, request: WorkspaceRequest, values: Values) -> R:
         return create_record(self.model, request.workspace, values, by=request.actor)
@@ -88,22 +79,11 @@ class RecordPages(Generic[R]):
 
     # --- pages ------------------------------------------------------------------------------------------
 
-    def index(self, request: WorkspaceRequest) -> HttpResponse:
-        filters = self.filters(request)
-        for entry in filters:
-            allowed = {str(value) for value, _ in entry["options"]}
-            said = request.GET.get(entry["name"], "")
-            entry["value"] = said if said in allowed else str(entry["options"][0][0])
-        words = asked(request, "q").strip()[:200]
-        rows = self.narrowed(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
-        page = Paginator(self.matching(rows, words), PAGE_SIZE).get_page(request.GET.get("page"))
-        context = {"page": page, "filters": filters, "q": words, "is_narrowed": bool(words or request.GET)}
-        return self.show(request, "list", context)
-
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
         history = list(revisions_of(record).defer("data")[:5])
         context = {"record": record, "revisions": history, "agents": self.users(record)}
+        context["used_url"] = self.used_address(record)
         return self.show(request, "detail", context | self.detail_context(request, record))
 
     def new(self, request: WorkspaceRequest) -> HttpResponse:
@@ -143,15 +123,11 @@ class RecordPages(Generic[R]):
         return redirect(self.address(saved))
 
     def archive(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        return self.carry_out(
-            request,
-            key,
-            self.archive_verb,
-            f"{self.archive_word}d" if self.archive_word.endswith("e") else self.archive_word,
-        )
+        said = f"{self.archive_word}d" if self.archive_word.endswith("e") else self.archive_word
+        return self.carry_out(request, key, self.archive_verb, said, undo="restore")
 
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        return self.carry_out(request, key, self.restore_verb, "Back in use")
+        return self.carry_out(request, key, self.restore_verb, "Back in use", undo="archive")
 
     def history(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
@@ -173,7 +149,7 @@ class RecordPages(Generic[R]):
         def verb(record: R, request: WorkspaceRequest) -> R:
             return restore_revision(record, number, expected=record.revision, by=request.actor)
 
-        return self.carry_out(request, key, verb, f"Revision {number} restored")
+        return self.carry_out(request, key, verb, f"Revision {number} restored", undo="revert")
 
     # --- plumbing ---------------------------------------------------------------------------------------
 
@@ -190,7 +166,11 @@ class RecordPages(Generic[R]):
         return get_object_or_404(self.rows(request), **{self.key: key})
 
     def address(self, record: R, page: str = "detail") -> str:
-        return reverse(f"{self.name}:{page}", args=[record.workspace.slug, getattr(record, self.key)])
+        return reverse(f"{self.name}:{page}", args=self.place(record))
+
+    def place(self, record: R) -> list[Any]:
+        """What stands in the addresses of a record."""
+        return [record.workspace.slug, getattr(record, self.key)]
 
     def new_address(self, request: WorkspaceRequest) -> str:
         return reverse(f"{self.name}:new", args=[request.workspace.slug])
@@ -204,26 +184,43 @@ class RecordPages(Generic[R]):
             return reverse("impact:new", args=place)
         return reverse("impact:edit", args=[*place, getattr(record, self.key)])
 
-    def users(self, record: R) -> Any:
-        return agents_fed_by(record)[:12]
+    def used_address(self, record: R) -> str:
+        """The list of agents, narrowed to those that use this one; empty where it cannot be."""
+        if not self.used_word:
+            return ""
+        agents = reverse("agents:list", args=[record.workspace.slug])
+        return f"{agents}?{urlencode({self.used_word: getattr(record, self.key)})}"
 
-    def matching(self, rows: QuerySet[R], words: str) -> QuerySet[R]:
-        found = Q()
-        for field in self.searched:
-            found |= Q(**{f"{field}__icontains": words})
-        return rows.filter(found) if words else rows
+    def users(self, record: R) -> Any:
+        """The first agents that it feeds; one more than is shown tells that there are others."""
+        return list(agents_fed_by(record)[:13])
 
     def carry_out(
-        self, request: WorkspaceRequest, key: str, verb: Callable[[R, WorkspaceRequest], R], said: str
+        self,
+        request: WorkspaceRequest,
+        key: str,
+        verb: Callable[[R, WorkspaceRequest], R],
+        said: str,
+        undo: str = "",
     ) -> HttpResponse:
+        """Do it and say so, or say why not; `undo` names the page that does the opposite."""
         record = self.find(request, key)
         try:
             verb(record, request)
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            messages.success(request, f"{said}: “{record}”.")
+            say(request, f"{said}: “{record}”.", undo_url=self.way_back(request, record, undo))
         return redirect(self.address(record))
+
+    def way_back(self, request: WorkspaceRequest, before: R, undo: str) -> str:
+        """Where what was just done can be undone; `before` is the record as it was."""
+        if not undo or not may(request.membership.role, self.write):
+            return ""
+        if undo == "revert":
+            return reverse(f"{self.name}:revert", args=[*self.place(before), before.revision])
+        # Done twice, the second time changed nothing: then there is nothing to take back.
+        return self.address(before, undo) if before.is_archived == (undo == "archive") else ""
 
     def show(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
@@ -237,6 +234,8 @@ class RecordPages(Generic[R]):
             "can_write": can_write,
             "list_url": reverse(f"{self.name}:list", args=[request.workspace.slug]),
         }
+        if page == "list":
+            context["bulk"] = self.bulk_shown(request, context.get("filters", []))
         if record := context.get("record"):
             context["urls"] = {page: self.address(record, page) for page in ("detail", "edit", "history")}
         return render(request, names, context, status=status)
@@ -247,6 +246,8 @@ class RecordPages(Generic[R]):
         routes = [
             path("", self.index, name="list"),
             path("new/", self.writing(self.new), name="new"),
+            # No record's page lies under this, whatever its name.
+            *([path("all/bulk/", posted(self.writing(self.bulk)), name="bulk")] if self.bulk_verbs else []),
             *self.more_urls(),
             path(one, self.detail, name="detail"),
             path(f"{one}edit/", self.writing(self.edit), name="edit"),
@@ -257,11 +258,6 @@ class RecordPages(Generic[R]):
             path(f"{one}history/<int:number>/restore/", posted(self.writing(self.revert)), name="revert"),
         ]
         return routes, self.name
-
-
-def asked(request: HttpRequest, name: str) -> str:
-    """A word from the address, without the one character that PostgreSQL refuses even to compare."""
-    return request.GET.get(name, "").replace("\x00", "")
 
 
 def posted(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:

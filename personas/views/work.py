@@ -4,17 +4,26 @@ from typing import Any, Literal
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 
+from personas.errors import DomainError
 from personas.forms.work import ResponsibilityForm, TaskForm
 from personas.models import Responsibility, Task, TaskStatus
 from personas.roles import Permission
 from personas.selectors import agents_of, responsibilities_of, tasks_of
 from personas.services.records import Values
-from personas.services.work import add_responsibility, move_responsibility, open_task, tick_step
+from personas.services.work import (
+    add_responsibility,
+    move_responsibility,
+    open_task,
+    order_responsibilities,
+    tick_step,
+)
 from personas.tenancy import WorkspaceRequest, needs
 from personas.views.records import SHELVES, RecordPages, asked, posted
+from personas.views.records_bulk import SHELVING
+from personas.views.records_list import DATES
 
 
 class ResponsibilityPages(RecordPages[Responsibility]):
@@ -23,6 +32,13 @@ class ResponsibilityPages(RecordPages[Responsibility]):
     templates = "personas/responsibilities"
     lede = "Standing duties, in the order each agent reads them."
     key, converter, searched = "pk", "int", ("title", "text", "agent__name")
+    sorts = {
+        "title": ("title",),
+        "agent": ("agent__name", "agent_id", "position"),
+        "changed": ("updated_at",),
+    }
+    usual_sort, bulk_verbs = "agent", SHELVING
+    columns_exported = ("pk", "agent__slug", "position", "title", "text", *DATES)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Responsibility]:
         return responsibilities_of(request.workspace)
@@ -36,6 +52,7 @@ class ResponsibilityPages(RecordPages[Responsibility]):
 
     def more_urls(self) -> list[URLPattern]:
         return [
+            path("order/", posted(self.order), name="order"),
             path("<int:key>/up/", posted(self.up), name="up"),
             path("<int:key>/down/", posted(self.down), name="down"),
         ]
@@ -47,6 +64,19 @@ class ResponsibilityPages(RecordPages[Responsibility]):
     @needs(Permission.EDIT)
     def down(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.move(request, key, "down")
+
+    @needs(Permission.EDIT)
+    def order(self, request: WorkspaceRequest) -> HttpResponse:
+        """A whole new order at once, asked for by script: nothing to show, or the reason why not."""
+        agents = agents_of(request.workspace).prefetch_related(None)
+        agent = get_object_or_404(agents, slug=request.POST.get("agent", "").replace("\x00", ""))
+        said = request.POST.getlist("duty")
+        try:
+            order = [int(one) for one in said if one.isascii() and one.isdecimal() and len(one) < 19]
+            order_responsibilities(agent, order, by=request.actor)
+        except DomainError as error:
+            return HttpResponse(error.message, status=409, content_type="text/plain; charset=utf-8")
+        return HttpResponse(status=204)
 
     def move(self, request: WorkspaceRequest, key: str, direction: Literal["up", "down"]) -> HttpResponse:
         duty = self.find(request, key)
@@ -60,6 +90,14 @@ class TaskPages(RecordPages[Task]):
     name, one, icon, templates = "tasks", "task", "task", "personas/tasks"
     lede = "Work with ordered steps; a prompt can be bound to one task."
     key, converter, searched = "number", "int", ("title", "description")
+    sorts = {
+        "task": ("number",),
+        "status": ("status", "number"),
+        "agent": ("agent__name", "number"),
+        "changed": ("updated_at",),
+    }
+    usual_sort, bulk_verbs = "-task", SHELVING
+    columns_exported = ("number", "title", "status", "agent__slug", "description", *DATES)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Task]:
         return tasks_of(request.workspace)

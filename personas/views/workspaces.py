@@ -1,9 +1,8 @@
-"""The way in: choose or open a workspace, its overview, its settings, its audit log."""
+"""The way in: choose or open a workspace, its settings, one's own profile."""
 
 from typing import cast
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -13,12 +12,9 @@ from personas.errors import Invalid
 from personas.forms.members import PersonForm, RenameForm, WorkspaceForm
 from personas.models import User
 from personas.roles import Permission
-from personas.selectors import agents_of, audit_of, memories_of, tasks_of, workspace_figures
 from personas.services.workspaces import create_workspace, rename_workspace
 from personas.tenancy import WorkspaceRequest, memberships_of, needs
-from personas.views.records import asked
 
-PAGE_SIZE = 50
 READ_OR_WRITE = ["GET", "HEAD", "POST"]
 
 
@@ -49,22 +45,6 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
     return render(request, "personas/workspaces/new.html", context, status=422 if form.errors else 200)
 
 
-def home(request: WorkspaceRequest) -> HttpResponse:
-    """What there is and what waits for someone."""
-    workspace = request.workspace
-    live = agents_of(workspace).filter(archived_at=None)
-    context = {
-        "figures": workspace_figures(workspace),
-        "agents": live[:12],
-        "proposed": memories_of(workspace).filter(state="proposed", archived_at=None)[:5],
-        "tasks": tasks_of(workspace).filter(archived_at=None, status__in=["open", "in_progress", "blocked"])[
-            :5
-        ],
-        "events": audit_of(workspace).defer("before", "after")[:8],
-    }
-    return render(request, "personas/workspaces/home.html", context)
-
-
 @needs(Permission.MANAGE_MEMBERS)
 def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     form = RenameForm(request.POST or None, initial={"name": request.workspace.name})
@@ -79,16 +59,6 @@ def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     return render(
         request, "personas/workspaces/settings.html", {"form": form}, status=422 if form.errors else 200
     )
-
-
-def audit(request: WorkspaceRequest) -> HttpResponse:
-    """Who did what, newest first."""
-    words = asked(request, "q").strip()[:200]
-    events = audit_of(request.workspace)
-    if words:
-        events = events.filter(object_label__icontains=words) | events.filter(actor_label__icontains=words)
-    page = Paginator(events, PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(request, "personas/workspaces/audit.html", {"page": page, "q": words})
 
 
 @require_http_methods(READ_OR_WRITE)

@@ -19,8 +19,7 @@ from personas.api.validating import errors_in, validator
 from personas.api.work import Responsibilities
 from personas.errors import Invalid
 from personas.models import Record
-from personas.services.records import readable_errors
-from prompts.drafts import draft_of
+from prompts.drafts import checked_draft, new_record
 from prompts.gathering import Draft
 from skills.api.skills import Skills
 
@@ -95,17 +94,11 @@ def checked(kind: str, *, is_new: bool) -> Draft202012Validator:
 def prepared(
     call: Call, resource: RecordResource[Any], record: Record | None, values: dict[str, Any]
 ) -> Drafted:
-    model = resource.model
     if record is None:
-        own = {field.name for field in model._meta.concrete_fields} - set(model.content)
-        fixed = {name: value for name, value in values.items() if name in own}
-        subject = model(workspace=call.workspace, **fixed)
+        subject = new_record(resource.model, call.workspace, values)
     else:
         subject, values = record, resource.completed(record, values)
-    draft = draft_of(subject, values)
-    kept = {*resource.derived} | {field.name for field in model._meta.concrete_fields} - set(model.content)
-    with readable_errors():
-        draft.record.full_clean(exclude=kept, validate_unique=False, validate_constraints=False)
+    draft = checked_draft(subject, values, derived=resource.derived)
     return Drafted(subject, draft)
 
 

@@ -1,10 +1,8 @@
 """A prompt assembled from a draft: nothing is stored, and nothing is served."""
 
-from dataclasses import replace
 from typing import Any
 
 from django.urls import URLPattern
-from django.utils import timezone
 
 from personas.api.answers import Answer, answered
 from personas.api.operations import Call, Operation
@@ -18,8 +16,9 @@ from prompts.api.drafting import CHANGED, drafted
 from prompts.api.provenance import STRETCH, stretches_told
 from prompts.api.telling import TEXT
 from prompts.api.versions import BOUNDARY, SECTION, SEGMENT
-from prompts.compiling import Compiled, NotBuildable, compiled
-from prompts.gathering import Gathered, gather
+from prompts.compiling import Compiled, NotBuildable
+from prompts.previewing import NotSpoken
+from prompts.previewing import preview as previewed
 
 PREVIEW = shape(
     {
@@ -58,11 +57,14 @@ def preview(call: Call) -> Answer:
     agent = agent_named(call, said["agent"])
     refuse_channel(call, said["channel"])
     draft = drafted(call, said["record"], "/record").draft if "record" in said else None
-    found = gather(call.workspace, [agent], at=timezone.now(), draft=draft)
-    gathered = next((one for one in found if one.channel.slug == said["channel"]), None)
-    if gathered is None:
-        raise ProblemError(invalid([FieldError("The agent does not speak on this channel.", "/channel")]))
-    made = built(replace(gathered, layout=said.get("layout", gathered.layout)))
+    try:
+        made = previewed(
+            call.workspace, agent, said["channel"], draft=draft, layout=said.get("layout", "")
+        ).made()
+    except NotSpoken as error:
+        raise ProblemError(invalid([FieldError(error.message, "/channel")])) from error
+    except NotBuildable as error:
+        raise ProblemError(invalid([FieldError(str(error))])) from error
     return answered(told(call, made))
 
 
@@ -77,13 +79,6 @@ def agent_named(call: Call, name: str) -> Agent:
 def refuse_channel(call: Call, name: str) -> None:
     if name not in call.caller.key.scopes.get("channels", [name]):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to other channels."))
-
-
-def built(gathered: Gathered) -> Compiled:
-    try:
-        return compiled(gathered)
-    except NotBuildable as error:
-        raise ProblemError(invalid([FieldError(str(error))])) from error
 
 
 def told(call: Call, made: Compiled) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import path
 
@@ -13,13 +12,13 @@ from personas.api.problems import FieldError, ProblemError
 from personas.api.refusals import invalid
 from personas.api.validating import validator
 from personas.key_scopes import RENDER, allows
-from personas.models import Task as TaskRecord
 from prompts.api.fetching import NO_SUCH_FORM, Reply, handed_out, refuse_long, told
 from prompts.api.negotiating import chosen_type
 from prompts.api.posting import NOT_KEPT, posted
 from prompts.api.prompt_shapes import PROMPT
 from prompts.assembly.codec import load
 from prompts.assembly.slots import Slots
+from prompts.call_tasks import task_facts as facts_of_task
 from prompts.models import PRODUCTION
 from prompts.serving import Bot, Call, OutOfScope, Wanted
 from prompts.serving.resolving import facts_of_key, refuse_malformed
@@ -88,17 +87,10 @@ def task_facts(reader: Bot, wanted: Wanted, number: int) -> dict[str, Any]:
     key = facts_of_key(reader)
     if not allows(key["scopes"], RENDER, wanted.agent, wanted.channel, wanted.label):
         raise OutOfScope
-    tasks = TaskRecord.objects.in_workspace(key["workspace_id"]).filter(archived_at=None, number=number)
-    mine = tasks.filter(Q(agent=None) | Q(agent__slug=wanted.agent)).prefetch_related("steps").first()
-    if mine is None:
+    found = facts_of_task(key["workspace_id"], wanted.agent, number)
+    if found is None:
         raise ProblemError(invalid([FieldError("There is no such task.", "/task")]))
-    return {
-        "number": mine.number,
-        "title": mine.title,
-        "description": mine.description,
-        "status": mine.status,
-        "steps": [{"title": step.title, "is_done": step.is_done} for step in mine.steps.all()],
-    }
+    return found
 
 
 render.operations = {  # type: ignore[attr-defined]  # published; this view does its own work

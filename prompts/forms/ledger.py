@@ -16,6 +16,7 @@ class LedgerForm(forms.Form):
     agent = forms.ChoiceField(required=False)
     channel = forms.ChoiceField(required=False)
     key = forms.ChoiceField(required=False)
+    label = forms.CharField(required=False, max_length=40)
     status = forms.ChoiceField(required=False, choices=STATUS, label="Answer")
     version = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
     request = forms.CharField(required=False, max_length=64, label="Request id")
@@ -49,6 +50,7 @@ class LedgerForm(forms.Form):
             key_id=int(said["key"]) if said["key"] else None,
             version_id=version_id,
             status=int(said["status"]) if said["status"] else None,
+            label=said["label"].strip(),
             request_id=said["request"].strip(),
             since=said["since"],
             until=said["until"],

@@ -1,5 +1,6 @@
 """Records and last good files → the inputs of prompts: the only place where models and assembly meet."""
 
-from prompts.gathering.shelf import Draft, Gathered, gather
+from prompts.gathering.loading import Loaded
+from prompts.gathering.shelf import Draft, Gathered, Shelf, gather
 
-__all__ = ["Draft", "Gathered", "gather"]
+__all__ = ["Draft", "Gathered", "Loaded", "Shelf", "gather"]

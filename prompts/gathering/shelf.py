@@ -1,4 +1,4 @@
-"""Everything a workspace's prompts are made of, loaded once for many agents."""
+"""What a workspace's prompts are made of, put together for each agent on each of its channels."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal, TypeVar, cast
 
-from django.db.models import Q
-
 from personas import models as records
-from personas.models import Agent, AgentChannel, AgentTool, MemoryState, Record, Workspace
+from personas.models import Agent, MemoryState, Record, Workspace
 from prompts.assembly import inputs as told
 from prompts.assembly.pieces import Origin
 from prompts.gathering.converting import (
@@ -22,6 +20,7 @@ from prompts.gathering.converting import (
     text_of,
     tool_input,
 )
+from prompts.gathering.loading import Loaded, given_now
 from prompts.gathering.persona import Persona
 from prompts.levels import Levels, Settings
 from prompts.models import PromptSettings
@@ -65,21 +64,18 @@ def gather(
     workspace: Workspace | int, agents: Sequence[Agent], *, at: datetime, draft: Draft | None = None
 ) -> list[Gathered]:
     """Every agent on each of its channels; the number of queries does not grow with them."""
-    shelf = Shelf(workspace, agents, at, draft)
-    return [shelf.gathered(agent, channel) for agent in shelf.agents for channel in shelf.channels[agent.pk]]
+    return Shelf(Loaded(workspace, agents), at, draft).all()
 
 
 class Shelf:
-    """What a workspace's prompts are made of, loaded once for many agents."""
+    """What prompts are made of at a moment: the rows that are saved, and a draft in the place of one."""
 
-    def __init__(
-        self, workspace: Workspace | int, agents: Sequence[Agent], at: datetime, draft: Draft | None
-    ) -> None:
-        self.workspace, self.at, self.draft = workspace, at, draft
-        self.ids = [agent.pk for agent in agents]
-        rows = Agent.objects.in_workspace(workspace).filter(pk__in=self.ids, archived_at=None)
-        found = rows.select_related("identity", "soul", "user_profile").order_by("pk")
-        self.agents = [self.drafted(agent) for agent in found]
+    def __init__(self, loaded: Loaded, at: datetime, draft: Draft | None = None) -> None:
+        self.loaded, self.at, self.draft = loaded, at, draft
+        self.agents = self.all_drafted(loaded.agents)
+
+    def all(self) -> list[Gathered]:
+        return [self.gathered(agent, channel) for agent in self.agents for channel in self.channels[agent.pk]]
 
     def drafted(self, record: T) -> T:
         """The draft in place of the record it is a draft of."""
@@ -90,24 +86,22 @@ class Shelf:
     def all_drafted(self, rows: Iterable[T]) -> list[T]:
         return [self.drafted(row) for row in rows]
 
-    # --- loaded once --------------------------------------------------------------------------------
+    # --- by agent -----------------------------------------------------------------------------------
 
     @cached_property
     def channels(self) -> dict[int, list[records.Channel]]:
-        links = AgentChannel.objects.in_workspace(self.workspace).filter(agent__in=self.ids)
         found: dict[int, list[records.Channel]] = defaultdict(list)
-        for link in links.select_related("channel").order_by("position", "pk"):
-            if link.channel.archived_at is None:
-                found[link.agent_id].append(self.drafted(link.channel))
+        for agent_id, channels in self.loaded.channels.items():
+            found[agent_id] = [self.drafted(channel) for channel in channels]
         if self.draft and self.draft.channels is not None and isinstance(self.draft.record, Agent):
-            found[self.draft.record.pk] = list(self.draft.channels)
+            chosen = [channel for channel in self.draft.channels if channel.archived_at is None]
+            found[self.draft.record.pk] = chosen
         return found
 
     @cached_property
     def tools(self) -> dict[int, list[told.Tool]]:
-        links = AgentTool.objects.in_workspace(self.workspace).filter(agent__in=self.ids)
         found: dict[int, list[told.Tool]] = defaultdict(list)
-        for link in links.select_related("tool").order_by("position", "pk"):
+        for link in self.loaded.tool_links:
             found[link.agent_id].append(self.tool(self.drafted(link.tool), link.use))
         draft = self.draft
         if draft and draft.tools is not None and isinstance(draft.record, Agent):
@@ -128,11 +122,8 @@ class Shelf:
 
     @cached_property
     def duties(self) -> dict[int, list[told.Responsibility]]:
-        rows = records.Responsibility.objects.in_workspace(self.workspace).filter(
-            agent__in=self.ids, archived_at=None
-        )
         found: dict[int, list[told.Responsibility]] = defaultdict(list)
-        for row in self.all_drafted(rows.order_by("position", "pk")):
+        for row in self.all_drafted(self.loaded.duties):
             found[row.agent_id].append(told.Responsibility(row.title, row.text, origin_of(row)))
         new = self.draft.record if self.draft else None
         if isinstance(new, records.Responsibility) and new._state.adding:
@@ -141,16 +132,14 @@ class Shelf:
 
     @cached_property
     def memories(self) -> list[records.Memory]:
-        """Oldest first: a stable order keeps the text, and so the version, unchanged."""
-        rows = records.Memory.objects.in_workspace(self.workspace).filter(
-            archived_at=None, state=MemoryState.ACTIVE
-        )
-        rows = rows.filter(Q(agent=None) | Q(agent__in=self.ids)).order_by("pk")
-        found = self.all_drafted(rows)
-        if self.draft and isinstance(self.draft.record, records.Memory):
-            found = [row for row in found if row.pk != self.draft.record.pk]
-            found += [self.draft.record] if self.draft.record.state == MemoryState.ACTIVE else []
-        return found
+        """A draft keeps its place among the others; a new one comes last, as it will when it is saved."""
+        draft = self.draft.record if self.draft else None
+        if not isinstance(draft, records.Memory):
+            return self.loaded.memories
+        others = [row for row in self.loaded.memories if row.pk != draft.pk]
+        if draft.state != MemoryState.ACTIVE:
+            return others
+        return sorted([*others, draft], key=lambda row: (row.pk is None, row.pk or 0))
 
     @cached_property
     def memory_inputs(self) -> dict[int | None, list[told.Memory]]:
@@ -166,13 +155,23 @@ class Shelf:
 
     @cached_property
     def given(self) -> dict[int, Given]:
-        return given_to_all(self.workspace, self.agents, self.draft.skill() if self.draft else None)
+        """Only a skill, or where an agent works, changes what is given."""
+        if self.draft is not None and isinstance(self.draft.record, Skill):
+            return given_to_all(self.loaded.workspace, self.agents, self.draft.skill())
+        return given_now(self.loaded.workspace, self.agents) if self.is_moved else self.loaded.given
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether an agent works elsewhere in the draft, or below another."""
+        pairs = zip(self.loaded.agents, self.agents, strict=True)
+        return any(
+            (saved.working_directory, saved.parent_id) != (drafted.working_directory, drafted.parent_id)
+            for saved, drafted in pairs
+        )
 
     @cached_property
     def settings(self) -> list[PromptSettings]:
-        rows = PromptSettings.objects.in_workspace(self.workspace).filter(archived_at=None)
-        wanted = rows.filter(Q(agent=None) | Q(agent__in=self.ids))
-        return self.all_drafted(wanted.select_related("identity", "soul", "user_profile"))
+        return self.all_drafted(self.loaded.settings)
 
     @cached_property
     def defaults(self) -> PromptSettings | None:
@@ -219,13 +218,15 @@ class Shelf:
             entry=cast("Literal['full', 'simple', 'minimal']", settings.value("entry", default="full")),
             is_sub_agent=agent.parent_id is not None,
         )
+        # Asked for before the levels are taken: each question adds its own.
+        token_budget = settings.value("token_budget", default=None)
         return Gathered(
             agent,
             channel,
             inputs,
             agent.layout,
             settings.levels | persona.levels,
-            settings.value("token_budget", default=None),
+            token_budget,
             self.next_change(agent),
             tuple([f"{file.path}: {file.get_state_display().lower()}." for file in given.withheld]),
         )
@@ -238,6 +239,15 @@ class Shelf:
         return tuple(sorted([*shared, *own], key=lambda memory: self.memory_places[memory.origin]))
 
     def next_change(self, agent: Agent) -> datetime | None:
-        mine = [row for row in self.memories if row.agent_id in (None, agent.pk)]
-        moments = [moment for row in mine for moment in (row.valid_from, row.valid_until)]
-        return min([moment for moment in moments if moment is not None and moment > self.at], default=None)
+        found = [self.changes.get(None), self.changes.get(agent.pk)]
+        return min([moment for moment in found if moment is not None], default=None)
+
+    @cached_property
+    def changes(self) -> dict[int | None, datetime]:
+        """By agent, and for the memories that all share: when the next of them begins or ends to hold."""
+        found: dict[int | None, datetime] = {}
+        for row in self.memories:
+            for moment in (row.valid_from, row.valid_until):
+                if moment is not None and moment > self.at:
+                    found[row.agent_id] = min(moment, found.get(row.agent_id, moment))
+        return found

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.models import Content, Erasure, Record, Workspace
-from personas.services.erasing import WORDS, erase_contents, erase_words
+from personas.services.erasing import erase_contents, erase_words, telling_words
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.provenance import holdings_in, prompts_holding
 from prompts.selectors import contents_of
@@ -16,9 +16,6 @@ from prompts.services.building import rebuild_agents
 from prompts.services.labelling import hold_prompts, save_prompts
 from prompts.services.moving import Move, move_labels
 from prompts.storing import digests_in
-
-# Shorter words stand in too many texts that are nobody's.
-SHORTEST = 4
 
 
 @transaction.atomic
@@ -42,14 +39,6 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
     tomb.at = timezone.now()
     tomb.save(update_fields=["digests", "versions", "at"])
     return tomb
-
-
-def telling_words(record: Record) -> list[str]:
-    """What must not be found any more, as it stands in the record now."""
-    values = [
-        getattr(record, name) for name in WORDS.get(type(record), ()) if name not in {"timezone", "extra"}
-    ]
-    return [value for value in values if len(value) >= SHORTEST]
 
 
 def versions_that_held(workspace: Workspace | int, kind: str, key: int) -> Iterator[PromptVersion]:

@@ -14,6 +14,7 @@ from personas.roles import Role
 from personas.services.history import note_event
 from prompts.errors import MovedMeanwhile, NotAllowed, StrangeVersion, UnknownLabel
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel, PromptVersion
+from prompts.selectors import earlier_place
 from prompts.services.moving import Move, move_labels
 
 
@@ -127,8 +128,7 @@ def target_of(prompt: AgentPrompt, label: str, to: PromptVersion | None) -> Prom
         if not been.filter(version=to).exists():
             raise NotAllowed(f"Version {to.number} was never “{label}”. Release it instead.")
         return to
-    earlier = been.filter(version__number__lt=present.version.number).select_related("version")
-    last = earlier.order_by("-sequence").first()
+    last = earlier_place(prompt, label, present.version.number)
     if last is None or last.version is None:
         raise NotAllowed(f"“{label}” of {prompt} was never anywhere before.")
     return last.version

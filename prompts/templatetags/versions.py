@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from personas.templatetags.ui import badge, icon
 from prompts.causes import Cause
@@ -82,6 +86,17 @@ def signed(number: int | None) -> str:
     if number is None:
         return ""
     return f"+{number:,}" if number > 0 else f"−{-number:,}" if number else "±0"
+
+
+@register.filter
+def apart(moment: datetime, other: datetime) -> str:
+    """How long before or after another moment this one is; to the second where that is near."""
+    seconds = int(abs((moment - other).total_seconds()))
+    first, last = sorted([moment, other])
+    words = ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}
+    long = words if seconds < 60 else timesince(first, last, depth=1)
+    said = _("%(long)s after") if moment > other else _("%(long)s before")
+    return said % {"long": long}
 
 
 @register.filter

@@ -5,6 +5,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from personas.models import Agent
+from personas.selectors_agents import agent_rows
 from personas.tenancy import WorkspaceRequest
 from prompts.models import AgentPrompt, PromptVersion, Release
 from prompts.timeline import with_latest
@@ -14,18 +15,22 @@ LARGEST = 2**31 - 1
 
 
 def found_agent(request: WorkspaceRequest, slug: str) -> Agent:
-    return get_object_or_404(
-        Agent.objects.in_workspace(request.workspace).select_related("identity"), slug=slug
-    )
+    return get_object_or_404(agent_rows(request.workspace), slug=slug)
 
 
 def found_prompt(request: WorkspaceRequest, key: int) -> AgentPrompt:
     rows = AgentPrompt.objects.in_workspace(request.workspace)
-    return get_object_or_404(with_latest(rows), pk=bounded(key))
+    # Every page of an agent begins with who it is.
+    whole = with_latest(rows).select_related("agent__identity", "agent__parent")
+    return get_object_or_404(whole, pk=bounded(key))
 
 
-def found_version(prompt: AgentPrompt, number: int) -> PromptVersion:
-    version: PromptVersion = get_object_or_404(all_versions(prompt), number=bounded(number))
+def found_version(
+    prompt: AgentPrompt, number: int, rows: QuerySet[PromptVersion] | None = None
+) -> PromptVersion:
+    """Of all versions of the prompt, unless the caller has asked for more about them."""
+    known = all_versions(prompt) if rows is None else rows
+    version: PromptVersion = get_object_or_404(known, number=bounded(number))
     version.prompt = prompt
     return version
 

@@ -1,22 +1,78 @@
 """The labels of a workspace: which there are, and who may move them."""
 
+from operator import attrgetter, itemgetter
+
 from django.contrib import messages
-from django.http import HttpResponse
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError, Invalid
+from personas.exporting import Column, columns_of, file_answer, file_asked
 from personas.roles import Permission
+from personas.sorting import Sorting, sorting_asked
 from personas.tenancy import WorkspaceRequest, needs
+from personas.views.records_list import PAGE_SIZE, chosen_filters, search_words
 from prompts.forms.releases import ProtectForm
-from prompts.releases import labels_in_use
+from prompts.label_pages import labelled
+from prompts.models import LATEST
+from prompts.releases import LabelInUse, labels_in_use
 from prompts.services.labelling import protect_label
 
+SORTS = {"label": ("name",), "prompts": ("prompts",)}
+WHO = [("", _("Whoever moves them")), ("owners", _("Moved by owners only")), ("open", _("Not protected"))]
+COLUMNS = columns_of(("name", "prompts", "is_protected"))
+PROMPT_COLUMNS = [
+    Column(name, itemgetter(name))
+    for name in ("agent_name", "channel_name", "version_number", "version_tokens", "since")
+]
 
-def index(request: WorkspaceRequest) -> HttpResponse:
-    context = {"labels": labels_in_use(request.workspace), "form": ProtectForm()}
+
+def index(request: WorkspaceRequest) -> HttpResponseBase:
+    words, sorting = search_words(request), sorting_asked(request, SORTS)
+    who = {"name": "who", "label": _("Who moves it"), "options": WHO}
+    filters = chosen_filters(request, [who])
+    labels = found_labels(labels_in_use(request.workspace), words, filters[0]["value"], sorting)
+    if file_format := file_asked(request):
+        return file_answer(request.workspace, "labels", file_format, COLUMNS, labels)
+    is_narrowed = bool(words or filters[0]["value"])
+    context = {
+        "page": Paginator(labels, PAGE_SIZE).get_page(request.GET.get("page")),
+        "q": words,
+        "filters": filters,
+        "sorting": sorting,
+        "is_narrowed": is_narrowed,
+        "form": ProtectForm(),
+    }
     return render(request, "prompts/labels/list.html", context)
+
+
+def found_labels(labels: list[LabelInUse], words: str, who: str, sorting: Sorting) -> list[LabelInUse]:
+    """A workspace has few labels, so they are sorted out here."""
+    found = [label for label in labels if words.lower() in label.name]
+    if who:
+        found = [label for label in found if label.is_protected == (who == "owners")]
+    if sorting.name:
+        found.sort(key=attrgetter(SORTS[sorting.name][0]), reverse=sorting.is_down)
+    return found
+
+
+def prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
+    """Where one label stands."""
+    known = next((one for one in labels_in_use(request.workspace) if one.name == label), None)
+    if known is None and label != LATEST:
+        raise Http404("No such label.")
+    words = search_words(request)
+    rows = labelled(request.workspace, label, words)
+    if file_format := file_asked(request):
+        return file_answer(request.workspace, f"label-{label}", file_format, PROMPT_COLUMNS, rows)
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {"label": label, "known": known, "page": page, "q": words, "is_narrowed": bool(words)}
+    return render(request, "prompts/labels/prompts.html", context)
 
 
 @needs(Permission.MANAGE_MEMBERS)
@@ -42,5 +98,6 @@ def protect(request: WorkspaceRequest) -> HttpResponse:
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
     path("protect/", protect, name="protect"),
+    path("<slug:label>/prompts/", prompts, name="prompts"),
 ]
 urls = (urlpatterns, "labels")

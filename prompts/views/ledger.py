@@ -3,19 +3,38 @@
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
+from personas.exporting import columns_of
 from personas.models import ApiKey
-from personas.tenancy import WorkspaceRequest
+from personas.tenancy import WorkspaceRequest, freshly_signed_in
+from personas.views.sensitive_files import noted_file
 from prompts.forms.ledger import LedgerForm
 from prompts.forms.time_machine import Choices
 from prompts.models import PromptVersion
-from prompts.selectors_ledger import LedgerPage, ledger_page, stale_bots
+from prompts.selectors_ledger import LedgerPage, ledger_page, ledger_rows, stale_bots
 from prompts.time_machine import agent_choices, channel_choices
 
 SHOWN_STALE = 50
+# What the calls said of themselves stays here: it may be personal.
+COLUMNS = columns_of(
+    (
+        "pk",
+        "at",
+        "prompt__agent__slug",
+        "prompt__channel__slug",
+        "version__number",
+        "label",
+        "reader_label",
+        "status",
+        "size",
+        "served_digest",
+        "request_id",
+    )
+)
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -32,6 +51,15 @@ def index(request: WorkspaceRequest) -> HttpResponse:
         "is_further": "before" in request.GET,
     }
     return render(request, "prompts/ledger/list.html", context, status=200 if form.is_valid() else 422)
+
+
+@freshly_signed_in
+def export(request: WorkspaceRequest) -> HttpResponseBase:
+    form = filters(request)
+    if not form.is_valid():
+        return redirect("ledger:list", request.workspace.slug)
+    wanted = form.wanted(version_id(request, form.cleaned_data))
+    return noted_file(request, "ledger", COLUMNS, ledger_rows(request.workspace, wanted))
 
 
 def filters(request: WorkspaceRequest) -> LedgerForm:
@@ -78,6 +106,7 @@ def stale(request: WorkspaceRequest) -> HttpResponse:
 
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
+    path("export/", export, name="export"),
     path("stale/", stale, name="stale"),
 ]
 urls = (urlpatterns, "ledger")

@@ -18,9 +18,10 @@ from prompts.forms.releases import ReasonForm, ReleaseForm, choice_of, ticked
 from prompts.models import Release, ReleaseItem, ReleaseStatus
 from prompts.release_changes import changes_in
 from prompts.releases import changed_since, items_of, releasable, releases_of, reviewed
+from prompts.reviewing import approvers_of, review_of_release
 from prompts.services.releasing import request_release
 from prompts.views import release_verbs
-from prompts.views.finding import found_release
+from prompts.views.finding import LARGEST, found_release
 
 PAGE_SIZE = 25
 # A form has room for no more; the rest is reached by choosing an agent.
@@ -46,9 +47,10 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 @needs(Permission.EDIT)
 def new(request: WorkspaceRequest) -> HttpResponse:
-    agent = asked(request, "agent")[:64]
+    agent, picked = asked(request, "agent")[:64], picked_ids(request)
     every = releasable(request.workspace)
-    rows = list((every.filter(agent__slug=agent) if agent else every)[: MOST_CHOICES + 1])
+    narrowed = every.filter(pk__in=picked) if picked else every
+    rows = list((narrowed.filter(agent__slug=agent) if agent else narrowed)[: MOST_CHOICES + 1])
     form = ReleaseForm(said(request) if request.method == "POST" else None, rows=rows[:MOST_CHOICES])
     if request.method == "POST" and form.is_valid():
         release = requested(request, form)
@@ -56,8 +58,19 @@ def new(request: WorkspaceRequest) -> HttpResponse:
             messages.success(request, f"{release} is requested.")
             return redirect("releases:detail", request.workspace.slug, release.number)
     context = {"form": form, "agent": agent, "is_cut": len(rows) > MOST_CHOICES, "agents": agents_in(every)}
-    context["choices"] = choices(request, form.rows)
+    context |= {
+        "choices": choices(request, form.rows),
+        "picked": len(picked),
+        "left": len(picked) - len(rows),
+    }
     return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
+
+
+def picked_ids(request: WorkspaceRequest) -> list[int]:
+    """Prompts that were picked elsewhere, on the fleet; what is no id of ours picks nothing."""
+    words = asked(request, "prompts").split(",")[:MOST_CHOICES]
+    ids = {int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 11}
+    return sorted(key for key in ids if key <= LARGEST)
 
 
 def said(request: WorkspaceRequest) -> QueryDict:
@@ -81,8 +94,9 @@ def requested(request: WorkspaceRequest, form: ReleaseForm) -> Release | None:
 
 
 def choices(request: WorkspaceRequest, rows: Any) -> list[dict[str, Any]]:
-    """The prompts with a box each; what was ticked stays ticked."""
-    chosen = ticked(request.POST.getlist("prompts"))
+    """The prompts with a box each; what was ticked stays ticked, and what was picked elsewhere is."""
+    is_picked = request.method != "POST" and "prompts" in request.GET
+    chosen = ticked(map(choice_of, rows) if is_picked else request.POST.getlist("prompts"))
     return [choice(row, chosen) for row in rows]
 
 
@@ -104,10 +118,12 @@ def agents_in(rows: Any) -> list[tuple[str, str]]:
 def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
     release = found_release(request, number)
     items = items_of(release)
+    changes = changes_in(request.workspace, items)
     context = {
         "release": release,
         "items": items,
-        "changes": changes_in(request.workspace, items),
+        "review": review_of_release(request.workspace, changes),
+        "changes": changes,
         "reviewed": reviewed(items),
         "reject_form": ReasonForm(auto_id="reject_%s"),
         "override_form": ReasonForm(auto_id="override_%s"),
@@ -119,7 +135,9 @@ def standing(request: WorkspaceRequest, release: Release, items: Sequence[Releas
     """How far it has come, and what may happen to it next."""
     is_open = release.status in OPEN
     is_approved = release.status == ReleaseStatus.APPROVED
+    is_asking = release.status == ReleaseStatus.REQUESTED and bool(reviewed(items))
     return {
+        "approvers": approvers_of(request.workspace, release.requested_by) if is_asking else [],
         "is_open": is_open,
         "is_own": release.requested_by_id == request.user.pk,
         "may_go": is_open and (is_approved or not reviewed(items)),

@@ -3,13 +3,24 @@
 import json
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
+
+from django.urls import reverse
 
 from personas.models import Workspace
-from prompts.assembly.pieces import Origin, Segment
+from prompts.assembly.pieces import Segment
+from prompts.assembly.slots import filled
 from prompts.compiling import tokens_in
+from prompts.models import PromptVersion
+from prompts.proof.canonical import moment as spelled
+from prompts.selectors import segments_of
 from prompts.services.replaying import Replay
+from prompts.serving import slots_from_json
+from prompts.time_machine import Surroundings, label_of
+from prompts.version_diff import compare
 from prompts.version_text import Row
-from prompts.views.version_pages import Beside, Reading, Section
+from prompts.views.version_diffs import whole_text
+from prompts.views.version_pages import Beside, Reading, Section, main_kind
 
 
 class ReplayReading(Reading):
@@ -23,16 +34,15 @@ class ReplayReading(Reading):
     def segments(self) -> tuple[Segment, ...]:
         return self.replay.segments
 
-    @cached_property
-    def pinned(self) -> list[tuple[Origin, str]]:
-        """The lockfile is on the page of the version."""
-        return []
-
     def section(self, name: str, rows: Sequence[Row], ends: dict[int, str]) -> Section:
         words = self.seen.text[rows[0].start : rows[-1].end]
         beside = [Beside(row, [self.words_for(origin) for origin in row.origins]) for row in rows]
         slots = [] if self.replay.entry else list(dict.fromkeys(slot for row in rows for slot in row.slots))
-        return Section(name, beside, len(words), tokens_in(words), slots)
+        return Section(name, beside, len(words), tokens_in(words), slots, "", main_kind(rows))
+
+    @property
+    def tokens(self) -> int:
+        return sum(section.tokens for section in self.sections)
 
     @cached_property
     def facts(self) -> list[tuple[str, str]]:
@@ -43,6 +53,26 @@ class ReplayReading(Reading):
             if entry
             else []
         )
+
+
+def against_now(replay: Replay, now: PromptVersion, *, is_whole: bool) -> dict[str, Any]:
+    """What was said then beside what the same call would be told now: the slots are filled alike."""
+    segments = segments_of(now)
+    if replay.entry and not replay.is_erased and not replay.problem:
+        segments = filled(segments, slots_from_json(replay.entry.slots))
+    found = compare(replay.segments, segments, tokens_in)
+    shown = whole_text(found, segments) if is_whole else found.changed
+    return {"diff": found, "shown": shown, "is_whole": is_whole}
+
+
+def steps(workspace: Workspace, replay: Replay, found: Surroundings) -> dict[str, Any]:
+    """The changes on both sides of the moment, each with the address of its own moment."""
+    told: dict[str, Any] = {"before": found.before, "after": found.after}
+    for name, change in (("before", found.before), ("after", found.after)):
+        if change:
+            place = [workspace.slug, replay.prompt.pk, label_of(replay), spelled(change.at)]
+            told[f"{name}_url"] = reverse("time-machine:moment", args=place)
+    return told
 
 
 def in_words(value: object) -> str:

@@ -23,17 +23,20 @@ from prompts.time_machine import (
     fetches_around,
     found_prompt,
     latest_fetches,
-    number_now,
+    surroundings_of,
 )
 from prompts.views.finding import found_prompt as prompt_by_id
-from prompts.views.replay_pages import ReplayReading
+from prompts.views.finding import found_version
+from prompts.views.replay_pages import ReplayReading, against_now, steps
+from prompts.views.version_diffs import EVERYTHING
 
 
 def find(request: WorkspaceRequest) -> HttpResponse:
-    """Where to go: by agent, channel and moment, or by what a bot was answered with."""
-    if "request" in request.GET:
+    """Where to go: by agent, channel and moment, or by the answer a bot got, which says all by itself."""
+    said = request.GET
+    if said.get("request", "").strip() or ("request" in said and "agent" not in said):
         return by_request(request)
-    if "agent" in request.GET:
+    if "at" in said:
         return by_moment(request)
     return asked_for(request)
 
@@ -55,8 +58,11 @@ def asked_for(
 
 
 def a_moment(request: WorkspaceRequest, data: Any) -> MomentForm:
-    workspace = request.workspace
-    return MomentForm(data, agents=agent_choices(workspace), channels=channel_choices(workspace))
+    """Pages about an agent lead here with its name; the moment is then still to be said."""
+    workspace, named = request.workspace, {name: request.GET.get(name) for name in ("agent", "channel")}
+    known = {name: value for name, value in named.items() if value}
+    choices = {"agents": agent_choices(workspace), "channels": channel_choices(workspace)}
+    return MomentForm(data, initial=known, **choices)
 
 
 def by_moment(request: WorkspaceRequest) -> HttpResponse:
@@ -114,7 +120,7 @@ def moment(request: WorkspaceRequest, prompt: int, label: str, at: str) -> HttpR
 
 
 def shown(request: WorkspaceRequest, replay: Replay, route: str, place: list[Any]) -> HttpResponse:
-    now = number_now(replay)
+    around = surroundings_of(replay)
     where = [request.workspace.slug, *place]
     wants_checks = request.GET.get("check") == "all"
     context = {
@@ -123,14 +129,18 @@ def shown(request: WorkspaceRequest, replay: Replay, route: str, place: list[Any
         "agent": replay.prompt.agent,
         "prompt": replay.prompt,
         "version": replay.version,
-        "now": now,
-        "compared": sorted([replay.version.number, now]) if now else None,
+        "now": around.now,
+        "changes": steps(request.workspace, replay, around),
+        "here": reverse(route, args=where),
         "around": fetches_around(replay.prompt, replay.at, but=replay.entry.pk if replay.entry else None),
         "checks": checked(replay) if wants_checks else None,
         "check_url": f"{reverse(route, args=where)}?{urlencode({'check': 'all'})}",
         "evidence_url": reverse(f"{route}-evidence", args=where),
         "text_url": reverse(f"{route}-text", args=where),
     }
+    if around.now not in (None, replay.version.number) and request.GET.get("compare") == "now":
+        now = found_version(replay.prompt, around.now)
+        context |= against_now(replay, now, is_whole=request.GET.get("show") == EVERYTHING)
     return render(request, "prompts/time_machine/replay.html", context)
 
 

@@ -1,20 +1,34 @@
 """What the page of one version shows."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+from django.urls import reverse
+from django.utils.translation import ngettext
+
 from personas.models import Workspace
 from prompts.assembly.pieces import Origin, Segment
 from prompts.assembly.report import Boundary, boundaries
-from prompts.causes import causes_in_words
+from prompts.causes import causes_in_words, keys_in
+from prompts.file_news import news_of
 from prompts.models import PromptVersion
-from prompts.origins import LAYOUT_WORDS, Told, told_of
+from prompts.origins import (
+    KINDS,
+    LAYOUT_WORDS,
+    RevisionKey,
+    Told,
+    revision_keys,
+    revisions_said,
+    told_of,
+)
 from prompts.proving import version_row
-from prompts.selectors import parts_of, report_of, segments_of
-from prompts.storing import GONE
+from prompts.selectors import contents_of, parts_of, report_in
+from prompts.storing import GONE, digests_in, unpacked
+from prompts.version_diff import first_per_call
 from prompts.version_text import Row, rows_by_section
 from skills.glyphs import Seen
 
@@ -39,6 +53,8 @@ class Section:
     slots: Sequence[str] = ()
     # What a cache keeps up to here, where a level ends.
     boundary: str = ""
+    # Where most of its words come from.
+    kind: str = "layout"
 
 
 @dataclass(frozen=True)
@@ -49,15 +65,31 @@ class Locked:
     digest: str
 
 
+def main_kind(rows: Sequence[Row]) -> str:
+    """The kind of record that says most in these rows; our own words only where nobody else speaks."""
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        for stretch in row.stretches:
+            sizes[stretch.origin.kind] += stretch.end - stretch.start
+    told = [(size, kind) for kind, size in sizes.items() if kind not in ("layout", "slot")]
+    return max(told)[1] if told else "layout"
+
+
 class Reading:
     """One version, read for a page."""
 
-    def __init__(self, workspace: Workspace, version: PromptVersion) -> None:
-        self.workspace, self.version = workspace, version
+    def __init__(self, workspace: Workspace, version: PromptVersion, *, has_lockfile: bool = False) -> None:
+        self.workspace, self.version, self.has_lockfile = workspace, version, has_lockfile
+
+    @cached_property
+    def contents(self) -> dict[str, bytes | None]:
+        """The words and the report in one question."""
+        version = self.version
+        return contents_of(version.workspace_id, [*digests_in(version.segments), version.report])
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        return segments_of(self.version)
+        return unpacked(self.version.segments, self.contents)
 
     @cached_property
     def seen(self) -> Seen:
@@ -77,7 +109,9 @@ class Reading:
 
     @cached_property
     def pinned(self) -> list[tuple[Origin, str]]:
-        """The lockfile's parts: "kind:id@revision" and a digest."""
+        """The lockfile's parts, if they are asked for: "kind:id@revision" and a digest."""
+        if not self.has_lockfile:
+            return []
         paths = {segment.origin._replace(path=""): segment.origin for segment in self.segments}
         found = []
         for name, digest in parts_of(self.version).items():
@@ -89,11 +123,35 @@ class Reading:
 
     @cached_property
     def told(self) -> dict[Origin, Told]:
-        pinned = [origin for origin, _ in self.pinned]
-        return told_of(self.workspace, [*(segment.origin for segment in self.segments), *pinned])
+        told = told_of(self.workspace, self.origins, self.said)
+        return told | {origin: self.with_news(origin, told[origin]) for origin in self.news}
+
+    @cached_property
+    def origins(self) -> set[Origin]:
+        return {*(segment.origin for segment in self.segments), *(origin for origin, _ in self.pinned)}
+
+    @cached_property
+    def said(self) -> dict[RevisionKey, tuple[str, str]]:
+        """What all revisions that the page names were called, and by whom they were written."""
+        known = [origin for origin in self.origins if origin.kind in KINDS]
+        return revisions_said(self.workspace, [*revision_keys(known), *keys_in(self.version.causes)])
+
+    def with_news(self, origin: Origin, told: Told) -> Told:
+        url = reverse("files:detail", args=[self.workspace.slug, origin.id])
+        return replace(told, news=self.news[origin], news_url=url)
+
+    @cached_property
+    def news(self) -> dict[Origin, str]:
+        """What has become of the files since."""
+        return news_of(self.workspace, {segment.origin for segment in self.segments})
 
     def words_for(self, origin: Origin) -> Told:
         return self.told.get(origin, LAYOUT_WORDS)
+
+    @property
+    def news_words(self) -> str:
+        count = len({origin.id for origin in self.news})
+        return ngettext("%(count)s source changed", "%(count)s sources changed", count) % {"count": count}
 
     @cached_property
     def sections(self) -> list[Section]:
@@ -106,7 +164,16 @@ class Reading:
         # The line end before a section's first row belongs to the section too.
         begin = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
-        return Section(name, beside, characters, tokens, slots, ends.get(begin, ""))
+        return Section(name, beside, characters, tokens, slots, ends.get(begin, ""), main_kind(rows))
+
+    @property
+    def tokens(self) -> int:
+        return self.version.tokens
+
+    @cached_property
+    def cache_share(self) -> float:
+        """How much of the text stands before the words that every call fills anew."""
+        return min(first_per_call(self.segments), len(self.seen.text)) / max(len(self.seen.text), 1)
 
     @cached_property
     def lockfile(self) -> list[Locked]:
@@ -114,7 +181,7 @@ class Reading:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        return report_of(self.version)
+        return report_in(self.contents, self.version)
 
     @cached_property
     def omitted(self) -> dict[str, list[str]]:
@@ -130,7 +197,7 @@ class Reading:
         return version_row(self.version).hash(self.version.previous_hash) == self.version.hash
 
     def context(self) -> dict[str, Any]:
-        [causes] = causes_in_words(self.workspace, [self.version.causes], shown=20)
+        [causes] = causes_in_words(self.workspace, [self.version.causes], shown=20, said=self.said)
         return {
             "version": self.version,
             "reading": self,

@@ -1,6 +1,7 @@
 """What people do with versions: build anew, roll production back, let it follow, move their own labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from django.contrib import messages
 from django.forms import Form
@@ -10,16 +11,34 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
+from personas.models import ReleasePolicy
 from personas.roles import Permission
 from personas.tenancy import WorkspaceRequest, needs
+from personas.toasts import say
+from personas.views.returning import back_or
 from prompts.forms.labels import LabelForm, RollBackForm
-from prompts.models import AgentPrompt
+from prompts.models import AgentPrompt, LabelMove
 from prompts.services.building import rebuild_agent
-from prompts.services.labelling import follow_again, move_label, roll_back, take_off_label
+from prompts.services.labelling import (
+    current_label,
+    follow_again,
+    move_label,
+    roll_back,
+    take_off_label,
+)
 from prompts.views.finding import found_agent, found_prompt, found_version
-from skills.views.returning import way_back
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was done, and the verb of this module that takes it back."""
+
+    words: str
+    undo: str = ""
+    place: tuple[object, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 @needs(EDIT)
@@ -37,7 +56,7 @@ def rebuild(request: WorkspaceRequest, agent: str) -> HttpResponse:
             messages.success(request, "Built anew: every word is as it was, so there is no new version.")
         if built.failed:
             messages.error(request, "Not everything could be built: see what is said below.")
-    return redirect(way_back(request, reverse("versions:list", args=[request.workspace.slug, agent])))
+    return redirect(back_or(request, reverse("versions:list", args=[request.workspace.slug, agent])))
 
 
 @needs(APPROVE)
@@ -47,10 +66,14 @@ def put_back(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     number = form.cleaned_data["to"] if form.is_valid() else None
     to = found_version(row, number) if number else None
 
-    def verb() -> str:
+    def verb() -> Said:
+        was_following = not row.is_held
         [move] = roll_back([row], by=request.actor, note=form.cleaned_data["note"], to=to)
         where = move.version.number if move.version else "nowhere"
-        return f"Production is back at version {where}, and stays there until someone releases."
+        words = f"Production is back at version {where}, and stays there until someone releases."
+        if was_following and row.agent.release_policy == ReleasePolicy.AUTOMATIC:
+            return Said(words, "follow")
+        return Said(words, "roll-back", fields=forth_again(move))
 
     return carried_out(request, row, form, verb)
 
@@ -60,9 +83,9 @@ def put_back(request: WorkspaceRequest, prompt: int) -> HttpResponse:
 def follow(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     row = found_prompt(request, prompt)
 
-    def verb() -> str:
+    def verb() -> Said:
         follow_again(row, by=request.actor)
-        return "Production follows each build again."
+        return Said("Production follows each build again.")
 
     return carried_out(request, row, None, verb)
 
@@ -73,13 +96,17 @@ def label(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     row, form = found_prompt(request, prompt), LabelForm(request.POST)
     version = found_version(row, number)
 
-    def verb() -> str:
+    def verb() -> Said:
         said = form.cleaned_data
-        moved = move_label(
-            row, said["label"], version, expected=form.expected(), by=request.actor, note=said["note"]
-        )
-        where = f"at version {number}"
-        return f"“{said['label']}” is {where} now." if moved else f"“{said['label']}” was {where} already."
+        name, note = said["label"], said["note"]
+        move = move_label(row, name, version, expected=form.expected(), by=request.actor, note=note)
+        if move is None:
+            return Said(f"“{name}” was at version {number} already.")
+        words = f"“{name}” is at version {number} now."
+        before = move.previous_version
+        if before is None:
+            return Said(words, "remove-label", (name,))
+        return Said(words, "label", (before.number,), {"label": name, "seen": f"{name}:{version.pk}"})
 
     return carried_out(request, row, form, verb)
 
@@ -89,15 +116,23 @@ def label(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
 def take_off(request: WorkspaceRequest, prompt: int, label: str) -> HttpResponse:
     row = found_prompt(request, prompt)
 
-    def verb() -> str:
+    def verb() -> Said:
+        before = current_label(row, label)
         take_off_label(row, label, by=request.actor)
-        return f"“{label}” is taken off."
+        number = before.version.number if before else 0
+        return Said(f"“{label}” is taken off.", "label", (number,), {"label": label})
 
     return carried_out(request, row, None, verb)
 
 
+def forth_again(move: LabelMove) -> dict[str, str]:
+    """Production was there a moment ago, so going back may also lead forward."""
+    number = move.previous_version.number if move.previous_version else ""
+    return {"to": str(number), "note": "The roll-back was undone."}
+
+
 def carried_out(
-    request: WorkspaceRequest, prompt: AgentPrompt, form: Form | None, verb: Callable[[], str]
+    request: WorkspaceRequest, prompt: AgentPrompt, form: Form | None, verb: Callable[[], Said]
 ) -> HttpResponse:
     """Do it, or say why not, and go back to where the button stood."""
     if form is not None and not form.is_valid():
@@ -106,11 +141,21 @@ def carried_out(
             messages.error(request, f"{title}: {' '.join(map(str, said))}".removeprefix(": "))
     else:
         try:
-            messages.success(request, verb())
+            done = verb()
         except DomainError as error:
             messages.error(request, error.message)
+        else:
+            say_with_a_way_back(request, prompt, done)
     timeline = reverse("versions:list", args=[request.workspace.slug, prompt.agent.slug])
-    return redirect(way_back(request, f"{timeline}?channel={prompt.channel.slug}"))
+    return redirect(back_or(request, f"{timeline}?channel={prompt.channel.slug}"))
+
+
+def say_with_a_way_back(request: WorkspaceRequest, prompt: AgentPrompt, done: Said) -> None:
+    undo = ""
+    if done.undo:
+        undo = reverse(f"versions:{done.undo}", args=[request.workspace.slug, prompt.pk, *done.place])
+    back = {"back": place} if (place := back_or(request, "")) else {}
+    say(request, done.words, undo_url=undo, undo_fields={**done.fields, **back})
 
 
 urlpatterns: list[URLPattern] = [

@@ -1,4 +1,4 @@
-"""Versions of an agent's prompts: the timeline, one version, and two beside each other."""
+"""Versions of an agent's prompts: the timeline, and one version with all that is known of it."""
 
 from typing import Any
 
@@ -9,40 +9,35 @@ from django.urls import URLPattern, path, reverse
 
 from personas.models import Agent, ReleasePolicy
 from personas.tenancy import WorkspaceRequest
-from prompts.compiling import tokens_in
 from prompts.forms.labels import LabelForm, RollBackForm
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
-from prompts.origins import told_of
-from prompts.selectors import labels_of, segments_of
+from prompts.selectors import earlier_place, segments_of
 from prompts.timeline import (
     NumberedPages,
     entries_on,
     labels_by_version,
+    labels_with_rules,
     pending_of,
     prompts_of_agent,
-    protected_labels,
-    was_labelled,
+    with_past,
 )
-from prompts.version_diff import compare
 from prompts.version_json import as_plain
-from prompts.views import version_verbs
+from prompts.views import version_diffs, version_verbs
 from prompts.views.finding import found_agent, found_prompt, found_version
 from prompts.views.version_pages import Reading
 
-MOST_MOVED = 40
-
 
 def timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    row = found_agent(request, agent)
-    prompts = list(prompts_of_agent(row))
+    prompts = list(prompts_of_agent(request.workspace, agent))
+    row = prompts[0].agent if prompts else found_agent(request, agent)
     prompt = chosen(prompts, request.GET.get("channel", ""))
     if prompt is None:
         return render(request, "prompts/versions/list.html", {"agent": row, "prompts": prompts})
     if "before" in request.GET or "after" in request.GET:
         return to_diff(request, row, prompt)
     page = NumberedPages(prompt).get_page(request.GET.get("page"))
-    labels = list(labels_of(prompt))
-    context = {
+    labels = list(labels_with_rules(prompt))
+    context: dict[str, Any] = {
         "agent": row,
         "prompts": prompts,
         "prompt": prompt,
@@ -51,7 +46,9 @@ def timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
         "pending": pending_of(row),
         "roll_back_form": RollBackForm(),
     }
-    return render(request, "prompts/versions/list.html", context | standing(prompt, labels))
+    context |= standing(prompt, labels)
+    context["back_to"] = back_to(prompt, context["production"])
+    return render(request, "prompts/versions/list.html", context)
 
 
 def chosen(prompts: list[AgentPrompt], channel: str) -> AgentPrompt | None:
@@ -66,10 +63,16 @@ def standing(prompt: AgentPrompt, labels: list[PromptLabel]) -> dict[str, Any]:
     return {
         "production": production,
         "labels": [label for label in labels if label.name != PRODUCTION],
-        "protected": protected_labels(prompt.workspace_id),
+        "protected": {label.name for label in labels if getattr(label, "is_protected", False)},
         "is_reviewed": prompt.agent.release_policy == ReleasePolicy.REVIEWED,
         "is_behind": prompt.latest_id != (production.version_id if production else None),
     }
+
+
+def back_to(prompt: AgentPrompt, production: PromptLabel | None) -> int | None:
+    """The number that a roll-back would lead to; none where production was never anywhere else."""
+    move = earlier_place(prompt, PRODUCTION, production.version.number) if production else None
+    return move.version.number if move and move.version else None
 
 
 def to_diff(request: WorkspaceRequest, agent: Agent, prompt: AgentPrompt) -> HttpResponse:
@@ -85,8 +88,8 @@ def to_diff(request: WorkspaceRequest, agent: Agent, prompt: AgentPrompt) -> Htt
 
 def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     row = found_prompt(request, prompt)
-    version = found_version(row, number)
-    labels = list(labels_of(row))
+    version = found_version(row, number, with_past(row))
+    labels = list(labels_with_rules(row))
     here = labels_by_version(row, labels).get(version.pk, [])
     context = {
         "agent": row.agent,
@@ -94,9 +97,11 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
         "here": here,
         "label_form": LabelForm(initial={"seen": LabelForm.seen_now(labels)}),
         "roll_back_form": RollBackForm(initial={"to": number}),
-        "can_return": PRODUCTION not in here and was_labelled(version),
+        "can_return": PRODUCTION not in here and getattr(version, "was_labelled", False),
+        "others": version_diffs.others(row, labels, number),
     }
-    context |= standing(row, labels) | Reading(request.workspace, version).context()
+    reading = Reading(request.workspace, version, has_lockfile="lockfile" in request.GET)
+    context |= standing(row, labels) | reading.context()
     return render(request, "prompts/versions/detail.html", context)
 
 
@@ -121,31 +126,12 @@ def taken(answer: HttpResponse, prompt: AgentPrompt, number: int, ending: str) -
     return answer
 
 
-def diff(request: WorkspaceRequest, prompt: int, before: int, after: int) -> HttpResponse:
-    row = found_prompt(request, prompt)
-    old, new = found_version(row, before), found_version(row, after)
-    found = compare(segments_of(old), segments_of(new), tokens_in)
-    told = told_of(request.workspace, [one.origin for one in found.moved[:MOST_MOVED]])
-    labels = labels_by_version(row, list(labels_of(row)))
-    context = {
-        "agent": row.agent,
-        "prompt": row,
-        "before": old,
-        "after": new,
-        "diff": found,
-        "moved": [(one, told[one.origin]) for one in found.moved[:MOST_MOVED] if one.origin in told],
-        "more_moved": max(0, len(found.moved) - MOST_MOVED),
-        "sides": [(version, labels.get(version.pk, [])) for version in (old, new)],
-    }
-    return render(request, "prompts/versions/diff.html", context)
-
-
 urlpatterns: list[URLPattern] = [
     path("agents/<slug:agent>/versions/", timeline, name="list"),
     path("prompts/<int:prompt>/versions/<int:number>/", detail, name="detail"),
     path("prompts/<int:prompt>/versions/<int:number>/text/", text, name="text"),
     path("prompts/<int:prompt>/versions/<int:number>/json/", plain, name="json"),
-    path("prompts/<int:prompt>/diff/<int:before>/<int:after>/", diff, name="diff"),
+    *version_diffs.urlpatterns,
     *version_verbs.urlpatterns,
 ]
 urls = (urlpatterns, "versions")

@@ -32,5 +32,6 @@ class ContextForm(VerbForm):
         super().__init__(*args, **kwargs)
         rows = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
         chosen = self.initial.get("source")
-        current = rows.filter(pk=chosen).first() if chosen else None
+        # Only its id counts: it is offered even if it has been archived since.
+        current = Source(pk=chosen) if chosen else None
         self.fields["source"].offer(rows, current)  # type: ignore[attr-defined]  # a RecordChoice

@@ -32,7 +32,7 @@ class RulesForm(forms.Form):
         label="Rules",
         max_length=MOST_CHARACTERS,
         strip=False,
-        widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "data-editor": "yaml"}),
         help_text=(
             "JSON. Each rule has a kind, its paths in order, “at” (each: in every folder from the root down "
             "to the working directory; project: there alone) and “take” (all, or the first that is there). "

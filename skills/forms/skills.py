@@ -26,6 +26,7 @@ class SkillForm(RecordForm):
         "disable_model_invocation",
         "for_all_agents",
     )
+    editors = {"body": "markdown"}
     labels = {
         "body": "Instructions",
         "disable_model_invocation": "Only people may start it",

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Max, OuterRef, Q, Sum
 
 from personas.models import Agent
 from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
-from skills.selectors.contexts import Outlook, outlook_of, upwards
-from skills.selectors.in_use import Given, Holdings
+from skills.selectors.contexts import Above, Outlook, above
+from skills.selectors.in_use import Given
+from skills.selectors.one_agent import OneAgent
 
 WAITING = (FileState.NEW, FileState.CHANGED)
 
@@ -34,12 +35,10 @@ class Choice:
         return "Its rule set is not known any more."
 
 
-def choice_of(agent: Agent) -> Choice:
+def choice_of(agent: Agent, known: Above | None = None) -> Choice:
     """By whom the agent's outlook was decided: itself, or the nearest one above it."""
-    agents = {row.pk: row for row in Agent.objects.in_workspace(agent.workspace_id)}
-    rows = AgentContext.objects.in_workspace(agent.workspace_id).select_related("source")
-    line = list(upwards(agent, agents))
-    choices = {row.agent_id: row for row in rows.filter(agent__in=line)}
+    known = known or above(agent)
+    line, choices = list(known.line.values()), known.choices
     chooser = next((one for one in line if one.pk in choices), None)
     between = line[: line.index(chooser) + 1] if chooser else [agent]
     worker = next((one for one in between if one.working_directory), None)
@@ -51,39 +50,28 @@ def choice_of(agent: Agent) -> Choice:
     )
 
 
-def context_of(agent: Agent) -> tuple[Given, list[ContextFile]]:
+def context_of(agent: Agent, shelf: OneAgent | None = None) -> tuple[Given, list[ContextFile]]:
     """What the agent is given, and what it would be given if someone agreed to it."""
-    holdings = Holdings(agent.workspace_id, [agent])
-    given = holdings.given(agent)
-    found = holdings.found_for(given.outlook) if given.outlook else []
+    shelf = shelf or OneAgent(agent, is_whole=True)
+    found = shelf.found_for(shelf.outlook) if shelf.outlook else []
     by_rule = [file for kind, file in found if kind != "skill" or file.reach == Reach.FOUND]
-    waiting = [file for file in by_rule if file.in_force_id is None and file.state in WAITING]
-    return given, [*waiting, *handed_to(agent).filter(in_force=None, state__in=WAITING)]
+    waiting = [file for file in [*by_rule, *shelf.offered] if file.in_force_id is None]
+    return shelf.given(agent), [file for file in waiting if file.state in WAITING]
 
 
-def handed_to(agent: Agent) -> QuerySet[ContextFile]:
-    """Skills that someone gave this agent, whatever its rules find."""
-    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(file_kind="skill", is_ignored=False)
-    links = FileAgent.objects.in_workspace(agent.workspace_id).filter(agent=agent)
-    chosen = Q(reach=Reach.CHOSEN, pk__in=links.values("file"))
-    return rows.filter(Q(reach=Reach.ALL) | chosen).select_related("newest", "in_force", "source")
-
-
-def context_state(agent: Agent) -> list[Any]:
+def context_state(agent: Agent, outlook: Outlook | None) -> list[Any]:
     """A few figures that differ whenever the page does; cheap enough to be asked every two seconds."""
-    outlook = outlook_of(agent)
-    rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by()
+    links = FileAgent.objects.in_workspace(agent.workspace_id).filter(file=OuterRef("pk"), agent=agent)
+    rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by().annotate(is_mine=Exists(links))
     skills = Q(file_kind="skill") & ~Q(reach=Reach.FOUND)
     shown = rows.filter(Q(source=outlook.source) | skills if outlook else skills)
-    files = shown.values_list("state", "reach").annotate(
+    files = shown.values_list("state", "reach", "is_mine").annotate(
         Count("pk"), Sum("pk"), Sum("newest_id"), Sum("in_force_id"), Max("changed_at")
     )
-    links = FileAgent.objects.in_workspace(agent.workspace_id).filter(agent=agent)
     written = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
     return [
         seen_from(outlook),
-        *files.order_by("state", "reach"),
-        links.aggregate(Sum("file_id")),
+        *files.order_by("state", "reach", "is_mine"),
         written.aggregate(Count("pk"), Sum("pk"), Sum("revision")),
     ]
 

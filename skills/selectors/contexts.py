@@ -3,10 +3,12 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from django.db.models import Exists, OuterRef
+
 from personas.models import Agent, Workspace
 from skills.discovery import applicable
 from skills.harnesses import HARNESSES, Harness
-from skills.models import AgentContext, Source
+from skills.models import AgentContext, RuleSet, Source
 from skills.selectors.harnesses import own_rule_sets
 
 
@@ -30,20 +32,72 @@ class Outlook:
         return [(kind, path) for kind, path in applicable(self.harness, self.working_directory, stored)]
 
 
-def outlooks_of(workspace: Workspace | int) -> dict[int, Outlook]:
-    """By agent; those that read nowhere are left out. Three queries, however many agents."""
+def outlooks_of(workspace: Workspace | int, drafted: Iterable[Agent] = ()) -> dict[int, Outlook]:
+    """By agent; those that read nowhere are left out. Three queries, however many agents.
+
+    Drafted agents stand in for those that are saved: where one works says what it is given.
+    """
     rows = AgentContext.objects.in_workspace(workspace).select_related("source__grant", "source__workspace")
     choices = {row.agent_id: row for row in rows}
     if not choices:
         return {}
     agents = {row.pk: row for row in Agent.objects.in_workspace(workspace)}
+    agents |= {agent.pk: agent for agent in drafted}
     rules = HARNESSES | own_rule_sets(workspace)
     found = (outlook(agent, agents, choices, rules) for agent in agents.values())
     return {one.agent.pk: one for one in found if one}
 
 
-def outlook_of(agent: Agent) -> Outlook | None:
-    return outlooks_of(agent.workspace_id).get(agent.pk)
+@dataclass(frozen=True)
+class Above:
+    """An agent and those it may inherit from, the nearest first, with what each of them chose."""
+
+    line: dict[int, Agent]
+    choices: dict[int, AgentContext]
+    has_own_rules: bool
+
+
+def above(agent: Agent) -> Above:
+    """Only what stands in the agent's own line upwards is loaded; one query, and one for each grandparent.
+
+    None where an agent was loaded together with its choice, has made none and stands below nobody.
+    """
+    if reads_nowhere(agent):
+        return Above({agent.pk: agent}, {}, has_own_rules=False)
+    line = {one.pk: one for one in line_above(agent)}
+    copies = RuleSet.objects.in_workspace(agent.workspace_id).filter(
+        harness=OuterRef("harness"), archived_at=None
+    )
+    rows = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent__in=list(line))
+    rows = rows.annotate(has_own_rules=Exists(copies)).select_related("source__grant", "source__workspace")
+    choices: dict[int, AgentContext] = {}
+    has_own_rules = False
+    for row in rows:
+        choices[row.agent_id] = row
+        has_own_rules |= row.has_own_rules
+    return Above(line, choices, has_own_rules)
+
+
+def reads_nowhere(agent: Agent) -> bool:
+    """Whether that is plain without asking: it was loaded with its choice, made none and inherits none."""
+    return agent.parent_id is None and agent._state.fields_cache.get("context", agent) is None
+
+
+def line_above(agent: Agent) -> Iterable[Agent]:
+    """The agent, its parent, and so on, each asked for when it is needed."""
+    seen: set[int] = set()
+    at: Agent | None = agent
+    while at is not None and at.pk not in seen:
+        seen.add(at.pk)
+        yield at
+        at = at.parent
+
+
+def outlook_of(agent: Agent, known: Above | None = None) -> Outlook | None:
+    """Of one agent alone."""
+    known = known or above(agent)
+    rules = HARNESSES | (own_rule_sets(agent.workspace_id) if known.has_own_rules else {})
+    return outlook(agent, known.line, known.choices, rules)
 
 
 def outlook(

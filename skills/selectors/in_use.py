@@ -9,7 +9,7 @@ from personas.models import Agent, Workspace
 from skills.judging import reading_of
 from skills.leniency import judge
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
-from skills.selectors.contexts import Outlook, outlooks_of
+from skills.selectors.contexts import Outlook, outlooks_of, reads_nowhere
 
 Found = list[tuple[str, ContextFile]]
 WITHHELD = {"invalid", "quarantined", "missing"}
@@ -91,7 +91,7 @@ class Holdings:
         self, workspace: Workspace | int, agents: Sequence[Agent], draft: SkillDraft | None = None
     ) -> None:
         self.workspace, self.agents, self.draft = workspace, agents, draft
-        outlooks = outlooks_of(workspace)
+        outlooks = {} if all(map(reads_nowhere, agents)) else outlooks_of(workspace, agents)
         self.outlooks = {agent.pk: outlooks[agent.pk] for agent in agents if agent.pk in outlooks}
         self.found: dict[tuple[int, str, str], Found] = {}
 
@@ -134,8 +134,11 @@ class Holdings:
         found = list(rows.order_by("name", "pk"))
         if self.draft is None:
             return found
-        others = [row for row in found if row.pk != self.draft.skill.pk]
-        return sorted([*others, self.draft.skill], key=lambda row: row.name)
+        skill = self.draft.skill
+        if any(row.pk == skill.pk and row.name == skill.name for row in found):
+            return [skill if row.pk == skill.pk else row for row in found]
+        others = [row for row in found if row.pk != skill.pk]
+        return sorted([*others, skill], key=lambda row: row.name)
 
     @cached_property
     def written_links(self) -> set[tuple[int | None, int]]:

@@ -76,8 +76,9 @@ def waiting_files(workspace: Workspace, wanted: Wanted) -> QuerySet[ContextFile]
         *(When(state=state, then=Value(place)) for place, state in enumerate(GRAVITY)),
         output_field=IntegerField(),
     )
-    rows = wanted.rows(workspace).select_related("source", "newest", "in_force")
-    rows = rows.defer("newest__head", "in_force__head", "in_force__findings", "in_force__problems")
+    rows = wanted.rows(workspace).select_related("source", "newest", "in_force", "agreed")
+    long = [f"{link}__{name}" for link in ("in_force", "agreed") for name in ("head", "findings", "problems")]
+    rows = rows.defer("newest__head", *long)
     rows = rows.annotate(chosen_count=Coalesce(Subquery(chosen), 0), gravity=gravity)
     return rows.order_by("gravity", "-changed_at", "path", "pk")
 

@@ -1,36 +1,59 @@
-"""Files that an agent should be given and that something speaks against."""
+"""What files mean for an agent's own page: those that are withheld, and those that say who it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.db.models import Q
 
 from personas.models import Agent
 from skills.models import ContextFile, FileState, Reach
 from skills.selectors.contexts import Outlook, outlook_of
+from skills.selectors.in_use import FileInUse, Found
 
 GRAVE = (FileState.QUARANTINED, FileState.INVALID)
+LIGHT = ("workspace", "source", "path", "file_kind", "state", "reach", "is_there", "in_force")
 
 
-def troubles_of(agent: Agent) -> list[ContextFile]:
-    """Quarantined or invalid files of one agent; no contents are loaded, so every page may ask."""
-    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(is_ignored=False)
-    grave = rows.filter(state__in=GRAVE, source__archived_at=None).select_related("newest", "in_force")
-    handed = Q(file_kind="skill") & (Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, agent_links__agent=agent))
+@dataclass(frozen=True)
+class AgentFiles:
+    """What something speaks against, and the IDENTITY.md, SOUL.md and USER.md in force."""
+
+    troubles: Sequence[ContextFile]
+    persona: Sequence[FileInUse]
+
+
+def files_about(agent: Agent) -> AgentFiles:
+    """As a rule two queries, with troubles three; no contents are loaded."""
     outlook = outlook_of(agent)
+    files = files_near(agent, outlook)
+    named = named_by(outlook, files) if outlook else []
+    by_rule = {file.pk for _, file in named}
+    grave = [file.pk for file in files if file.state in GRAVE and (is_handed(file) or file.pk in by_rule)]
+    persona = [FileInUse(kind, file) for kind, file in named if kind == "persona" and file.in_force_id]
+    return AgentFiles(whole(agent, grave) if grave else [], persona)
+
+
+def files_near(agent: Agent, outlook: Outlook | None) -> list[ContextFile]:
+    """The files of the agent's source, and the skills that were handed to it."""
+    handed = Q(file_kind="skill") & (Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, agent_links__agent=agent))
     own = Q(source=outlook.source) if outlook else Q(pk=None)
-    found = list(grave.filter(own | handed).distinct().order_by("path", "pk"))
-    if outlook is None or not found:
-        return found
-    named = named_by(outlook)
-    return [file for file in found if is_for(file, outlook, named)]
+    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(is_ignored=False)
+    near = rows.filter(own | handed, source__archived_at=None).only(*LIGHT)
+    return list(near.distinct().order_by("path", "pk"))
 
 
-def named_by(outlook: Outlook) -> set[str]:
-    """The paths of a source that its rules name for an agent."""
-    rows = ContextFile.objects.in_workspace(outlook.source.workspace_id).filter(source=outlook.source)
-    live = rows.filter(Q(is_there=True) | Q(in_force__isnull=False), is_ignored=False)
-    return {path for _, path in outlook.paths(set(live.values_list("path", flat=True)))}
+def named_by(outlook: Outlook, files: Sequence[ContextFile]) -> Found:
+    """Those that the agent's rules name, in their order and each with its kind."""
+    here = [file for file in files if file.source_id == outlook.source.pk]
+    stored = {file.path: file for file in here if file.is_there or file.in_force_id}
+    return [(kind, stored[path]) for kind, path in outlook.paths(stored)]
 
 
-def is_for(file: ContextFile, outlook: Outlook, named: set[str]) -> bool:
-    if file.file_kind == "skill" and file.reach != Reach.FOUND:
-        return True
-    return file.source_id == outlook.source.pk and file.path in named
+def is_handed(file: ContextFile) -> bool:
+    return file.file_kind == "skill" and file.reach != Reach.FOUND
+
+
+def whole(agent: Agent, keys: Sequence[int]) -> list[ContextFile]:
+    """With what was found in them."""
+    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(pk__in=keys)
+    return list(rows.select_related("newest", "in_force").order_by("path", "pk"))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -14,8 +13,8 @@ from personas.templatetags.ui import badge
 from skills.glyphs import Seen, glyph
 from skills.models import FileState
 from skills.reasons import KIND_WORDS, reasons_of, standing_of
-from skills.selectors.troubles import troubles_of
-from skills.templatetags.drawing import Part, box, drawn
+from skills.selectors.troubles import AgentFiles, files_about
+from skills.templatetags.drawing import DrawnLine, Part, box, drawn, drawn_apart
 from skills.templatetags.drawing import diff_parts as parts_of_lines
 from skills.templatetags.drawing import text_lines as parts_of_text
 
@@ -87,12 +86,18 @@ def text_lines(text: str, flagged: Collection[int] | None = None) -> list[Part]:
 
 
 @register.simple_tag
-def diff_parts(lines: Sequence[Line]) -> list[Part]:
-    """Lines of a difference, quiet stretches folded."""
-    return parts_of_lines(lines)
+def diff_parts(lines: Sequence[Line], is_whole: object = False) -> list[Part]:
+    """Lines of a difference, quiet stretches folded unless the whole text is wanted."""
+    return parts_of_lines(lines, is_whole=bool(is_whole))
 
 
-@register.inclusion_tag("skills/contexts/_alert.html", takes_context=True)
-def context_alert(context: dict[str, Any], agent: Agent) -> dict[str, Any]:
-    """Loud, on an agent's own page: files that it should be given and that are withheld."""
-    return {"workspace": context["workspace"], "agent": agent, "troubles": troubles_of(agent)}
+@register.simple_tag
+def changed_lines(lines: Sequence[Line]) -> list[DrawnLine]:
+    """A few lines of a difference, without those between them."""
+    return drawn_apart(lines)
+
+
+@register.simple_tag
+def agent_files(agent: Agent) -> AgentFiles:
+    """For an agent's own page: files that are withheld, and files that say who it is."""
+    return files_about(agent)

@@ -1,9 +1,9 @@
 """Texts and differences as lines of safe HTML: numbered, what hides drawn as boxes, long ones bounded."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import count, groupby, islice
 from typing import Literal
 
 from django.utils.html import format_html
@@ -93,7 +93,7 @@ def line_places(text: str) -> Iterator[tuple[int, int]]:
 # --- two texts -----------------------------------------------------------------------------------------
 
 
-def diff_parts(lines: Sequence[Line]) -> list[Part]:
+def diff_parts(lines: Sequence[Line], *, is_whole: bool = False) -> list[Part]:
     """The lines of a difference: changes and a little around them in view, the rest folded or counted."""
     brush = Brush(lines)
     parts: list[Part] = []
@@ -101,7 +101,7 @@ def diff_parts(lines: Sequence[Line]) -> list[Part]:
     # Both texts end in a line end: what follows it is no line.
     end = -1 if lines and lines[-1] == Line("same", (Span(""),), lines[-1].before, lines[-1].after) else None
     for is_quiet, stretch in stretches(lines[:end]):
-        if is_quiet:
+        if is_quiet and not is_whole:
             parts.append(folded(stretch, brush))
         else:
             shown, left = stretch[:room], len(stretch[room:])
@@ -149,6 +149,19 @@ class Brush:
         else:
             seen, offset = self.before, self.offsets_before[line.before or 0]
         return DrawnLine(line.kind, drawn_spans(line, seen, offset), line.before, line.after)
+
+
+def drawn_apart(lines: Sequence[Line]) -> list[DrawnLine]:
+    """Some changed lines by themselves: each side is counted anew, as if there were no others."""
+    gone, come = count(1), count(1)
+    apart = [
+        replace(line, before=next(gone), after=None)
+        if line.kind == "removed"
+        else replace(line, before=None, after=next(come))
+        for line in lines
+    ]
+    brush = Brush(apart)
+    return [brush.draw(line) for line in apart]
 
 
 def whole(lines: Sequence[Line]) -> tuple[Seen, dict[int, int]]:

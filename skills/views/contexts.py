@@ -15,6 +15,7 @@ from personas.selectors import agents_of
 from personas.tenancy import WorkspaceRequest, needs
 from skills.forms.contexts import ContextForm
 from skills.selectors.agent_contexts import Choice, choice_of, context_of, context_state
+from skills.selectors.one_agent import OneAgent
 from skills.selectors.troubles import GRAVE
 from skills.services.contexts import choose_context, inherit_context
 from skills.views.live import mark_of, unchanged
@@ -29,10 +30,11 @@ def detail(request: WorkspaceRequest, agent: str) -> HttpResponse:
 def live(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """The moving part of the page; empty-handed while nothing has changed."""
     row = found(request, agent)
-    mark = mark_of(context_state(row))
+    shelf = OneAgent(row, is_whole=True)
+    mark = mark_of(context_state(row, shelf.outlook))
     if answer := unchanged(request, mark):
         return answer
-    shown = given(row, choice_of(row)) | {"agent": row, "mark": mark, "is_news": True}
+    shown = given(shelf, choice_of(row, shelf.above)) | {"agent": row, "mark": mark, "is_news": True}
     return render(request, "skills/contexts/_live.html", shown)
 
 
@@ -99,8 +101,9 @@ def late(request: WorkspaceRequest, agent: Agent) -> ContextForm:
 
 
 def page(request: WorkspaceRequest, agent: Agent, form: ContextForm | None = None) -> dict[str, Any]:
-    mark, choice = mark_of(context_state(agent)), choice_of(agent)
-    return given(agent, choice) | {
+    shelf = OneAgent(agent, is_whole=True)
+    mark, choice = mark_of(context_state(agent, shelf.outlook)), choice_of(agent, shelf.above)
+    return given(shelf, choice) | {
         "agent": agent,
         "mark": mark,
         "choice": choice,
@@ -119,9 +122,9 @@ def initial(agent: Agent, choice: Choice) -> dict[str, Any]:
     }
 
 
-def given(agent: Agent, choice: Choice) -> dict[str, Any]:
+def given(shelf: OneAgent, choice: Choice) -> dict[str, Any]:
     """The files and skills as they stand, and whatever of them is held back."""
-    shown, waiting = context_of(agent)
+    shown, waiting = context_of(shelf.agent, shelf)
     return {
         "given": shown,
         "choice": choice,

@@ -24,7 +24,7 @@ from skills.services.settling import readers_of
 from skills.verdicts import verdicts_on
 
 PAGE_SIZE = 25
-MOST_COMPARED = 20_000
+MOST_COMPARED, PEEK_LINES = 20_000, 12
 ADOPTABLE = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
 
 
@@ -100,6 +100,13 @@ def revision_page(file: ContextFile, revision: FileRevision) -> dict[str, Any]:
         "flagged": flagged_lines(revision),
         "looked_at": last_looked_at(file),
     }
+
+
+def glance_at(file: ContextFile) -> dict[str, Any]:
+    """The first changed lines, and how many more there are."""
+    pair = compared(file)
+    lines = [line for line in (difference(*pair) if pair else None) or () if line.kind != "same"]
+    return {"pair": pair, "lines": lines[:PEEK_LINES], "more": max(0, len(lines) - PEEK_LINES)}
 
 
 def difference(before: FileRevision, after: FileRevision) -> list[Line] | None:

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_POST
 from personas.errors import DomainError, Invalid
 from personas.roles import Permission
 from personas.tenancy import WorkspaceRequest, needs
+from personas.toasts import say
+from personas.views.returning import back_or
 from skills.bundles import write_zip
 from skills.forms.files import ReachForm, WaiverForm
 from skills.models import ContextFile
@@ -25,14 +27,18 @@ from skills.services.files import (
     ignore_file,
     waive_findings,
 )
-from skills.views.file_pages import file_page, revision_page
-from skills.views.returning import way_back
+from skills.views.file_pages import file_page, glance_at, revision_page
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
 
 def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "skills/files/detail.html", file_page(request, found(request, key)))
+
+
+def peek(request: WorkspaceRequest, key: int) -> HttpResponse:
+    """A glance at what changed, for a card beside the link that leads to all of it."""
+    return render(request, "skills/files/_peek.html", glance_at(found(request, key)))
 
 
 def revision(request: WorkspaceRequest, key: int, number: int) -> HttpResponse:
@@ -62,13 +68,17 @@ def adopt(request: WorkspaceRequest, key: int) -> HttpResponse:
 @needs(EDIT)
 @require_POST
 def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
-    return carried_out(request, key, lambda file: ignore_file(file, by=request.actor), "Ignored from now on")
+    return carried_out(
+        request, key, lambda file: ignore_file(file, by=request.actor), "Ignored from now on", undo="heed"
+    )
 
 
 @needs(EDIT)
 @require_POST
 def heed(request: WorkspaceRequest, key: int) -> HttpResponse:
-    return carried_out(request, key, lambda file: heed_file(file, by=request.actor), "Heeded again")
+    return carried_out(
+        request, key, lambda file: heed_file(file, by=request.actor), "Heeded again", undo="ignore"
+    )
 
 
 @needs(APPROVE)
@@ -142,16 +152,19 @@ def found_skill(request: WorkspaceRequest, key: int) -> ContextFile:
 
 
 def carried_out(
-    request: WorkspaceRequest, key: int, verb: Callable[[ContextFile], object], said: str
+    request: WorkspaceRequest, key: int, verb: Callable[[ContextFile], object], said: str, undo: str = ""
 ) -> HttpResponse:
+    """Do it and say so, or say why not; `undo` names the verb that does the opposite."""
     file = found(request, key)
+    back = back_or(request, address(file))
     try:
         verb(file)
     except DomainError as error:
         messages.error(request, f"{file.path}: {error.message}")
     else:
-        messages.success(request, f"{said}: {file.path}.")
-    return redirect(way_back(request, address(file)))
+        url = reverse(f"files:{undo}", args=[request.workspace.slug, file.pk]) if undo else ""
+        say(request, f"{said}: {file.path}.", undo_url=url, undo_fields={"back": back})
+    return redirect(back)
 
 
 def download(data: bytes, name: str, kind: str) -> HttpResponseBase:
@@ -164,6 +177,7 @@ def address(file: ContextFile) -> str:
 
 urlpatterns: list[URLPattern] = [
     path("<int:key>/", detail, name="detail"),
+    path("<int:key>/peek/", peek, name="peek"),
     path("<int:key>/revisions/<int:number>/", revision, name="revision"),
     path("<int:key>/revisions/<int:number>/raw/", raw, name="raw"),
     path("<int:key>/adopt/", adopt, name="adopt"),

@@ -17,9 +17,10 @@ from personas.errors import DomainError
 from personas.roles import Permission
 from personas.tenancy import WorkspaceRequest, needs
 from personas.views.records import asked
+from personas.views.returning import back_or
 from skills.models import ContextFile, FileState, Reach, RefreshRun
 from skills.reasons import GRAVITY, reasons_of, standing_of
-from skills.selectors.files import files_of, seen_digest
+from skills.selectors.files import compared, files_of, seen_digest
 from skills.selectors.inbox import (
     Wanted,
     groups_of,
@@ -35,7 +36,6 @@ from skills.selectors.readers import known_paths, reader_counts
 from skills.services.files import adopt_file
 from skills.views.inbox_choices import choices
 from skills.views.live import mark_of, unchanged
-from skills.views.returning import way_back
 
 PAGE_SIZE = 50
 ADOPTABLE = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
@@ -71,6 +71,11 @@ class Row:
     def is_ticked(self) -> bool:
         """What has changed since it was ticked comes back unticked."""
         return self.tick in self.ticks
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the newest words stand beside others that are in force or were agreed to."""
+        return compared(self.file) is not None
 
     @property
     def is_adoptable(self) -> bool:
@@ -124,7 +129,7 @@ def adopt(request: WorkspaceRequest) -> HttpResponse:
         messages.success(request, f"{adopted} file{'s' if adopted > 1 else ''} adopted.")
     elif not files:
         messages.error(request, "Tick the files that you want to adopt.")
-    return redirect(way_back(request, reverse("inbox:list", args=[request.workspace.slug])))
+    return redirect(back_or(request, reverse("inbox:list", args=[request.workspace.slug])))
 
 
 def picked(values: Iterable[str]) -> Iterable[tuple[int, str]]:

@@ -1,24 +1,29 @@
 """Skills, written here or found: one list, and the pages of those that are written here."""
 
+from operator import attrgetter
 from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 
+from personas.exporting import file_answer, file_asked
 from personas.roles import Permission
+from personas.sorting import sorting_asked
 from personas.tenancy import WorkspaceRequest, needs
 from personas.views.records import PAGE_SIZE, asked, posted
+from personas.views.records_list import chosen_filters, search_words
 from skills.forms.checks import check_of, look_at
 from skills.forms.skills import SkillForm
 from skills.models import Skill
 from skills.selectors import skills_of
 from skills.selectors.skill_list import Asked, listed_skills, namesakes_of, skill_entries, source_choices
 from skills.services.files import require_trust
-from skills.views.skill_files import SkillFilePages
+from skills.views.skill_bulk import COLUMNS, SkillBulkPages, in_chunks
 
 PLACES = [("", "Everywhere"), ("here", "Written here"), ("found", "Found")]
 STATES = [
@@ -32,11 +37,13 @@ STATES = [
 ]
 
 
-class SkillPages(SkillFilePages):
+class SkillPages(SkillBulkPages):
     model, form = Skill, SkillForm
     name, one, icon, templates = "skills", "skill", "skill", "skills"
     lede = "Know-how in Markdown: agents see name and description, and load the rest when they need it."
-    key = "name"
+    key, used_word = "name", "skill"
+    sorts = {"name": ("sort",), "where": ("kind", "source_id", "path")}
+    usual_sort = "name"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Skill]:
         return skills_of(request.workspace)
@@ -58,18 +65,26 @@ class SkillPages(SkillFilePages):
             offered.append(("source", "Source", [("", "Every source"), *sources]))
         return [{"name": name, "label": label, "options": options} for name, label, options in offered]
 
-    def index(self, request: WorkspaceRequest) -> HttpResponse:
-        filters = self.filters(request)
-        for entry in filters:
-            said = asked(request, entry["name"])
-            entry["value"] = said if said in dict(entry["options"]) else ""
-        words = asked(request, "q").strip()[:200]
+    def index(self, request: WorkspaceRequest) -> HttpResponseBase:
+        filters, words = chosen_filters(request, self.filters(request)), search_words(request)
         wanted = Asked(words, **{entry["name"]: entry["value"] for entry in filters})
         everything = skill_entries(request.workspace, wanted)
+        sorting = sorting_asked(request, self.sorts, self.usual_sort)
         found = [entry for entry in everything if entry.is_asked]
+        if sorting.word != self.usual_sort:
+            found.sort(key=attrgetter(*self.sorts[sorting.name]), reverse=sorting.is_down)
+        if file_format := file_asked(request):
+            rows = in_chunks(request.workspace, everything, found)
+            return file_answer(request.workspace, self.name, file_format, COLUMNS, rows)
         page: Any = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
         page.object_list = listed_skills(request.workspace, everything, page.object_list)
-        context = {"page": page, "filters": filters, "q": words, "is_narrowed": bool(words or request.GET)}
+        context = {
+            "page": page,
+            "filters": filters,
+            "q": words,
+            "sorting": sorting,
+            "is_narrowed": wanted != Asked(),
+        }
         return self.show(request, "list", context)
 
     @needs(Permission.MANAGE_SOURCES)

@@ -86,6 +86,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "body.expires_at": soon,
         "body.ends_at": soon,
         "/api/v1/agents/{agent}/responsibilities:remove title": duty.title,
+        "/api/v1/tools name": "fresh-tool",
         # Nobody leans on these, so they can go.
         "DELETE /api/v1/souls/{key}": make_soul(workspace, label="Free").slug,
         "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
@@ -157,16 +158,24 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     approved = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="gamma")
     approve_release(approved, by=by)
     moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)
+    then = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
     return {
         "prompt-versions.key": prompt.latest.digest,
         "body.against": first.digest,
         "body.digest": prompt.latest.digest,
         "body.version": first.number,
-        "body.at": (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z"),
+        "body.at": then,
         "body.label": "canary",
         "body.ledger_id": served.ledger_id,
         "ledger.key": served.ledger_id,
         "label": "canary",
+        # What the schema cannot say: these go together.
+        "query of GET /api/v1/replay": {
+            "agent": agent.slug,
+            "channel": "harbour",
+            "label": "canary",
+            "at": then,
+        },
         "body of PUT /api/v1/agents/{agent}/prompts/{channel}/labels/{label}": {
             "version": first.number,
             "expected": prompt.latest.number,

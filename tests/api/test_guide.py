@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from personas.models import Channel, User, Workspace
 from personas.services.keys import create_key
 from prompts.services.building import rebuild_agents
 from tests.clients.live import LiveServer
+from tests.curl import curl_beside
 from tests.factories import make_agent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,33 +23,6 @@ GUIDE = (ROOT / "docs" / "api.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = [words for kind, words in BLOCK.findall(GUIDE) if kind == "sh" and "export" not in words]
 PROGRAMS = [words for kind, words in BLOCK.findall(GUIDE) if kind == "python"]
-
-
-# For machines without curl: as much of it as the guide uses.
-STAND_IN = """#!{python}
-import sys, urllib.request
-words, headers, data, url = sys.argv[1:], {{}}, None, ""
-while words:
-    word = words.pop(0)
-    if word == "-H":
-        name, _, value = words.pop(0).partition(": ")
-        headers[name] = value
-    elif word == "-d":
-        data = words.pop(0).encode()
-    elif not word.startswith("-"):
-        url = word
-asked = urllib.request.Request(url, data, headers)
-sys.stdout.buffer.write(urllib.request.urlopen(asked, timeout=20).read())
-"""
-
-
-def curl_beside(folder: Path) -> Path:
-    """The folder in which there is a curl if the machine has none."""
-    if shutil.which("curl") is None:
-        script = folder / "curl"
-        script.write_text(STAND_IN.format(python=sys.executable))
-        script.chmod(0o700)
-    return folder
 
 
 @pytest.fixture

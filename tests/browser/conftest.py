@@ -79,6 +79,8 @@ def new_context(
         said = {"base_url": live_server.url, "reduced_motion": "reduce"} | options
         context = new_context(**said)
         context.set_default_timeout(6_000)
+        # The first page of a process pays for all that is read once.
+        context.set_default_navigation_timeout(20_000)
         watch.over(context)
         return context
 

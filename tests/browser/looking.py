@@ -1,5 +1,7 @@
 """Which pages there are to look at, and how: by axe in light and in dark, and at three widths."""
 
+from typing import Any
+
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
@@ -34,6 +36,44 @@ WIDTHS = (390, 1024, 1440)
 # Stylesheets are not fetched a second time: only a rule about turned phones would read them.
 FEW = {"resultTypes": ["violations"], "preload": False}
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+SHAPES = {"rules": {"color-contrast": {"enabled": False}}}
+# Each way of text to look that this process has found good: judging colours takes most of axe's time.
+JUDGED: dict[str, set[str]] = {"light": set(), "dark": set()}
+# How a text looks is what its contrast depends on: its colour and size, and all that is painted behind it.
+JUDGE = """
+async ([options, known]) => {
+  const seen = new Set(known), grounds = new Map(), fresh = new Map();
+  const behind = (element) => {
+    if (!element) return "";
+    if (!grounds.has(element)) {
+      const style = getComputedStyle(element);
+      const own = [
+        style.backgroundColor === "rgba(0, 0, 0, 0)" ? "" : style.backgroundColor,
+        style.backgroundImage === "none" ? "" : style.backgroundImage,
+        style.opacity === "1" ? "" : style.opacity,
+        ["static", "relative"].includes(style.position) ? "" : style.position,
+      ].filter(Boolean).join(" ");
+      grounds.set(element, (own && own + " on ") + behind(element.parentElement));
+    }
+    return grounds.get(element);
+  };
+  const speaks = (element) =>
+    element.matches("input, select, textarea") ||
+    [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  for (const element of document.querySelectorAll("body *")) {
+    if (!speaks(element) || !element.checkVisibility()) continue;
+    const style = getComputedStyle(element);
+    const off = element.closest("[disabled], [aria-disabled=true]") ? "off" : "";
+    const letters = [style.color, style.fontSize, style.fontWeight, style.textShadow];
+    const look = [...letters, off, behind(element)].join("; ");
+    // Three of each, for one may lie under something else.
+    if (!seen.has(look)) fresh.set(look, [...(fresh.get(look) ?? []), element].slice(0, 3));
+  }
+  const include = [...fresh.values()].flat();
+  const answer = include.length ? await axe.run({ include }, options) : { violations: [] };
+  return { violations: answer.violations, judged: [...fresh.keys()] };
+}
+"""
 COMMON = ("", "members/", "audit/", "settings/")
 ACCOUNT = (
     "/profile/",
@@ -77,18 +117,30 @@ def records(workspace: Workspace, *pages: str) -> list[str]:
 
 
 def complaints(page: Page) -> list[str]:
-    """What axe has to say about the page as it stands: everything in light, colours again in dark."""
+    """What axe has to say about the page as it stands: everything in light, colours in dark too."""
     page.evaluate(AXE_SCRIPT)
-    said = []
-    for theme, options in (("light", {}), ("dark", COLOURS)):
+    said = told(page, "light", page.evaluate("options => axe.run(options)", FEW | SHAPES))
+    for theme in ("light", "dark"):
         show(page, theme)
-        answer = page.evaluate("options => axe.run(options)", FEW | options)
-        said += [
-            f"{page.url} ({theme}) {found['id']}: {node['target']} {node['failureSummary']}"
-            for found in answer["violations"]
-            for node in found["nodes"]
-        ]
+        said += faint(page, theme)
     show(page, "light")
+    return said
+
+
+def told(page: Page, theme: str, answer: Any) -> list[str]:
+    return [
+        f"{page.url} ({theme}) {found['id']}: {node['target']} {node['failureSummary']}"
+        for found in answer["violations"]
+        for node in found["nodes"]
+    ]
+
+
+def faint(page: Page, theme: str) -> list[str]:
+    """Text that is hard to read; colours that were judged before, on this page or another, are not again."""
+    answer = page.evaluate(JUDGE, [FEW | COLOURS, sorted(JUDGED[theme])])
+    said = told(page, theme, answer)
+    if not said:
+        JUDGED[theme].update(answer["judged"])
     return said
 
 

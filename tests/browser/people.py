@@ -43,15 +43,21 @@ class Visit:
         """The field says what is wrong, in words and to assistive software."""
         control = field(self.page, label)
         expect(control).to_have_attribute("aria-invalid", "true")
-        error = self.page.locator(f"#{control.get_attribute('id')}_error")
+        name = control.get_attribute("data-field") or control.get_attribute("id")
+        error = self.page.locator(f"#{name}_error")
         expect(error).to_contain_text(words)
 
 
 def field(page: Page, label: str) -> Locator:
-    """The control under this label, whether or not it is marked optional."""
+    """The control under this label, whether or not it is marked optional; for a long text, its editor."""
     words = re.compile(rf"^{re.escape(label)}( optional)?$", re.IGNORECASE)
-    controls = page.locator("input, select, textarea")
+    controls = page.locator("input, select, textarea, [contenteditable]")
     return page.get_by_role("main").get_by_label(words).and_(controls)
+
+
+def value_of(control: Locator) -> str:
+    """What the form would send; an editor draws only the lines in view, so its field is asked."""
+    return str(control.evaluate("one => (document.getElementById(one.dataset.field) ?? one).value"))
 
 
 def put(control: Locator, value: str) -> None:

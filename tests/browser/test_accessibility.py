@@ -76,3 +76,25 @@ def test_dialogs_are_accessible(bobs, opener):
     bobs.page.keyboard.press(opener)
     bobs.page.get_by_role("dialog").wait_for()
     assert not complaints(bobs.page)
+
+
+GREY = """<!doctype html><html lang="en"><head><title>Grey</title><style>
+:root { color-scheme: light; background: #fff } p { color: %s }
+@media (prefers-color-scheme: dark) { :root { color-scheme: dark; background: #111 } p { color: %s } }
+</style></head><body><main><h1 class="grey">Grey</h1><p>Can this be read?</p></main></body></html>"""
+
+
+@pytest.mark.planted
+def test_a_faint_colour_is_found_although_its_page_was_looked_at_before(visitor):
+    """Colours are judged once; the same text in others is judged again, in light and in dark."""
+    page = visitor()
+    for light, dark, themes in (
+        ("#444", "#ccc", []),
+        ("#444", "#ccc", []),
+        ("#ccc", "#ccc", ["light"]),
+        ("#444", "#333", ["dark"]),
+    ):
+        page.set_content(GREY % (light, dark))
+        said = complaints(page)
+        assert [line.split("(")[1].split(")")[0] for line in said if "color-contrast" in line] == themes
+        assert len(said) == len(themes), said

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from personas.models import Agent, Revision, Soul, UserProfile
-from tests.browser.people import field
+from tests.browser.people import field, value_of
 from tests.factories import make_agent, make_tool
 
 FAMILY = "👨‍👩‍👧‍👦"
@@ -87,7 +87,7 @@ def test_bad_input_is_refused_on_its_field_and_kept(case, bobs, workspace):
     bobs.is_refused(case.label, case.words)
     expect(bobs.page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
     for label, text in case.typed.items():
-        assert field(bobs.page, label).input_value() == text
+        assert value_of(field(bobs.page, label)) == text
     assert Revision.unscoped.count() == before
 
 

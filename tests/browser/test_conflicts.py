@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from personas.models import Soul, Task
-from tests.browser.people import Visit, field
+from tests.browser.people import Visit, field, value_of
 from tests.factories import make_agent, make_soul, make_task
 
 
@@ -30,7 +30,7 @@ def test_the_later_one_sees_the_others_text_and_keeps_their_own(late: Visit, wor
     notice = late.page.get_by_role("alert")
     expect(notice).to_contain_text("bob@example.com changed this just now, while you were editing")
     late.sees("Bob says: breathe.")
-    expect(field(late.page, "Text")).to_have_value("Alice says: hurry.")
+    assert value_of(field(late.page, "Text")) == "Alice says: hurry."
     assert text_of(workspace) == "Bob says: breathe."
 
 
@@ -49,7 +49,7 @@ def test_the_later_one_may_save_over_it_and_both_stay_in_the_history(late: Visit
 
 def test_the_later_one_may_take_theirs_instead(late: Visit):
     late.follow("Take theirs and reload")
-    expect(field(late.page, "Text")).to_have_value("Bob says: breathe.")
+    expect(field(late.page, "Text")).to_have_text("Bob says: breathe.")
 
 
 def test_links_and_steps_are_compared_in_words_not_in_numbers(alices, bobs, workspace):

@@ -57,7 +57,7 @@ def test_what_failed_is_named_there_and_at_home(bobs, crew, idle, workspace):
     bobs.go()
     bobs.sees("There is no layout “harbour” any more.")
     said += complaints(bobs.page) + overflows(bobs.page)
-    bobs.follow("Mate-1 · Deck")
+    bobs.follow("Not built")
     bobs.sees("The last build failed")
     assert not said, "\n\n".join(said)
 

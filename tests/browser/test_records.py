@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.people import Visit
 from tests.factories import make_agent
 
 
@@ -71,7 +72,19 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+def open_menu(visit: Visit) -> None:
+    """An agent's rarer verbs stand in a menu of its card; other records show them at once."""
+    menu = visit.page.locator(".dr-agent-actions summary")
+    if menu.count():
+        menu.click()
+
+
+# These go every way there is: links, other verbs, files beside. The others have the same pages.
+TELLING = {"agents", "memories", "skills"}
+IN_TURN = [pytest.param(kind, marks=() if kind.path in TELLING else pytest.mark.hard) for kind in KINDS]
+
+
+@pytest.mark.parametrize("kind", IN_TURN, ids=str)
 def test_a_record_is_created_edited_shelved_and_brought_back(kind, bobs, workspace):
     make_agent(workspace, "keeper")
     bobs.go(f"{kind.path}/")
@@ -88,24 +101,29 @@ def test_a_record_is_created_edited_shelved_and_brought_back(kind, bobs, workspa
     bobs.sees(kind.after)
 
     shelve, shelved, bring_back = kind.shelved
-    heading = bobs.page.get_by_role("heading", level=1)
+    card = bobs.page.get_by_role("region", name="The agent")
+    heading = card if kind.path == "agents" else bobs.page.get_by_role("heading", level=1)
+    open_menu(bobs)
     bobs.press(shelve)
     expect(heading).to_contain_text(shelved)
     bobs.press(bring_back)
     bobs.is_told("Back in use")
     expect(heading).not_to_contain_text(shelved)
 
+    open_menu(bobs)
     bobs.follow("History")
     bobs.follow("Revision 1")
     bobs.press("Restore this revision")
     bobs.is_told("Revision 1 restored")
     bobs.sees(kind.before)
-    bobs.sees("Restored revision 1")
+    if kind.path != "agents":
+        bobs.sees("Restored revision 1")
 
 
 def test_an_archived_record_leaves_the_list_and_is_found_on_its_shelf(bobs, workspace):
     make_agent(workspace, "keeper")
     bobs.go("agents/keeper/")
+    open_menu(bobs)
     bobs.press("Archive")
     bobs.go("agents/")
     bobs.sees("Nothing here yet")

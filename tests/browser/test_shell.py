@@ -1,13 +1,14 @@
 """The frame around the pages: palette, theme, menus, narrow screens, no script."""
 
 import re
+import time
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
-from personas.models import Agent
-from tests.browser.looking import overflows
+from personas.models import Agent, Soul
+from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit
-from tests.factories import join, make_agent, make_workspace
+from tests.factories import join, make_agent, make_soul, make_workspace
 
 PHONE = {"width": 390, "height": 844}
 
@@ -34,7 +35,7 @@ def test_the_palette_closes_on_escape_and_offers_viewers_nothing_to_create(
     views = Visit(logged_in_page(mallory), workspace.slug)
     views.go()
     views.page.get_by_role("button", name="Search or jump to").click()
-    views.page.keyboard.type("new")
+    views.page.keyboard.type("new soul")
     palette = views.page.get_by_role("dialog", name="Search or jump to")
     expect(palette).to_contain_text("Nothing here by that name")
     views.page.keyboard.press("Escape")
@@ -102,11 +103,14 @@ def test_without_script_an_agent_is_made_changed_and_archived(logged_in_page, bo
     bobs.page.locator("[name=description]").fill("Brings ships in.")
     bobs.press("Save")
     bobs.sees("Brings ships in.")
+    bobs.page.locator("main summary", has=bobs.page.get_by_label("More actions")).click()
     bobs.press("Archive")
     bobs.is_told("Archived")
+    bobs.press("Undo")
+    bobs.is_told("Back in use")
     bobs.page.get_by_role("button", name="Open navigation").click()
-    bobs.page.get_by_role("link", name="Overview").click()
-    bobs.sees("No agent yet")
+    bobs.page.get_by_role("link", name="Fleet").click()
+    bobs.sees("Pilot")
     assert Agent.objects.in_workspace(workspace).get(slug="pilot").revision == 2
 
 
@@ -116,3 +120,204 @@ def test_one_very_long_word_widens_no_page(bobs, workspace):
     for path in ("", "agents/", "agents/long/", "agents/long/edit/", "agents/long/history/1/", "audit/"):
         bobs.go(path)
         assert not overflows(bobs.page)
+
+
+def test_the_palette_finds_records_and_remembers_where_one_went(bobs, workspace):
+    make_agent(workspace, "juniper", name="Juniper")
+    bobs.go("souls/")
+    palette = open_palette(bobs)
+    bobs.page.keyboard.type("junip")
+    expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
+    bobs.page.keyboard.press("Enter")
+    expect(bobs.page).to_have_url(re.compile("/agents/juniper/$"))
+    bobs.go("souls/")
+    palette = open_palette(bobs)
+    expect(palette.get_by_role("group").first).to_have_attribute("aria-labelledby", "dr-palette-group-0")
+    expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
+    bobs.page.keyboard.type("dark")
+    bobs.page.keyboard.press("Enter")
+    expect(bobs.page.locator("html")).to_have_attribute("data-theme", "dark")
+    open_palette(bobs)
+    bobs.page.keyboard.type("sign out")
+    bobs.page.keyboard.press("Enter")
+    expect(bobs.page).to_have_url(re.compile("/accounts/login/"))
+    assert bobs.page.evaluate("localStorage.getItem('palette-recent')") is None
+
+
+def test_the_palette_says_that_it_searches_and_that_it_could_not(bobs, workspace, watch):
+    make_agent(workspace, "juniper", name="Juniper")
+    held: list[Route] = []
+    bobs.go("souls/")
+    hold(bobs.page, "**/find/**", held)
+    palette = open_palette(bobs)
+    bobs.page.keyboard.type("junip")
+    expect(palette.get_by_text("Searching…")).to_be_visible()
+    expect(palette.get_by_text("Nothing here")).to_be_hidden()
+    wait_until(bobs.page, lambda: held)
+    held.pop().fulfill(status=500)
+    expect(palette.get_by_role("alert")).to_contain_text("Could not search")
+    assert not complaints(bobs.page)
+    bobs.page.unroute("**/find/**")
+    palette.get_by_role("button", name="Try again").click()
+    expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
+    bobs.page.context.clear_cookies()
+    bobs.page.keyboard.type("er")
+    bobs.is_told("You have been signed out")
+    watch.complaints = [said for said in watch.complaints if "/find/" not in said]
+
+
+def test_keys_walk_a_list_and_go_to_places(bobs, workspace):
+    for name in ("keeper", "pilot"):
+        make_agent(workspace, name)
+    bobs.go("agents/")
+    keys = bobs.page.keyboard
+    for key, name in (("j", "Keeper"), ("j", "Pilot"), ("j", "Pilot"), ("k", "Keeper"), ("j", "Pilot")):
+        keys.press(key)
+        expect(bobs.page.get_by_role("link", name=name, exact=True).first).to_be_focused()
+    box = bobs.page.locator("tr", has_text="Pilot").get_by_role("checkbox")
+    if box.count():
+        keys.press("x")
+        expect(box).to_be_checked()
+        keys.press("x")
+    keys.press("o")
+    expect(bobs.page).to_have_url(re.compile("/agents/pilot/$"))
+    keys.press("e")
+    expect(bobs.page).to_have_url(re.compile("/agents/pilot/edit/$"))
+    bobs.page.locator("main [name=name]").focus()
+    keys.press("g")
+    keys.press("m")
+    expect(bobs.page).to_have_url(re.compile("/agents/pilot/edit/$"))
+    bobs.page.evaluate("document.activeElement.blur()")
+    keys.press("g")
+    keys.press("m")
+    expect(bobs.page).to_have_url(re.compile("/memories/"))
+
+
+def test_the_help_shows_what_works_here_and_can_silence_single_keys(bobs, workspace):
+    make_agent(workspace, "pilot")
+    bobs.go("agents/pilot/")
+    bobs.page.keyboard.press("?")
+    dialog = bobs.page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog.get_by_text("Edit what is shown")).to_be_visible()
+    expect(dialog.get_by_text("Undo what was just done")).to_be_hidden()
+    expect(dialog.get_by_text("Releases")).to_be_visible()
+    dialog.get_by_label("Single-key shortcuts").uncheck()
+    bobs.page.keyboard.press("Escape")
+    bobs.page.keyboard.press("e")
+    bobs.page.keyboard.press("?")
+    expect(dialog).to_be_hidden()
+    expect(bobs.page).to_have_url(re.compile("/agents/pilot/$"))
+
+
+def test_a_toast_is_undone_by_key_and_others_fade_unless_looked_at(bobs, workspace):
+    make_soul(workspace, "Calm")
+    bobs.go("souls/calm/")
+    bobs.page.clock.install()
+    bobs.press("Archive")
+    bobs.page.clock.run_for(60_000)
+    bobs.is_told("Archived")
+    assert not complaints(bobs.page)
+    bobs.page.keyboard.press("u")
+    bobs.is_told("Back in use")
+    bobs.go("souls/calm/edit/")
+    bobs.press("Save")
+    toast = bobs.page.locator("#dr-alerts .dr-alert")
+    toast.hover()
+    bobs.page.clock.run_for(60_000)
+    expect(toast).to_be_visible()
+    bobs.page.mouse.move(5, 5)
+    bobs.page.clock.run_for(10_000)
+    expect(toast).to_have_count(0)
+
+
+# Presses the button twice, and keeps what the page looks like when it is left.
+PRESS_TWICE = """() => {
+  const button = document.querySelector("main form .btn-primary");
+  const bar = () => document.querySelector(".dr-progress");
+  addEventListener("pagehide", () => sessionStorage.setItem("seen",
+    JSON.stringify([button.ariaBusy, button.form.ariaBusy, bar()?.checkVisibility()])));
+  button.click();
+  button.click();
+}"""
+
+
+def test_a_slow_form_shows_that_it_works_and_is_sent_once(bobs, workspace):
+    bobs.go("souls/new/")
+    bobs.fill(Label="Calm")
+    sent = []
+
+    def slowly(route):
+        sent.append(route.request.method)
+        time.sleep(0.6)
+        route.continue_()
+
+    bobs.page.route("**/souls/new/", slowly)
+    bobs.page.evaluate(PRESS_TWICE)
+    bobs.is_told("created")
+    assert bobs.page.evaluate("JSON.parse(sessionStorage.getItem('seen'))") == ["true", "true", True]
+    assert sent == ["POST"]
+    assert Soul.objects.in_workspace(workspace).count() == 1
+
+
+def test_a_failed_fragment_is_told_and_tried_again(bobs, workspace, watch):
+    make_soul(workspace, "Calm")
+    bobs.go("souls/calm/edit/")
+    bobs.fill(Text="Be quick.")
+    bobs.page.route("**/impact/**", lambda route: route.abort())
+    ask = bobs.page.get_by_role("button", name="What would this change?")
+    ask.click()
+    bobs.is_told("cannot be reached")
+    bobs.page.unroute("**/impact/**")
+    bobs.page.get_by_role("button", name="Try again").click()
+    expect(bobs.page.locator("#impact")).not_to_be_empty()
+    expect(bobs.page.get_by_text("cannot be reached")).to_be_hidden()
+    bobs.page.context.clear_cookies()
+    ask.click()
+    bobs.is_told("You have been signed out")
+    link = bobs.page.get_by_role("link", name="Sign in").get_attribute("href")
+    assert link.endswith(f"?next=%2Fw%2F{workspace.slug}%2Fsouls%2Fcalm%2Fedit%2F")
+    # Chromium and htmx mention the requests that failed.
+    watch.complaints = [said for said in watch.complaints if not re.search("impact|htmx", said)]
+
+
+def test_on_paper_there_is_the_record_alone(demo, demo_page):
+    page = demo_page()
+    for path in ("audit/", "agents/hut-support/versions/"):
+        page.goto(f"/w/{demo.slug}/{path}")
+        page.emulate_media(media="print")
+        for look in (".dr-sidebar", ".dr-topbar", ".dr-filters"):
+            expect(page.locator(look).first).to_be_hidden()
+        after = page.locator("main time").first.evaluate("one => getComputedStyle(one, '::after').content")
+        assert "UTC" in after or "GMT" in after
+        page.emulate_media(media="screen")
+
+
+def test_the_style_guide_suits_everyone(visitor, settings):
+    settings.DEBUG = True
+    page = visitor()
+    assert page.goto("/styleguide/").status == 200
+    assert not [*complaints(page), *overflows(page)]
+
+
+def open_palette(visit):
+    visit.page.keyboard.press("Control+k")
+    palette = visit.page.get_by_role("dialog", name="Search or jump to")
+    expect(palette).to_be_visible()
+    return palette
+
+
+def hold(page, address, held):
+    """Let requests to an address wait until the test answers them."""
+
+    def keep(route):
+        held.append(route)
+
+    page.route(address, keep)
+
+
+def wait_until(page, is_so):
+    for _ in range(50):
+        if is_so():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("It did not happen.")

@@ -74,7 +74,7 @@ def edit_with_foresight(alices: Visit) -> None:
     alices.fill(Text=NEW)
     alices.page.get_by_role("button", name="What would this change?").click()
     panel = alices.page.get_by_role("region", name="What this would change")
-    expect(panel).to_contain_text("3 prompts of 2 agents, 1 distinct difference")
+    expect(panel).to_contain_text("3 prompts of 2 agents, 1 distinct diff")
     expect(panel).to_contain_text("naïvely")
     assert production("cook") == [1]
     alices.press("Save")
@@ -99,7 +99,7 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
     ritas.is_told("Release 2: approved.")
     assert production("pilot") == [1, 1]
     alices.go("releases/2/")
-    alices.press("Release 2 prompts")
+    alices.press("Release 2 prompts to production")
     alices.is_told("Release 2: released.")
     assert production("pilot") == [2, 2]
 
@@ -107,7 +107,7 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
 def roll_back(alices: Visit) -> None:
     alices.go("agents/pilot/versions/?channel=deck")
     alices.fill(Why="Guests are startled.")
-    alices.press("Roll back")
+    alices.press("Roll back to version 1")
     alices.is_told("Production is back at version 1")
     assert production("pilot") == [1, 2]
 
@@ -116,7 +116,7 @@ def taken_away(alices: Visit, request_id: str, path: Path) -> bytes:
     """The text that the time machine gives for a request."""
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(request_id)
-    alices.press("Find it")
+    alices.press("Show what it was told")
     alices.sees("These are the very bytes that were handed out")
     with alices.page.expect_download() as caught:
         alices.follow("Text")

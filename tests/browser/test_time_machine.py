@@ -9,6 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from prompts.models import VerificationRun
+from prompts.proof.canonical import moment
 from prompts.services.checkpoints import sign_checkpoint
 from prompts.services.evidence import checks_of
 from prompts.services.labelling import roll_back
@@ -44,7 +45,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte(alices, stage, by_alice, tmp
 
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(early.request_id)
-    alices.press("Find it")
+    alices.press("Show what it was told")
     alices.sees("These are the very bytes that were handed out")
     alices.sees(early.served_digest)
     with alices.page.expect_download() as caught:
@@ -65,7 +66,8 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte(alices, stage, by_alice, tmp
     alices.go(f"time-machine/fetches/{late.ledger_id}/")
     alices.sees("Be careful instead.")
     alices.follow("Compare with now")
-    expect(alices.page.get_by_role("heading", level=1)).to_contain_text("1")
+    alices.sees("the same call with the same facts would be told now")
+    expect(alices.page.locator(".dr-diff-line.is-removed").first).to_contain_text("careful")
 
 
 def test_a_moment_is_found_by_agent_and_channel(alices, stage):
@@ -78,9 +80,11 @@ def test_a_moment_is_found_by_agent_and_channel(alices, stage):
     page.get_by_role("textbox", name="Moment").fill(
         f"{first.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%S}"
     )
-    alices.press("Go there")
+    alices.press("Show what it was told")
     alices.sees("pointed at version 1")
     assert "/time-machine/prompts/" in page.url
+    alices.page.get_by_role("link", name="The next change").click()
+    alices.sees("pointed at version 2")
 
 
 def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
@@ -100,6 +104,7 @@ def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
         "time-machine/",
         "time-machine/?request=never",
         f"time-machine/fetches/{served.ledger_id}/?check=all",
+        f"time-machine/prompts/{stage.prompt.pk}/latest/{moment(timezone.now())}/",
         "ledger/",
         "ledger/?agent=pilot&version=3",
         "ledger/stale/",
@@ -123,7 +128,7 @@ def test_without_any_script_all_of_it_works(alice, workspace, stage, logged_in_p
     page = logged_in_page(alice, java_script_enabled=False)
     page.goto(f"/w/{workspace.slug}/time-machine/")
     page.get_by_role("textbox", name="Request").fill(served.request_id)
-    page.get_by_role("button", name="Find it").click()
+    page.get_by_role("button", name="Show what it was told").click()
     expect(page.get_by_role("main")).to_contain_text(served.served_digest)
     page.goto(f"/w/{workspace.slug}/ledger/")
     page.get_by_role("link", name="See them").click()

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.services.labelling import move_label
+from tests.browser.looking import complaints
 from tests.browser.people import Visit
 from tests.browser.test_accessibility import look_at
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
@@ -58,14 +59,14 @@ def test_a_shared_soul_goes_live_by_two_people_and_comes_back(alices, bobs, crew
     alices.press("Approve")
     alices.is_told("Release 1: approved.")
     bobs.go("releases/1/")
-    bobs.press("Release 2 prompts")
+    bobs.press("Release 2 prompts to production")
     bobs.is_told("Release 1: released.")
     assert in_production("careful") == [2, 2]
     reword(bobs, "Be foolish.")
     alices.go("agents/quick/versions/")
     alices.sees("Soul “Calm” revision 3")
     alices.fill(Why="Too foolish.")
-    alices.press("Roll back")
+    alices.press("Roll back to version 2")
     alices.is_told("Production is back at version 2")
     alices.sees("builds do not move it")
     assert in_production("quick") == [2]
@@ -113,6 +114,43 @@ def test_two_versions_are_compared_without_a_mouse(bobs, crew):
     expect(page.locator("ins.dr-diff-word").first).to_be_visible()
 
 
+def test_a_glance_comes_with_the_pointer_and_the_keyboard_and_goes_by_escape(bobs, crew):
+    for text in ("Be wise.", "Be wiser."):
+        reword(bobs, text)
+    bobs.go("agents/quick/versions/")
+    page = bobs.page
+    link, card = page.get_by_role("link", name="What changed in version 3"), page.locator("#peek-3")
+    link.hover()
+    expect(card).to_contain_text("From version 2 to 3")
+    expect(card.locator("ins.dr-diff-word").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    page.mouse.move(0, 0)
+    page.get_by_role("link", name="Version 2", exact=True).focus()
+    page.keyboard.press("Tab")
+    expect(page.locator("#peek-2")).to_contain_text("From version 1 to 2")
+    said = complaints(page)
+    assert not said, "\n".join(said)
+    # The link leads to all of it, whether or not a card was shown.
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/diff/1/2/")
+    bobs.follow("Swap sides")
+    page.wait_for_url("**/diff/2/1/")
+    bobs.follow("Whole text")
+    page.wait_for_url("**/diff/2/1/?show=all")
+    bobs.sees("Unchanged")
+
+
+def test_a_lockfile_is_fetched_when_it_is_opened(bobs, crew):
+    bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/")
+    lockfile = bobs.page.locator("#lockfile")
+    expect(lockfile.get_by_role("table")).to_have_count(0)
+    lockfile.locator("summary").click()
+    expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
+    bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/?lockfile=all")
+    expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
+
+
 def test_a_label_is_put_on_and_taken_off(bobs, crew):
     agree(bobs)
     bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/")
@@ -141,6 +179,7 @@ def test_every_page_of_versions_suits_everyone(alices, bobs, crew, workspace):
             f"{base}/prompts/{quick.pk}/versions/3/",
             f"{base}/prompts/{quick.pk}/diff/1/3/",
             f"{base}/prompts/{quick.pk}/diff/1/1/",
+            f"{base}/prompts/{quick.pk}/diff/3/1/?show=all",
             f"{base}/releases/",
             f"{base}/releases/new/",
             f"{base}/releases/1/",

@@ -226,9 +226,11 @@ def seed_rest(stage: Stage, home: str) -> None:
     invitation = Invitation(workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=later, **said)
     invitation.save()
     stage.rows[home, "invitations", "plain"] = invitation
-    AuditEvent(
+    event = AuditEvent(
         workspace=workspace, object_id=1, actor=owner, **stage.canaries.values(home, AuditEvent)
-    ).save()
+    )
+    event.save()
+    stage.rows[home, "audit", "plain"] = event
 
 
 def invite_askers(stage: Stage) -> None:
@@ -273,7 +275,10 @@ def settled_memory() -> Iterator[None]:
     gc.collect()
     gc.freeze()
     yield
+    # What was frozen when the run began stays so.
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

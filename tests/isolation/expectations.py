@@ -1,72 +1,21 @@
 """What every route must answer, and to whom: the table that a new route has to be added to."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from personas.roles import Permission, may
-from prompts.forms.releases import choice_of
-from skills.bundles import write_zip
 from tests.isolation.cast import Asker, Stage
+from tests.isolation.file_rows import FILES
+from tests.isolation.prompt_rows import PROMPTS, STUDIO
+from tests.isolation.rows import EDIT, KEYS, OWNERS, READ, SAFE, SOURCES, Body, Page, Place, action, form
 from tests.isolation.walk import Route
 
-READ, EDIT = Permission.READ, Permission.EDIT
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-SAFE = ("GET", "HEAD")
-LOGIN = "/accounts/login/"
 HOW_TO_ADD = (
     "has no row: say in tests/isolation/expectations.py who may read it and who may write to it "
     "(INSIDE for workspace pages, OUTSIDE for the others)"
 )
-Body = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Page:
-    """A page of a workspace; `read` and `write` name the permission each takes, None means 405."""
-
-    read: Permission | None = READ
-    write: Permission | None = None
-    variant: str = "plain"  # which of the seeded rows the own column asks for
-    body: Callable[[Stage, str], Body] = lambda stage, home: {}
-    # What its address names: the kind of row and the attribute that stands there, by parameter.
-    objects: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    # Parameters that name no row.
-    values: Mapping[str, str] = field(default_factory=dict)
-    status: int = 302  # of an allowed POST
-    changes: bool = True  # whether an allowed POST must leave a trace: the positive control
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        return (*SAFE, "POST") if self.write else SAFE
-
-
-def action(write: Permission = EDIT, **more: Any) -> Page:
-    """A button: nothing to see, only to do."""
-    return Page(read=None, write=write, **more)
-
-
-@dataclass(frozen=True)
-class Place:
-    """A page outside workspaces: what a visitor and a signed-in person get for GET."""
-
-    anonymous: int
-    signed_in: int
-    member: int = 0  # where having a workspace makes a difference
-    is_open: bool = False  # leads visitors on, but not to the log-in
-
-    def wanted(self, asker: Asker) -> int:
-        if asker.name == "anonymous":
-            return self.anonymous
-        return (self.member if asker.home else 0) or self.signed_in
-
-
-def form(**fields: Any) -> Page:
-    return Page(read=EDIT, write=EDIT, body=lambda stage, home: fields)
 
 
 def unchanged_form(kind: str) -> Callable[[Stage, str], Body]:
@@ -81,6 +30,13 @@ def unchanged_form(kind: str) -> Callable[[Stage, str], Body]:
 
 def own_agent(stage: Stage, home: str) -> Body:
     return {"agent": stage.row(home, "agents").pk}
+
+
+def duties_reversed(stage: Stage, home: str) -> Body:
+    """An order that differs from the one there is."""
+    agent = stage.row(home, "agents")
+    duties = agent.responsibilities.filter(archived_at=None).values_list("pk", flat=True)
+    return {"agent": agent.slug, "duty": list(duties)[::-1]}
 
 
 # What makes a new record of each kind; also good as an edit.
@@ -130,159 +86,23 @@ def family(kind: str, write: Permission = EDIT) -> dict[str, Page]:
         "revision": Page(),
         "revert": action(write),
     }
+    if kind != "sources":
+        pages["bulk"] = action(write, body=chosen(kind, "archive"))
     return {f"{kind}:{page}": row for page, row in pages.items()}
+
+
+def chosen(kind: str, verb: str, variant: str = "spare") -> Callable[[Stage, str], Body]:
+    """A verb for many, pressed for one row; of the other house's rows nothing is taken."""
+
+    def body(stage: Stage, home: str) -> Body:
+        houses = [stage.row(one, kind, variant if one == home else "plain").pk for one in stage.workspaces]
+        return {"verb": verb, "chosen": houses}
+
+    return body
 
 
 def file_pages(kind: str) -> dict[str, Page]:
     return {f"{kind}:import": form(label="Taken", text="Words."), f"{kind}:file": Page()}
-
-
-OWNERS, KEYS = Permission.MANAGE_MEMBERS, Permission.MANAGE_KEYS
-SOURCES, APPROVE = Permission.MANAGE_SOURCES, Permission.APPROVE
-AGENT = {"agent": ("agents", "slug")}
-PROMPT = {"prompt": ("prompts", "pk")}
-RELEASE = {"number": ("releases", "number")}
-ENTRY = {"entry": ("ledger", "pk")}
-THEN = {"label": "production", "at": "now"}
-
-
-def seen(variant: str) -> Callable[[Stage, str], Body]:
-    """The digest that the person looked at."""
-    return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest}
-
-
-def waiving(stage: Stage, home: str) -> Body:
-    until = (timezone.now() + timedelta(days=3)).date().isoformat()
-    return seen("quarantined")(stage, home) | {"reason": "A quotation.", "until": until}
-
-
-def zipped(stage: Stage, home: str) -> Body:
-    return {"archive": SimpleUploadedFile("a.zip", write_zip([("AGENTS.md", b"Hi.")]))}
-
-
-def own_copy(stage: Stage, home: str) -> Body:
-    rules = '{"rules": [{"kind": "context", "paths": ["FRESH.md"]}]}'
-    revision = stage.row(home, "rule-sets").revision
-    return {"revision": revision, "kinds": ["context", "skill"], "rules": rules}
-
-
-FILES: dict[str, Page] = {
-    "sources:refresh": action(),
-    "sources:live": Page(),
-    "sources:upload": action(variant="pushed", body=zipped),
-    "skills:import": form(text="---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"),
-    "skills:copy": action(variant="skill", objects={"file_id": ("files", "pk")}),
-    "skills:export": Page(),
-    "skills:check": action(body=lambda s, h: {"name": "Bad Name"}, status=200, changes=False),
-    "skills:trust-policy": action(SOURCES, body=lambda s, h: {"needed": "0"}),
-    "rule-sets:list": Page(),
-    # Every workspace has all the rule sets, its own or the built-in ones: their names are no secret.
-    "rule-sets:detail": Page(values={"key": "plain"}),
-    "rule-sets:edit": Page(read=SOURCES, write=SOURCES, values={"key": "plain"}, body=own_copy),
-    "rule-sets:reset": action(SOURCES, values={"key": "plain"}),
-    "rule-sets:restore": action(SOURCES, values={"key": "plain"}, changes=False),
-    "rule-sets:history": Page(values={"key": "plain"}),
-    "rule-sets:revision": Page(values={"key": "plain"}),
-    "rule-sets:revert": action(SOURCES, values={"key": "plain"}, changes=False),
-    "inbox:list": Page(),
-    "inbox:live": Page(),
-    "inbox:adopt": action(changes=False),
-    "files:detail": Page(),
-    "files:revision": Page(),
-    "files:raw": Page(),
-    "files:adopt": action(body=seen("plain")),
-    "files:ignore": action(),
-    "files:heed": action(variant="ignored"),
-    "files:waive": action(APPROVE, variant="quarantined", body=waiving),
-    "files:end-waiver": action(APPROVE, variant="waived", objects={"waiver": ("waivers", "pk")}),
-    "files:reach": action(variant="skill", body=lambda s, h: {"reach": "all"}),
-    "files:export": Page(variant="skill"),
-    "contexts:detail": Page(objects=AGENT),
-    "contexts:live": Page(objects=AGENT),
-    "contexts:choose": action(
-        objects=AGENT,
-        body=lambda s, h: {"source": "", "harness": "pi", "revision": s.row(h, "agents").revision},
-    ),
-    "contexts:inherit": action(objects=AGENT),
-}
-
-PROMPTS: dict[str, Page] = {
-    "versions:list": Page(objects=AGENT),
-    "versions:detail": Page(objects=PROMPT),
-    "versions:text": Page(objects=PROMPT),
-    "versions:json": Page(objects=PROMPT),
-    "versions:diff": Page(objects=PROMPT, values={"before": "1", "after": "2"}),
-    "versions:rebuild": action(objects=AGENT),
-    "versions:roll-back": action(APPROVE, objects=PROMPT, body=lambda s, h: {"note": "Back."}),
-    "versions:follow": action(APPROVE, objects=PROMPT),
-    "versions:label": action(objects=PROMPT, body=lambda s, h: {"label": "fresh"}),
-    "versions:remove-label": action(objects=PROMPT, values={"label": "no-such"}, changes=False),
-    "rebuilding:live": Page(),
-    "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
-    "time-machine:find": Page(),
-    "time-machine:fetch": Page(objects=ENTRY),
-    "time-machine:fetch-evidence": Page(objects=ENTRY),
-    "time-machine:fetch-text": Page(objects=ENTRY),
-    "time-machine:moment": Page(objects=PROMPT, values=THEN),
-    "time-machine:moment-evidence": Page(objects=PROMPT, values=THEN),
-    "time-machine:moment-text": Page(objects=PROMPT, values=THEN),
-    "ledger:list": Page(),
-    "ledger:stale": Page(),
-    "verify:show": Page(),
-    "verify:live": Page(),
-    # One look is under way already.
-    "verify:run": action(changes=False),
-    "verify:key": Page(objects={"key": ("signing-keys", "pk")}),
-    "verify:checkpoints": Page(),
-    "releases:list": Page(),
-    "releases:new": Page(
-        read=EDIT,
-        write=EDIT,
-        body=lambda s, h: {"prompts": [choice_of(s.row(h, "prompts"))], "message": "Go"},
-    ),
-    "releases:detail": Page(objects=RELEASE),
-    "releases:approve": action(APPROVE, objects=RELEASE, changes=False),
-    "releases:carry-out": action(objects=RELEASE, changes=False),
-    "releases:reject": action(APPROVE, objects=RELEASE, body=lambda s, h: {"reason": "No."}),
-    "releases:withdraw": action(objects=RELEASE),
-    "releases:override": action(KEYS, objects=RELEASE, body=lambda s, h: {"reason": "Fire."}),
-    "labels:list": Page(),
-    "labels:protect": action(OWNERS, body=lambda s, h: {"label": "fresh", "protected": "1"}),
-    "impact:new": action(
-        values={"family": "memories"},
-        body=lambda s, h: {"text": "Fresh.", "state": "active"},
-        status=200,
-        changes=False,
-    ),
-    "impact:edit": action(
-        objects={"key": ("souls", "slug")},
-        values={"family": "souls"},
-        body=lambda s, h: {"label": "Fresh", "text": "Calm."},
-        status=200,
-        changes=False,
-    ),
-    "prompt-settings:list": Page(),
-    "prompt-settings:workspace": form(token_budget=900),
-    "prompt-settings:agent": Page(
-        read=EDIT, write=EDIT, objects=AGENT, body=lambda s, h: {"token_budget": 900}
-    ),
-    "prompt-settings:origins": Page(objects=AGENT),
-    "prompt-settings:channel": Page(
-        read=EDIT,
-        write=EDIT,
-        objects={"channel": ("channels", "slug")},
-        body=lambda s, h: {"token_budget": 900},
-    ),
-    "erasures:list": Page(),
-    "erasures:detail": Page(),
-    "erasures:erase": Page(
-        read=KEYS,
-        write=KEYS,
-        objects={"key": ("memories", "pk")},
-        values={"family": "memories"},
-        body=lambda s, h: {"reason": "Asked for.", "sure": "on"},
-    ),
-}
 
 
 def new_key(stage: Stage, home: str) -> Body:
@@ -299,6 +119,8 @@ def tomorrow() -> str:
 # The secret is in the answer itself, so there is nowhere to go on to.
 ACCESS: dict[str, Page] = {
     "keys:list": Page(read=KEYS),
+    "keys:export": Page(read=KEYS),
+    "keys:bulk": action(KEYS, body=lambda s, h: {"chosen": [s.row(h, "keys").pk], "sure": "1"}),
     "keys:detail": Page(read=KEYS),
     "keys:new": Page(read=KEYS, write=KEYS, body=new_key, status=200),
     "keys:rotate": Page(
@@ -312,8 +134,11 @@ ACCESS: dict[str, Page] = {
 INSIDE: dict[str, Page] = {
     "home": Page(),
     "audit": Page(),
+    "audit-event": Page(objects={"key": ("audit", "pk")}),
+    "audit-export": Page(),
     "workspace-settings": Page(read=OWNERS, write=OWNERS, body=lambda s, h: {"name": "Renamed"}),
     "members:list": Page(),
+    "members:export": Page(),
     "members:invite": action(OWNERS, body=lambda s, h: {"email": "new@example.com", "role": "viewer"}),
     # The last owner is refused, with a message; everybody else is out.
     "members:leave": action(READ, changes=False),
@@ -323,6 +148,9 @@ INSIDE: dict[str, Page] = {
     "members:remove": action(OWNERS),
     **ACCESS,
     **family("agents"),
+    "agents:memory": Page(),
+    "agents:add-memory": action(body=lambda s, h: {"text": "Fresh.", "state": "active"}),
+    "agents:tools": Page(),
     **family("identities"),
     **file_pages("identities"),
     **family("souls"),
@@ -330,9 +158,12 @@ INSIDE: dict[str, Page] = {
     **family("user-profiles"),
     **file_pages("user-profiles"),
     **family("memories"),
+    "memories:board": Page(),
+    "memories:decide": action(Permission.APPROVE, body=chosen("memories", "approve", "proposed")),
     "memories:approve": action(Permission.APPROVE, variant="proposed"),
     "memories:supersede": action(body=lambda s, h: {"successor": s.row(h, "memories", "spare").pk}),
     **family("responsibilities"),
+    "responsibilities:order": action(body=duties_reversed, status=204),
     "responsibilities:up": action(variant="spare"),
     "responsibilities:down": action(),
     **family("tasks"),
@@ -343,11 +174,14 @@ INSIDE: dict[str, Page] = {
     **family("sources", SOURCES),
     **FILES,
     **PROMPTS,
+    **STUDIO,
 }
 
 OUTSIDE: dict[str, Place] = {
     "healthz": Place(200, 200),
     "readyz": Place(200, 200),
+    # Only where errors are shown in full.
+    "styleguide": Place(404, 404),
     "api:schema": Place(200, 200),
     "api:docs": Place(200, 200),
     "api:errors": Place(200, 200),

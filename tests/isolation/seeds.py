@@ -9,7 +9,17 @@ from django.db import models
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.models import ApiKey, Content, Erasure, KeptAnswer, User, Workspace, WorkspaceOwned, digest_of
+from personas.models import (
+    ApiKey,
+    Content,
+    Erasure,
+    KeptAnswer,
+    KeptDraft,
+    User,
+    Workspace,
+    WorkspaceOwned,
+    digest_of,
+)
 from personas.services.contents import keep_contents
 from personas.services.records import create_record
 from prompts.models import (
@@ -247,6 +257,7 @@ class Seeder:
             ledger_id=entry.pk,
             is_last_handed=True,
         )
+        self.drafts()
         self.made(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
         block = self.made(
             LedgerBlock,
@@ -259,6 +270,20 @@ class Seeder:
             at=self.now,
         )
         self.made(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
+
+    def drafts(self) -> None:
+        """One of the owner's."""
+        soul = self.row("souls", "plain")
+        self.made(
+            KeptDraft,
+            person=self.owner,
+            family="souls",
+            key=soul.slug,
+            values={"label": [self.word("KeptDraft.values")], "text": [self.word("KeptDraft.values")]},
+            base_revision=soul.revision,
+            agent=self.row("agents", "plain"),
+            updated_at=self.now,
+        )
 
     def proof(self) -> None:
         self.made(Checkpoint, sequence=1, at=self.now)

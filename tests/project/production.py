@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,58 @@ COMPLETE = {
     "DRAMATIS_SIGNING_KEY": "/run/secrets/signing_key.pem",
 }
 
-READ = """
-import json, sys
-import project.settings as s
-print(json.dumps({name: getattr(s, name) for name in sys.argv[1:]}, default=str))
+# Waits for questions. What the settings import from others is loaded once, for that takes most of a start;
+# each question is answered by a child that knows nothing of our code yet.
+SERVE = """
+import json, os, sys, tempfile, traceback
+import celery.app, django.contrib.admin.options, django_structlog.celery.steps, kombu.transport.redis
+
+def read(environment, names):
+    os.environ.clear()
+    os.environ.update(environment)
+    import project.settings as s
+    print(json.dumps({name: getattr(s, name) for name in names}, default=str), flush=True)
+
+for line in sys.stdin:
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = os.fork()
+        if not child:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            try:
+                read(*json.loads(line))
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
+                os._exit(1)
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        print(json.dumps([status, out.read(), err.read()]), flush=True)
 """
+
+
+@cache
+def reader() -> "subprocess.Popen[str]":
+    """It ends with this process, when nobody can ask any more."""
+    command = [sys.executable, "-c", SERVE]
+    basics = {"PATH": os.environ["PATH"]}
+    return subprocess.Popen(
+        command, cwd=ROOT, env=basics, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def run_settings(environment: dict[str, str], *names: str) -> "subprocess.CompletedProcess[str]":
     """Nothing of this run's environment is passed on but what a program needs to start."""
     basics = {"PATH": os.environ["PATH"], "DRAMATIS_VAR": os.environ["DRAMATIS_VAR"]}
-    command = [sys.executable, "-c", READ, *names]
-    return subprocess.run(
-        command, cwd=ROOT, env=basics | environment, capture_output=True, text=True, check=False
-    )
+    process = reader()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps([basics | environment, names]) + "\n")
+    process.stdin.flush()
+    status, output, errors = json.loads(process.stdout.readline())
+    return subprocess.CompletedProcess([*names], status, output, errors)
 
 
 def settings_under(environment: dict[str, str], *names: str) -> dict[str, Any]:

@@ -49,6 +49,7 @@ def test_wrong_arguments_are_explained(words, said):
 def test_the_whole_suite_uses_all_cores_and_a_chosen_few_tests_one():
     assert dev.side_by_side([])[0] == "-n"
     assert dev.side_by_side(["-m", "not browser"])[0] == "-n"
+    assert dev.side_by_side(["-q", "--durations=30"])[0] == "-n"
     assert dev.side_by_side(["-k", "memories"]) == []
     assert dev.side_by_side(["tests/project"]) == []
 
@@ -86,6 +87,13 @@ def test_a_bench_is_a_module_that_runs_by_its_name(poor_machine, name):
     dev.main(["bench", name])
     assert poor_machine == [("-m", f"benches.{name}")]
     assert (ROOT / "benches" / f"{name}.py").exists()
+
+
+def test_pictures_need_chromium_and_may_be_chosen_by_name(poor_machine, monkeypatch):
+    assert dev.main(["shots"]) == 1
+    monkeypatch.setattr(dev, "has_chromium", lambda: True)
+    dev.main(["shots", "fleet", "studio"])
+    assert poor_machine == [("-m", "screens", "fleet", "studio")]
 
 
 @pytest.fixture

@@ -206,24 +206,24 @@ def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):
 
 
 def test_problems_stay_at_home_until_they_are_mended(as_bob, crew):
-    assert "Not built" not in page(as_bob)
+    assert "There is no layout" not in page(as_bob)
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="<b>harbour</b>")
     build(crew[0])
     assert "&lt;b&gt;harbour&lt;/b&gt;" in page(as_bob)
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="dramatis")
     build(crew[0])
-    assert "Not built" not in page(as_bob)
+    assert "There is no layout" not in page(as_bob)
 
 
 def test_many_problems_are_shown_in_part(as_bob, workspace, crew, idle):
     Agent.unscoped.update(layout="harbour")
     build(*crew)
-    assert "And others." not in page(as_bob)
+    assert "And others." not in page(as_bob, "rebuilding/")
     channel = make_channel(workspace)
     more = [make_agent(workspace, channels=[channel]) for _ in range(3)]
     Agent.unscoped.update(layout="harbour")
     build(*more)
-    assert "And others." in page(as_bob)
+    assert "And others." in page(as_bob, "rebuilding/")
 
 
 def test_slow_workers_are_asked_after_and_asked_less_often(as_bob, reworded):

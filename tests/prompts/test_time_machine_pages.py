@@ -90,7 +90,7 @@ def test_a_request_for_many_prompts_lists_them(history, bobs):
         ("?agent=cook&channel=mast&label=production&at=2026-01-01T00:00", "never spoke on this channel"),
         ("?agent=pilot&channel=deck&label=Bad+Label&at=2026-01-01T00:00", "lower-case letters"),
         ("?agent=pilot&channel=deck&label=production&at=2019-01-01T00:00", "pointed at nothing yet"),
-        ("?agent=pilot", "This field is required"),
+        ("?agent=pilot&channel=deck&at=&request=", "This field is required"),
     ],
 )
 def test_what_leads_nowhere_is_said_under_its_field(history, bobs, asked, said):
@@ -125,11 +125,42 @@ def test_all_checks_are_run_when_asked_for(history, bobs):
 
 def test_a_version_that_is_not_in_force_any_more_can_be_compared_with_now(history, bobs):
     found = page(bobs, at(history, "beginning"))
-    assert f"/prompts/{history.prompt().pk}/diff/1/4/" in found
-    assert "is at version 4 now" in found
+    assert "?compare=now" in found
+    assert ">version 4</a> now" in found
+    against = page(bobs, at(history, "beginning") + "?compare=now")
+    assert "What the label led to then, and what it leads to now." in against
+    assert f"/prompts/{history.prompt().pk}/diff/1/4/" in against
+    assert "unchanged lines" not in page(bobs, at(history, "beginning") + "?compare=now&show=all")
     now = page(bobs, at(history, "erasure"))
     assert "Compare with now" not in now
     assert "is here still" in now
+
+
+def test_a_fetch_is_compared_with_what_the_same_call_would_be_told_now(history, bobs):
+    paths = [address(history, f"fetches/{served.ledger_id}/") for served in history.served[4:]]
+    behind = [path for path in paths if "?compare=now" in page(bobs, path)]
+    found = page(bobs, f"{behind[0]}?compare=now")
+    assert "the same call with the same facts would be told now" in found
+    assert "dr-diff-line is-" in found
+
+
+def test_the_changes_before_and_after_are_one_step_away(history, bobs):
+    first = page(bobs, at(history, "beginning"))
+    assert 'rel="prev"' not in first
+    assert "To version 2" in first
+    steps, path = 0, at(history, "beginning")
+    while 'rel="next"' in (found := page(bobs, path)):
+        path = found.partition('rel="next" href="')[2].partition('"')[0]
+        steps += 1
+    assert steps > 1
+    assert "is here still" in found
+    assert 'rel="prev"' in found
+
+
+def test_a_link_from_an_agent_fills_in_what_it_knows(history, bobs):
+    found = page(bobs, address(history, "?agent=pilot&channel=deck"))
+    assert '<option value="pilot" selected>' in found
+    assert '<option value="deck" selected>' in found
 
 
 def test_who_fetched_around_then_is_listed(history, bobs):

@@ -190,9 +190,10 @@ def flipped(value: Any, dice: Dice) -> Any:
     return dice.flip(value)
 
 
-def test_two_hundred_bytes_flipped_in_the_database_are_found(history, tables):
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.hard)])
+def test_bytes_flipped_in_the_database_are_found(count, history, tables):
     dice, thrown, places = Dice(5), 0, [(t, column) for t in tables.all() for column in t.columns]
-    while thrown < 200:
+    while thrown < count:
         table, column = dice.random.choice(places)
         row = dice.random.choice(table.rows[: len(table.rows) - is_loose(table.name, column)])
         value = flipped(getattr(row, column), dice)

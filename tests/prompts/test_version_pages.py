@@ -258,6 +258,44 @@ def test_a_difference_shows_sections_words_and_what_the_cache_loses(as_bob, prom
     assert "+2" in said
 
 
+def test_sides_are_swapped_and_the_whole_text_is_shown_by_the_address(as_bob, prompt, soul):
+    reword(soul, "Be brave and wise.")
+    said = page(as_bob, f"prompts/{prompt.pk}/diff/1/2/")
+    assert f"/prompts/{prompt.pk}/diff/2/1/" in said
+    assert "Formatting" not in main_part(said)
+    turned = page(as_bob, f"prompts/{prompt.pk}/diff/2/1/?show=all")
+    assert "What changed from version 2 to 1" in turned
+    assert f"/prompts/{prompt.pk}/diff/1/2/?show=all" in turned
+    assert "unchanged lines" not in turned
+    assert turned.count("Unchanged") >= 1
+
+
+def main_part(said: str) -> str:
+    return said[said.index('id="main"') :]
+
+
+def test_neighbours_lead_to_the_change_before_and_after(as_bob, prompt, soul):
+    for text in ("Be wise.", "Be wiser.", "Be wisest."):
+        reword(soul, text)
+    said = page(as_bob, f"prompts/{prompt.pk}/diff/2/3/")
+    assert f"/prompts/{prompt.pk}/diff/1/2/" in said
+    assert f"/prompts/{prompt.pk}/diff/3/4/" in said
+    assert 'rel="prev"' not in page(as_bob, f"prompts/{prompt.pk}/diff/1/2/")
+    assert 'rel="next"' not in page(as_bob, f"prompts/{prompt.pk}/diff/1/4/")
+
+
+def test_a_glance_shows_the_first_changed_lines_with_what_hides_drawn(as_bob, prompt, soul):
+    reword(soul, "Be <b>bold</b>\u200b.\n" + "".join(f"Line {number}.\n" for number in range(20)))
+    said = page(as_bob, f"prompts/{prompt.pk}/versions/2/peek/")
+    assert "From version 1 to 2" in said
+    assert "brave" in said
+    assert "&lt;b&gt;bold" in said
+    assert "U+200B" in said
+    assert "more lines" in said
+    assert "<html" not in said
+    page(as_bob, f"prompts/{prompt.pk}/versions/1/peek/", 404)
+
+
 def test_a_version_beside_itself_has_no_difference(as_bob, prompt):
     assert "The words are the same" in page(as_bob, f"prompts/{prompt.pk}/diff/1/1/")
 
@@ -280,7 +318,10 @@ def test_moved_words_are_named(as_bob, prompt):
 def test_production_is_rolled_back_with_a_reason_and_follows_again(as_alice, prompt, soul):
     reword(soul, "Be wise.")
     back = f"prompts/{prompt.pk}/roll-back/"
+    assert "From version 2 to version 1, where it was before." in page(as_alice, "agents/pilot/versions/")
     assert "Production is back at version 1" in told(as_alice, back, {"note": "Too wise."})
+    # There is nowhere further back to go to.
+    assert "Roll back production" not in page(as_alice, "agents/pilot/versions/")
     assert production(prompt) == 1
     assert "stays there: builds do not move it" in page(as_alice, "agents/pilot/versions/")
     assert "follows each build again" in told(as_alice, f"prompts/{prompt.pk}/follow/")
@@ -298,7 +339,9 @@ def test_a_roll_back_without_a_reason_moves_nothing(as_alice, prompt, soul):
 def test_production_goes_back_to_a_named_version(as_alice, prompt, soul):
     for text in ("Be wise.", "Be wiser."):
         reword(soul, text)
-    assert "Roll back to this version" in page(as_alice, f"prompts/{prompt.pk}/versions/1/")
+    said = page(as_alice, f"prompts/{prompt.pk}/versions/1/")
+    assert "Roll back to version 1" in said
+    assert "back from version 3 to version 1?" in said
     told(as_alice, f"prompts/{prompt.pk}/roll-back/", {"note": "Enough.", "to": "1"})
     assert production(prompt) == 1
 

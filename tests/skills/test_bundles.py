@@ -90,6 +90,7 @@ def test_an_archive_written_as_a_stream_is_read_whole():
     assert read_zip(pipe.all) == Bundle((("AGENTS.md", b"words"), ("b/c.md", b"more words")), ())
 
 
+@pytest.mark.hard
 def test_an_archive_of_more_files_than_16_bits_can_count_is_read_whole():
     bundle = read_zip(many(0x10000))
     assert len(bundle.files) == 0x10000

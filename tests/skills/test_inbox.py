@@ -58,6 +58,27 @@ def test_what_waits_is_shown_gravest_first_with_its_reasons(source, inbox, as_bo
     assert "Revision 1 stays in force, unchanged." in page
 
 
+def test_what_changed_is_a_glance_away_with_what_hides_drawn(source, inbox, as_bob, as_mallory, as_alice):
+    page = as_bob.get(inbox).content.decode()
+    file = file_at(source, "quarantined/AGENTS.md")
+    glance = f"/w/{source.workspace.slug}/files/{file.pk}/peek/"
+    assert f'hx-get="{glance}"' in page
+    assert f"files/{file.pk}/#diff-title" in page
+    # Only those who may waive are led to it.
+    assert f"files/{file.pk}/#waive-title" not in page
+    assert f"files/{file.pk}/#waive-title" in as_alice.get(inbox).content.decode()
+    said = as_bob.get(glance).content.decode()
+    assert "From revision 1 to 2" in said
+    assert "U+202E" in said
+    assert "<html" not in said
+    assert as_mallory.get(glance).status_code == 404
+    new = file_at(source, "new/AGENTS.md")
+    assert f"/files/{new.pk}/peek/" not in page
+    assert (
+        "Nothing to compare here." in as_bob.get(glance.replace(str(file.pk), str(new.pk))).content.decode()
+    )
+
+
 def test_what_someone_has_dealt_with_is_gone(source, inbox, as_bob):
     adopted(source, "changed/AGENTS.md")
     adopted(source, "missing/AGENTS.md")

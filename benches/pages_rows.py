@@ -1,0 +1,114 @@
+"""Rows that the pages bench needs by the thousand, written in bulk as the product would write them."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import islice
+from random import Random
+
+from django.utils import timezone
+
+from benches.source import WORDS
+from personas.models import Agent, ApiKey, AuditEvent, Memory, MemoryState, Revision, Workspace
+from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, PromptVersion
+from prompts.proving import ledger_row, line_of
+
+CHUNK = 2_000
+# Most are believed, some wait for somebody, some were replaced.
+STATES = (*[MemoryState.ACTIVE] * 7, MemoryState.PROPOSED, MemoryState.PROPOSED, MemoryState.SUPERSEDED)
+# Every so many belong to all agents: what all remember is in every prompt, so they are few.
+SHARED_EVERY = 500
+
+
+def add_memories(workspace: Workspace, agents: Sequence[Agent], count: int) -> None:
+    """Each with its first revision and its line in the log, as `remember` leaves them."""
+    rows = [memory(workspace, agents, number) for number in range(count)]
+    made = Memory.objects.in_workspace(workspace).bulk_create(rows, batch_size=CHUNK)
+    replaced = [row for row in made if row.state == MemoryState.SUPERSEDED]
+    believed = [row for row in made if row.state == MemoryState.ACTIVE]
+    for row, successor in zip(replaced, believed, strict=False):
+        row.superseded_by = successor
+    Memory.objects.in_workspace(workspace).bulk_update(replaced, ["superseded_by"], batch_size=CHUNK)
+    Revision.objects.in_workspace(workspace).bulk_create(map(first_revision, made), batch_size=CHUNK)
+    AuditEvent.objects.in_workspace(workspace).bulk_create(map(noted, made), batch_size=CHUNK)
+
+
+def memory(workspace: Workspace, agents: Sequence[Agent], number: int) -> Memory:
+    return Memory(
+        workspace=workspace,
+        text=f"Parcel {number} lies at counter {number % 7}. {WORDS}",
+        agent=agents[number % len(agents)] if number % SHARED_EVERY else None,
+        state=STATES[number // len(agents) % len(STATES)],
+        source="The desk's handbook" if number % 3 else "",
+        author_label="bench",
+        revision=1,
+    )
+
+
+def first_revision(row: Memory) -> Revision:
+    return Revision(
+        workspace_id=row.workspace_id,
+        kind=row.kind,
+        object_id=row.pk,
+        number=1,
+        data=row.snapshot(),
+        author_label="bench",
+    )
+
+
+def noted(row: Memory) -> AuditEvent:
+    return AuditEvent(
+        workspace_id=row.workspace_id,
+        verb="created",
+        kind=row.kind,
+        object_id=row.pk,
+        object_label=str(row)[:254],
+        actor_label="bench",
+        after=row.snapshot(),
+    )
+
+
+def add_day_of_calls(workspace: Workspace, count: int) -> None:
+    calls = day_of_calls(workspace, count)
+    while chunk := list(islice(calls, CHUNK)):
+        LedgerEntry.objects.in_workspace(workspace).bulk_create(chunk)
+
+
+def first_versions(workspace: Workspace) -> dict[int, PromptVersion]:
+    rows = PromptVersion.objects.in_workspace(workspace).filter(number=1)
+    return {row.prompt_id: row for row in rows.defer("segments", "lockfile", "sizes")}
+
+
+def day_of_calls(workspace: Workspace, count: int) -> Iterator[LedgerEntry]:
+    """What production says, by all keys, over the last day; few prompts get most of the calls."""
+    labels = list(
+        PromptLabel.objects.in_workspace(workspace)
+        .filter(name=PRODUCTION)
+        .select_related("version", "prompt__agent", "prompt__channel", "prompt__workspace")
+        .defer("version__segments", "version__lockfile", "version__sizes")
+        .order_by("pk")
+    )
+    keys = list(ApiKey.objects.in_workspace(workspace).order_by("pk"))
+    lines = {label.prompt_id: line_of(label.prompt) for label in labels}
+    first = first_versions(workspace)
+    chance, began = Random(7), timezone.now() - timedelta(days=1)  # noqa: S311  # the same calls every time
+    for number in range(count):
+        label = labels[int(len(labels) * chance.random() ** 2)]
+        key = keys[chance.randrange(len(keys))]
+        # Some have not come back since something newer was released.
+        version = first[label.prompt_id] if number % 20 == 0 else label.version
+        row = LedgerEntry(
+            workspace_id=label.workspace_id,
+            key=key,
+            reader_label=key.name,
+            prompt=label.prompt,
+            label=PRODUCTION,
+            version=version,
+            slots={},
+            served_digest=version.text_digest,
+            size=version.characters,
+            status=304 if number % 4 else 200,
+            request_id=f"bench-{number}",
+            at=began + timedelta(days=number / count),
+        )
+        row.seal = ledger_row(row, lines[label.prompt_id], version.number).seal()
+        yield row

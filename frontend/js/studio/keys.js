@@ -1,0 +1,17 @@
+// Ctrl-S keeps the draft, Ctrl-Enter opens the review.
+import { saveDraft } from "./saving.js";
+
+export function hearKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.isComposing) return;
+    if (event.key.toLowerCase() === "s") {
+      event.preventDefault();
+      saveDraft();
+    } else if (event.key === "Enter") {
+      const review = document.getElementById("studio-review");
+      if (!review || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      review.form.requestSubmit(review);
+    }
+  });
+}

@@ -1,0 +1,109 @@
+"""What stands on the memory board: three columns, each a page of what was asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import QueryDict
+
+from personas.models import Memory, MemoryState, Workspace
+from personas.selectors import memories_of
+
+COLUMN_SIZE = 50
+COLUMNS = (MemoryState.PROPOSED, MemoryState.ACTIVE, MemoryState.SUPERSEDED)
+# How the author of a bot's words is named.
+BOTS = "bot:"
+
+
+@dataclass(frozen=True)
+class WantedMemories:
+    """What somebody looks for; what is left empty is not asked about."""
+
+    words: str = ""
+    # An agent's id, or `shared` for what everyone knows.
+    agent: str = ""
+    # `people` or `bots`.
+    told_by: str = ""
+    source: str = ""
+
+    def narrow(self, rows: QuerySet[Memory]) -> QuerySet[Memory]:
+        if self.words:
+            rows = rows.filter(Q(text__icontains=self.words) | Q(source__icontains=self.words))
+        if self.agent:
+            rows = rows.filter(agent=None if self.agent == "shared" else int(self.agent))
+        if self.told_by:
+            bots = Q(author_label__startswith=BOTS)
+            rows = rows.filter(bots if self.told_by == "bots" else ~bots)
+        return rows.filter(source=self.source) if self.source else rows
+
+
+def wanted_in(said: QueryDict) -> WantedMemories:
+    """What an address asks for; strange values are as if unsaid."""
+    words = {
+        name: said.get(name, "").replace("\x00", "").strip() for name in ("q", "agent", "told_by", "source")
+    }
+    agent = words["agent"]
+    is_id = agent.isascii() and agent.isdecimal() and len(agent) < 16
+    return WantedMemories(
+        words=words["q"][:200],
+        agent=agent if is_id or agent == "shared" else "",
+        told_by=words["told_by"] if words["told_by"] in {"people", "bots"} else "",
+        source=words["source"][:300],
+    )
+
+
+class CountedPages(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
+    """Pages of rows that have been counted already."""
+
+    def __init__(self, rows: QuerySet[Memory, Any], total: int) -> None:
+        super().__init__(rows, COLUMN_SIZE)
+        self.total = total
+
+    @cached_property
+    def count(self) -> int:
+        return self.total
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the board."""
+
+    state: MemoryState
+    page: "Page[Any]"
+    memories: list[Memory]
+
+    @property
+    def count(self) -> int:
+        return self.page.paginator.count
+
+
+def board_columns(
+    workspace: Workspace, wanted: WantedMemories, counts: Mapping[str, int], pages: Mapping[str, str]
+) -> list[Column]:
+    """The columns, one query each; `pages` tells which page of each is looked at."""
+    found = []
+    for state in COLUMNS:
+        rows = wanted.narrow(Memory.objects.in_workspace(workspace)).filter(state=state)
+        ids = rows.order_by("-created_at", "-pk").values("pk")
+        page = CountedPages(ids, counts.get(state, 0)).get_page(pages.get(state))
+        # Ids first, within the same query: whole rows are then sorted by the fifty and not by the thousand.
+        memories = board_memories(workspace).filter(pk__in=page.object_list)
+        found.append(Column(state, page, list(memories) if page.paginator.count else []))
+    return found
+
+
+def counts_by_state(workspace: Workspace, wanted: WantedMemories) -> dict[str, int]:
+    rows = wanted.narrow(Memory.objects.in_workspace(workspace))
+    return dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
+
+
+def board_memories(workspace: Workspace) -> QuerySet[Memory]:
+    """With how many others each has taken the place of."""
+    rows = Memory.objects.in_workspace(workspace).filter(superseded_by=OuterRef("pk"))
+    replaced = rows.order_by().values("superseded_by")
+    count = Subquery(replaced.annotate(count=Count("pk")).values("count"), output_field=IntegerField())
+    return memories_of(workspace).annotate(replaces=Coalesce(count, 0))

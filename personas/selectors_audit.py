@@ -1,0 +1,65 @@
+"""The questions asked about the audit log; page after page costs the same, however long it is."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from personas.models import AuditEvent, Workspace
+from personas.selectors import audit_of
+
+PAGE = 50
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """What to look for; what is left empty is not asked about."""
+
+    words: str = ""
+    actor: str = ""
+    kind: str = ""
+    verb: str = ""
+    object_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """Events, newest first, and the id to go on from; None at the end."""
+
+    events: list[AuditEvent]
+    next_cursor: int | None
+
+
+def audit_page(workspace: Workspace, wanted: AuditFilter, *, before: int | None = None) -> AuditPage:
+    rows = audit_rows(workspace, wanted)
+    if before is not None:
+        rows = rows.filter(older_than(workspace, before))
+    found = list(rows[: PAGE + 1])
+    return AuditPage(found[:PAGE], found[PAGE - 1].pk if len(found) > PAGE else None)
+
+
+def audit_rows(workspace: Workspace, wanted: AuditFilter) -> QuerySet[AuditEvent]:
+    """Without what was before and after: that is read one by one."""
+    rows = audit_of(workspace).defer("before", "after")
+    exact = {
+        "kind": wanted.kind or None,
+        "verb": wanted.verb or None,
+        "object_id": wanted.object_id,
+        "at__gte": wanted.since,
+        "at__lt": wanted.until,
+    }
+    rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
+    if wanted.actor:
+        rows = rows.filter(actor_label__icontains=wanted.actor)
+    return rows.filter(object_label__icontains=wanted.words) if wanted.words else rows
+
+
+def older_than(workspace: Workspace, event_id: int) -> Q:
+    """Whatever comes after this event when the newest stands first."""
+    at = audit_of(workspace).filter(pk=event_id).values_list("at", flat=True).first()
+    if at is None:
+        return Q(pk__lt=event_id)
+    # The first condition follows from the second; it is the one that an index answers.
+    return Q(at__lte=at) & (Q(at__lt=at) | Q(pk__lt=event_id))

@@ -1,0 +1,49 @@
+"""The keys that do something: one table, shown by the help dialog and obeyed by the page's script."""
+
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """Keys (one of several, or together), what the script calls it, and what must be on the page for it."""
+
+    keys: tuple[str, ...]
+    words: str | Promise
+    does: str
+    # A CSS selector; empty where it works everywhere.
+    when: str = ""
+    together: bool = False
+
+
+# Rows of lists and boards; a page may mark others with data-row.
+ROWS = "[data-row], main .dr-table tbody tr:has(a[href])"
+TICKS = "[data-row] input[type=checkbox], main .dr-table tbody tr input[type=checkbox]"
+
+GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
+    (
+        _("Everywhere"),
+        (
+            Shortcut(("Ctrl", "K"), _("Search or jump to"), "palette", "#dr-palette", together=True),
+            Shortcut(("?",), _("This help"), "help"),
+            Shortcut(("u",), _("Undo what was just done"), "press", '[data-key="u"]'),
+            Shortcut(("Esc",), _("Close menu or dialog"), "close"),
+        ),
+    ),
+    (
+        _("Lists and boards"),
+        (
+            Shortcut(("j",), _("Next row"), "next", ROWS),
+            Shortcut(("k",), _("Previous row"), "previous", ROWS),
+            Shortcut(("o", "Enter"), _("Open the row"), "open", ROWS),
+            Shortcut(("x", "Space"), _("Tick the row"), "tick", TICKS),
+            Shortcut(("/",), _("Search in this list"), "search", "[data-search]"),
+        ),
+    ),
+    (
+        _("This page"),
+        (Shortcut(("e",), _("Edit what is shown"), "press", '[data-key="e"]'),),
+    ),
+)

@@ -1,0 +1,15 @@
+"""Template tag for the table of keys."""
+
+from typing import Any
+
+from django import template
+
+from personas.shortcuts import GROUPS
+
+register = template.Library()
+
+
+@register.simple_tag
+def shortcut_groups() -> Any:
+    """Every group of keys with its title."""
+    return GROUPS

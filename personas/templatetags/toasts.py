@@ -1,0 +1,14 @@
+"""Template filter for messages that can be taken back."""
+
+from django import template
+from django.contrib.messages.storage.base import Message
+
+from personas import toasts
+
+register = template.Library()
+
+
+@register.filter
+def undo(message: Message) -> toasts.Undo | None:
+    """Where the button of a message leads, and what it sends; None where there is no way back."""
+    return toasts.undo_of(message)

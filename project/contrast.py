@@ -1,0 +1,62 @@
+"""How well two colours can be told apart: the formula of the WCAG on the tokens of the style sheets."""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+THEME = re.compile(r'@plugin "daisyui/theme" \{(.*?)\n\}', re.DOTALL)
+TOKEN = re.compile(r"(--[\w-]+): oklch\(([\d.]+)% ([\d.]+) ([\d.]+)\);")
+DERIVED = re.compile(r"(--[\w-]+): oklch\(from var\((--[\w-]+)\) l c ([\d.]+)\);")
+NAME = re.compile(r'name: "(\w+)"')
+
+
+@dataclass(frozen=True)
+class Colour:
+    """Lightness from 0 to 1, strength, hue in degrees."""
+
+    lightness: float
+    chroma: float
+    hue: float
+
+    def luminance(self) -> float:
+        """Relative luminance; what a screen cannot show is cut to what it can."""
+        red, green, blue = (min(1.0, max(0.0, part)) for part in self.linear())
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    def linear(self) -> tuple[float, float, float]:
+        """Oklch to linear sRGB, by the matrices of the colour space's definition."""
+        a = self.chroma * math.cos(math.radians(self.hue))
+        b = self.chroma * math.sin(math.radians(self.hue))
+        long = (self.lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+        middle = (self.lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+        short = (self.lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+        return (
+            4.0767416621 * long - 3.3077115913 * middle + 0.2309699292 * short,
+            -1.2684380046 * long + 2.6097574011 * middle - 0.3413193965 * short,
+            -0.0041960863 * long - 0.7034186147 * middle + 1.7076147010 * short,
+        )
+
+
+def contrast(one: Colour, other: Colour) -> float:
+    """From 1 to 21."""
+    bright, dark = sorted((one.luminance(), other.luminance()), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def themes(styles: Path) -> dict[str, dict[str, Colour]]:
+    """Every opaque token by theme, with those that another file derives from them."""
+    found = {}
+    hues = DERIVED.findall((styles / "versions.css").read_text())
+    for block in THEME.findall((styles / "themes.css").read_text()):
+        tokens = {name: colour(*parts) for name, *parts in TOKEN.findall(block)}
+        derived = {
+            name: Colour(tokens[base].lightness, tokens[base].chroma, float(h)) for name, base, h in hues
+        }
+        [name] = NAME.findall(block)
+        found[name] = tokens | derived
+    return found
+
+
+def colour(lightness: str, chroma: str, hue: str) -> Colour:
+    return Colour(float(lightness) / 100, float(chroma), float(hue))

@@ -1,0 +1,91 @@
+"""Which bots came lately and for what, and which of them hold something else than they would get now."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import F, FilteredRelation, Max, Q, QuerySet
+from django.utils import timezone
+
+from personas.models import ApiKey, Workspace
+from prompts.models import LATEST, AgentPrompt, LedgerEntry
+
+LATELY, REMEMBERED = timedelta(hours=1), timedelta(hours=24)
+# No label points at "latest": that is the newest version there is.
+IS_CURRENT = Q(label=LATEST, version=F("prompt__latest")) | (
+    ~Q(label=LATEST) & Q(version=F("pointer__version"))
+)
+
+
+class Fetch(NamedTuple):
+    """A key that came for a prompt lately, or holds something else of it than it would get now."""
+
+    key: int
+    prompt: int
+    is_lately: bool
+    is_behind: bool
+
+
+@dataclass(frozen=True)
+class Bots:
+    """By prompt: how many came within the last hour, and how many of the last day are behind."""
+
+    lately: Mapping[int, int] = field(default_factory=dict)
+    behind: Mapping[int, int] = field(default_factory=dict)
+    # Keys, not prompts: one bot that is behind on three channels is one bot.
+    stale_count: int = 0
+    lately_count: int = 0
+
+
+def bots_of(workspace: Workspace | int, now: datetime | None = None) -> Bots:
+    now = now or timezone.now()
+    fetches = fetches_since(workspace, now - REMEMBERED, now - LATELY)
+    lately = keys_by_prompt(one for one in fetches if one.is_lately)
+    behind = keys_by_prompt(one for one in fetches if one.is_behind)
+    return Bots(
+        {prompt: len(keys) for prompt, keys in lately.items()},
+        {prompt: len(keys) for prompt, keys in behind.items()},
+        len(set().union(*behind.values())),
+        len(set().union(*lately.values())),
+    )
+
+
+def fetches_since(workspace: Workspace | int, since: datetime, lately: datetime) -> list[Fetch]:
+    """Judged by the database, which hands over only those that matter; keys that have ended do not count."""
+    keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=timezone.now())
+    rows = LedgerEntry.objects.in_workspace(workspace).filter(
+        Q(at__gte=lately) | Q(prompt__in=moved_since(workspace, since)),
+        at__gte=since,
+        key__in=keys.values("pk"),
+        prompt__is_live=True,
+    )
+    # Those who asked for the past hold what they asked for.
+    rows = rows.exclude(label__contains="@").order_by()
+    # A join, not a look-up: the database would do that for every row, and there may be many.
+    rows = rows.annotate(
+        pointer=FilteredRelation("prompt__labels", condition=Q(prompt__labels__name=F("label")))
+    )
+    # Per key, prompt and label the newest decides: it is what they would get now, or they are behind.
+    grouped = rows.values("key_id", "prompt_id", "label").annotate(
+        newest=Max("pk"), newest_current=Max("pk", filter=IS_CURRENT), last_at=Max("at")
+    )
+    behind = Q(newest_current=None) | Q(newest__gt=F("newest_current"))
+    told = grouped.filter(behind | Q(last_at__gte=lately))
+    said = told.values_list("key_id", "prompt_id", "newest", "newest_current", "last_at")
+    return [Fetch(key, prompt, at >= lately, newest != current) for key, prompt, newest, current, at in said]
+
+
+def moved_since(workspace: Workspace | int, since: datetime) -> QuerySet[AgentPrompt, int]:
+    """Where a label has stood still, whoever fetched by it holds what it points at; that is most of them."""
+    rows = AgentPrompt.objects.in_workspace(workspace)
+    moved = rows.filter(Q(labels__moved_at__gte=since) | Q(latest__created_at__gte=since))
+    return moved.values_list("pk", flat=True)
+
+
+def keys_by_prompt(fetches: Iterable[Fetch]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = defaultdict(set)
+    for one in fetches:
+        found[one.prompt].add(one.key)
+    return found

@@ -1,0 +1,30 @@
+"""Where a label stands: the prompts it is on, and the version that each gives out under it."""
+
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+
+from personas.models import Workspace
+from prompts.models import LATEST, AgentPrompt, PromptLabel
+
+
+def labelled(workspace: Workspace | int, name: str, words: str = "") -> "QuerySet[Any, dict[str, Any]]":
+    """Plain rows, by agent; “latest” stands on every live prompt by itself."""
+    if name == LATEST:
+        rows: QuerySet[Any] = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
+        prompt, version, moved_at = "", "latest", "latest__created_at"
+    else:
+        rows = PromptLabel.objects.in_workspace(workspace).filter(name=name)
+        prompt, version, moved_at = "prompt__", "version", "moved_at"
+    rows = rows.filter(**{f"{prompt}is_live": True})
+    if words:
+        agent, channel = f"{prompt}agent__name__icontains", f"{prompt}channel__name__icontains"
+        rows = rows.filter(Q(**{agent: words}) | Q(**{channel: words}))
+    return rows.order_by(f"{prompt}agent__name", f"{prompt}channel__name", "pk").values(
+        agent_name=F(f"{prompt}agent__name"),
+        channel_name=F(f"{prompt}channel__name"),
+        version_number=F(f"{version}__number"),
+        version_tokens=F(f"{version}__tokens"),
+        since=F(moved_at),
+        prompt_key=F(f"{prompt}pk"),
+    )

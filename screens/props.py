@@ -1,0 +1,50 @@
+"""What the demo lacks for good pictures: second versions, a release, fetches, an empty workspace."""
+
+from datetime import timedelta
+
+import httpx
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.models import Soul, User, Workspace
+from personas.services.keys import create_key
+from personas.services.records import edit_record
+from personas.services.workspaces import create_workspace
+from prompts.releases import releasable
+from prompts.services.building import rebuild_agents
+from prompts.services.releasing import request_release
+from screens.table import EMPTY
+
+FETCHED = (("field-research", "slack"), ("code-review", "cli"), ("night-shift", "slack"))
+
+
+def set_up(address: str) -> str:
+    """Through the same verbs people use; the slug of the workspace to look at."""
+    workspace = Workspace.objects.get(slug="larkfell")
+    owner = User.objects.get(email="alice@example.com")
+    alice = Actor.person(owner)
+    change_a_soul(workspace, alice)
+    request_release(workspace, releasable(workspace), message="A warmer greeting at the hut", by=alice)
+    fetch_prompts(workspace, alice, address)
+    create_workspace("Quiet bay", EMPTY, owner=owner)
+    return workspace.slug
+
+
+def change_a_soul(workspace: Workspace, by: Actor) -> None:
+    soul = Soul.objects.in_workspace(workspace).get(label="At the hut table")
+    text = f"{soul.text}\n\nGreet people by the name they gave, once, and get to the point."
+    edit_record(soul, {"text": text}, expected=soul.revision, by=by, message="Greet by name")
+    rebuild_agents(workspace, soul.agent_ids())
+
+
+def fetch_prompts(workspace: Workspace, by: Actor, address: str) -> None:
+    later = timezone.now() + timedelta(days=90)
+    _key, secret = create_key(workspace, "Night bot", {"verbs": ["fetch"]}, later, by=by)
+    for agent, channel in FETCHED:
+        httpx.get(
+            f"{address}/api/v1/agents/{agent}/prompt",
+            params={"channel": channel},
+            headers={"Authorization": f"Bearer {secret}"},
+            timeout=30,
+            trust_env=False,
+        ).raise_for_status()

@@ -1,0 +1,123 @@
+"""The pages of one agent as people use them: by drag, by keyboard, without rights, in light and dark."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from personas.roles import Role
+from tests.browser.people import Visit
+from tests.browser.test_accessibility import look_at
+from tests.factories import (
+    join,
+    make_agent,
+    make_channel,
+    make_identity,
+    make_memory,
+    make_responsibility,
+    make_skill,
+    make_soul,
+    make_tool,
+    make_user,
+)
+
+TABS = ("", "memory/", "skills/", "tools/", "context/", "channels/", "versions/", "activity/")
+LONG = "Unbrokenwordthatgoesonandonandonandonandonandonandonandonandonandon"
+
+
+@pytest.fixture
+def pilot(workspace):
+    """An agent with a little of everything, some of it too long."""
+    pilot = make_agent(
+        workspace,
+        "pilot",
+        identity=make_identity(workspace, "Fox", name=LONG, emoji="🦊", creature="fox", vibe="dry"),
+        soul=make_soul(workspace, text="Never hurry. " * 60),
+        description=f"{LONG} {LONG}",
+        tools=[make_tool(workspace, "shell", guidelines="Ask first."), make_tool(workspace, LONG[:60])],
+        channels=[make_channel(workspace, "deck"), make_channel(workspace, "bridge")],
+    )
+    for title in ("Keep the log", "Greet ships", "Light the lamp"):
+        make_responsibility(pilot, title)
+    make_agent(workspace, "mate", soul=pilot.soul, parent=pilot)
+    make_skill(workspace, "knots", agents=[pilot])
+    make_memory(workspace, f"High water is at six. {LONG}", agent=pilot)
+    return pilot
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator("[data-sortable] .dr-row-link").all_inner_texts()
+
+
+def handle(page: Page, title: str):
+    return page.get_by_role("button", name=f"Move {title}", exact=True)
+
+
+def said(page: Page):
+    return page.locator("[data-sortable-said]")
+
+
+def drag(page: Page, title: str, onto: str) -> None:
+    """Press the handle, go past the middle of another row, let go."""
+    for one in (title, onto):
+        handle(page, one).scroll_into_view_if_needed()
+    start, end = handle(page, title).bounding_box(), handle(page, onto).bounding_box()
+    assert start
+    assert end
+    page.mouse.move(start["x"] + 8, start["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(start["x"] + 8, (start["y"] + end["y"]) / 2)
+    page.mouse.move(end["x"] + 8, end["y"] + (2 if end["y"] < start["y"] else end["height"] + 14))
+    page.mouse.up()
+
+
+def test_duties_are_ordered_by_drag_and_by_keyboard_and_stay_so(bobs: Visit, pilot, watch, live_server):
+    page = bobs.page
+    bobs.go("agents/pilot/")
+    drag(page, "Light the lamp", onto="Keep the log")
+    expect(said(page)).to_have_text("Light the lamp: place 1 of 3. The order is saved.")
+    assert titles(page) == ["Light the lamp", "Keep the log", "Greet ships"]
+    expect(page.get_by_role("button", name="Move Light the lamp up")).to_be_disabled()
+
+    handle(page, "Light the lamp").focus()
+    page.keyboard.press("Alt+ArrowDown")
+    page.keyboard.press("Alt+ArrowDown")
+    expect(said(page)).to_have_text("Light the lamp: place 3 of 3. The order is saved.")
+    expect(handle(page, "Light the lamp")).to_be_focused()
+    bobs.go("agents/pilot/")
+    assert titles(page) == ["Keep the log", "Greet ships", "Light the lamp"]
+
+    # Without script the two buttons do it; and what cannot be saved goes back to where it was.
+    page.get_by_role("button", name="Move Greet ships up").click()
+    expect(page.locator("[data-sortable] .dr-row-link").first).to_have_text("Greet ships")
+    make_responsibility(pilot, "Ring the bell")
+    handle(page, "Greet ships").focus()
+    # This refusal is meant, so the browser may mention it.
+    watch.refused.add(f"{live_server.url}/w/harbour/responsibilities/order/")
+    page.keyboard.press("Alt+ArrowDown")
+    expect(said(page)).to_contain_text("have changed meanwhile")
+    assert titles(page) == ["Greet ships", "Keep the log", "Light the lamp"]
+
+
+def test_a_person_walks_through_the_tabs_and_tells_the_agent_something(bobs: Visit, pilot):
+    page = bobs.page
+    bobs.go("agents/pilot/")
+    for tab in ("Memory", "Skills", "Tools", "Context", "Channels", "Versions", "Activity", "Persona"):
+        page.get_by_role("navigation", name="Agent").get_by_role("link", name=tab).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(tab)
+        expect(page.get_by_role("region", name="The agent")).to_contain_text("Pilot")
+    bobs.go("agents/pilot/memory/")
+    bobs.fill(Text="The lamp is red.")
+    bobs.press("Propose")
+    bobs.is_told("Memory proposed.")
+    bobs.sees("The lamp is red.")
+    page.keyboard.press("e")
+    page.wait_for_url("**/agents/pilot/edit/")
+
+
+def test_every_tab_suits_everyone_at_every_width(logged_in_page, bobs: Visit, workspace, pilot):
+    look_at(bobs.page, [f"/w/{workspace.slug}/agents/pilot/{tab}" for tab in TABS])
+    viewer = make_user("Vera")
+    join(workspace, viewer, Role.VIEWER)
+    make_agent(workspace, "bare")
+    seen = logged_in_page(viewer)
+    look_at(seen, [f"/w/{workspace.slug}/agents/bare/{tab}" for tab in TABS])
+    expect(seen.get_by_role("link", name="Edit", exact=True)).to_have_count(0)

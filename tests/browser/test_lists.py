@@ -1,0 +1,80 @@
+"""Lists in Chromium: sorted, ticked, undone, taken away as a file."""
+
+import re
+
+from playwright.sync_api import expect
+
+from personas.models import AuditEvent, Tool
+from personas.services.keys import create_key
+from tests.browser.looking import complaints, overflows
+from tests.factories import BY, make_memory, make_skill, make_tool
+
+
+def test_rows_are_sorted_ticked_archived_and_brought_back(bobs, workspace):
+    for name in ("lamp", "bell", "anchor"):
+        make_tool(workspace, name)
+    page = bobs.page
+    bobs.go("tools/")
+    page.get_by_role("link", name="Tool", exact=True).click()
+    expect(page).to_have_url(re.compile(r"sort=-name"))
+    expect(page.locator("tbody tr").first).to_contain_text("lamp")
+    expect(page.get_by_role("columnheader", name="Tool")).to_have_attribute("aria-sort", "descending")
+    page.get_by_role("checkbox", name="Choose all on this page").check()
+    bar = page.locator("form.dr-bulk")
+    expect(bar).to_contain_text("3 chosen")
+    page.get_by_role("checkbox", name="Choose lamp").uncheck()
+    expect(bar).to_contain_text("2 chosen")
+    assert not complaints(page)
+    bar.get_by_role("button", name="Archive").click()
+    bobs.is_told("Archived 2.")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("button", name="Undo").click()
+    bobs.is_told("Restored 2.")
+    assert Tool.objects.in_workspace(workspace).filter(archived_at=None).count() == 3
+    expect(page).to_have_url(re.compile(r"sort=-name"))
+
+
+def test_what_is_filtered_leaves_as_a_file(bobs, workspace):
+    for text in ("A green kettle.", "A red kettle.", "A teapot."):
+        make_memory(workspace, text)
+    page = bobs.page
+    bobs.go("memories/?q=kettle")
+    page.locator("summary", has_text="Export").click()
+    with page.expect_download() as caught:
+        page.get_by_role("link", name="CSV, for spreadsheets").click()
+    file = caught.value
+    assert re.fullmatch(rf"{workspace.slug}-memories-\d{{4}}-\d\d-\d\d\.csv", file.suggested_filename)
+    text = file.path().read_text(encoding="utf-8-sig")
+    assert "A green kettle." in text
+    assert "A teapot." not in text
+
+
+def test_the_lists_of_a_workspace_are_sound_in_both_lights_and_at_every_width(alices, workspace, by_alice):
+    for number in range(3):
+        create_key(workspace, f"Desk {number}", {}, by=by_alice)
+        make_skill(workspace)
+        make_memory(workspace, "A fact " * 30, by=BY)
+    event = AuditEvent.objects.in_workspace(workspace).filter(kind="skill").first()
+    assert event
+    said = []
+    paths = (
+        "memories/",
+        "skills/",
+        "keys/",
+        "members/",
+        "audit/",
+        f"audit/{event.pk}/",
+        "labels/",
+        "ledger/",
+    )
+    for path in (*paths, "labels/production/prompts/", "memories/?q=zzz"):
+        assert alices.go(path) == 200
+        said += complaints(alices.page) + overflows(alices.page)
+    assert not said
+    alices.go("keys/")
+    alices.page.get_by_role("checkbox", name="Choose all on this page").check()
+    alices.page.get_by_role("button", name="Revoke…").click()
+    alices.sees("Revoke 3 keys?")
+    assert not complaints(alices.page)
+    alices.press("Revoke all 3 now")
+    alices.is_told("Revoked 3.")

@@ -1,0 +1,125 @@
+"""The memory board in Chromium: one card, many cards, a phone, a slow line, a server that fails."""
+
+import re
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from personas.actors import Actor
+from personas.models import Memory
+from personas.roles import Role
+from prompts.services.building import rebuild_agents
+from tests.browser.looking import complaints, overflows
+from tests.browser.people import Visit
+from tests.factories import join, make_agent, make_channel, make_memory, make_user
+
+SCOUT = Actor.bot("scout")
+
+
+@pytest.fixture
+def facts(workspace):
+    channels = [make_channel(workspace, slug) for slug in ("deck", "hall")]
+    pilot, cook = (make_agent(workspace, slug, channels=channels) for slug in ("pilot", "cook"))
+    make_memory(workspace, "Tea is at four.", agent=pilot)
+    for text, agent in (
+        ("Likes tea.", pilot),
+        ("Likes jam.", pilot),
+        ("Likes rain.", cook),
+        ("Waves.", None),
+    ):
+        make_memory(workspace, text, agent=agent, by=SCOUT, source="A chat on Monday")
+    rebuild_agents(workspace, [pilot.pk, cook.pk])
+    return workspace
+
+
+@pytest.fixture
+def ritas(facts, logged_in_page):
+    """Rita approves, and edits nothing."""
+    rita = make_user("Rita")
+    join(facts, rita, Role.REVIEWER)
+    return Visit(logged_in_page(rita), facts.slug)
+
+
+def test_memories_are_approved_one_by_one_and_many_at_once(ritas, facts):
+    page = ritas.page
+    ritas.go("memories/board/")
+    assert not complaints(page)
+    card = page.locator(".dr-memo", has_text="Likes rain.")
+    card.get_by_role("button", name="Approve").click()
+    active = page.locator("#cards-active")
+    expect(active.get_by_text("Likes rain.")).to_be_visible()
+    expect(page.locator("#count-proposed")).to_have_text("3")
+    expect(page.locator("#count-active")).to_have_text("2")
+    ritas.is_told("Approved: “Likes rain.”.")
+    # The keyboard goes on where the card was.
+    assert page.evaluate("!!document.activeElement.closest('#cards-proposed')")
+
+    bar = page.locator("form.dr-bulk")
+    expect(bar).to_be_hidden()
+    page.get_by_role("checkbox", name="Likes tea.").check()
+    page.get_by_role("checkbox", name="Likes jam.").check()
+    # Both are the pilot's, whose two prompts are counted once.
+    expect(bar).to_contain_text("2 chosen")
+    expect(bar).to_contain_text("may change 2 prompts")
+    page.get_by_role("checkbox", name="Waves.").check()
+    expect(bar).to_contain_text("may change 4 prompts")
+    assert not complaints(page)
+    page.get_by_role("checkbox", name="Waves.").uncheck()
+    bar.get_by_role("button", name="Approve").click()
+    ritas.is_told("Approved 2.")
+    expect(page.locator("#count-proposed")).to_have_text("1")
+    states = dict(Memory.objects.in_workspace(facts).values_list("text", "state"))
+    assert states["Likes tea."] == states["Likes jam."] == "active"
+
+
+def test_a_phone_shows_one_column_and_nothing_is_cut_off(ritas):
+    page = ritas.page
+    ritas.go("memories/board/")
+    assert not overflows(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator("#cards-active")).to_be_hidden()
+    page.get_by_role("navigation", name="Column").get_by_role("link", name=re.compile("Active")).click()
+    expect(page).to_have_url(re.compile("column=active"))
+    expect(page.locator("#cards-active")).to_be_visible()
+    expect(page.locator("#cards-proposed")).to_be_hidden()
+
+
+def test_a_slow_line_and_a_failing_server_lose_no_card(ritas, watch):
+    page, held = ritas.page, []
+    ritas.go("memories/board/")
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/memories/decide/", hold)
+    card = page.locator(".dr-memo", has_text="Likes rain.")
+    card.get_by_role("button", name="Approve").click()
+    expect(card.locator(".htmx-request")).to_have_count(1)
+    [waiting] = held
+    waiting.continue_()
+    expect(page.locator("#cards-active").get_by_text("Likes rain.")).to_be_visible()
+
+    def fail(route: Route) -> None:
+        route.fulfill(status=500, body="")
+
+    page.unroute("**/memories/decide/")
+    page.route("**/memories/decide/", fail)
+    page.locator(".dr-memo", has_text="Waves.").get_by_role("button", name="Reject").click()
+    expect(page.get_by_role("status").filter(has_text="Something broke on our side")).to_be_visible()
+    expect(page.locator("#cards-proposed").get_by_text("Waves.")).to_be_visible()
+    # Chromium mentions the status that this test made up, and htmx says so too.
+    watch.complaints = [said for said in watch.complaints if "decide" not in said and "500" not in said]
+
+
+def test_whoever_may_not_decide_only_reads(facts, logged_in_page, elsewhere, mallory):
+    vera = make_user("Vera")
+    join(facts, vera, Role.VIEWER)
+    visit = Visit(logged_in_page(vera), facts.slug)
+    visit.go("memories/board/")
+    visit.sees("Likes tea.")
+    expect(visit.page.get_by_role("main").get_by_role("checkbox")).to_have_count(0)
+    expect(visit.page.get_by_role("button", name="Approve")).to_have_count(0)
+    empty = Visit(logged_in_page(mallory), elsewhere.slug)
+    empty.go("memories/board/")
+    empty.sees("Nothing is remembered yet")
+    assert not complaints(empty.page)

@@ -1,0 +1,74 @@
+"""The rows of sources, files, rule sets and skills."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
+from skills.bundles import write_zip
+from tests.isolation.cast import Stage
+from tests.isolation.rows import AGENT, APPROVE, SOURCES, Body, Page, action, form
+
+
+def seen(variant: str) -> Callable[[Stage, str], Body]:
+    """The digest that the person looked at."""
+    return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest}
+
+
+def waiving(stage: Stage, home: str) -> Body:
+    until = (timezone.now() + timedelta(days=3)).date().isoformat()
+    return seen("quarantined")(stage, home) | {"reason": "A quotation.", "until": until}
+
+
+def zipped(stage: Stage, home: str) -> Body:
+    return {"archive": SimpleUploadedFile("a.zip", write_zip([("AGENTS.md", b"Hi.")]))}
+
+
+def own_copy(stage: Stage, home: str) -> Body:
+    rules = '{"rules": [{"kind": "context", "paths": ["FRESH.md"]}]}'
+    revision = stage.row(home, "rule-sets").revision
+    return {"revision": revision, "kinds": ["context", "skill"], "rules": rules}
+
+
+FILES: dict[str, Page] = {
+    "sources:refresh": action(),
+    "sources:live": Page(),
+    "sources:upload": action(variant="pushed", body=zipped),
+    "skills:import": form(text="---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"),
+    "skills:copy": action(variant="skill", objects={"file_id": ("files", "pk")}),
+    "skills:export": Page(),
+    "skills:check": action(body=lambda s, h: {"name": "Bad Name"}, status=200, changes=False),
+    "skills:trust-policy": action(SOURCES, body=lambda s, h: {"needed": "0"}),
+    "rule-sets:list": Page(),
+    # Every workspace has all the rule sets, its own or the built-in ones: their names are no secret.
+    "rule-sets:detail": Page(values={"key": "plain"}),
+    "rule-sets:edit": Page(read=SOURCES, write=SOURCES, values={"key": "plain"}, body=own_copy),
+    "rule-sets:reset": action(SOURCES, values={"key": "plain"}),
+    "rule-sets:restore": action(SOURCES, values={"key": "plain"}, changes=False),
+    "rule-sets:history": Page(values={"key": "plain"}),
+    "rule-sets:revision": Page(values={"key": "plain"}),
+    "rule-sets:revert": action(SOURCES, values={"key": "plain"}, changes=False),
+    "inbox:list": Page(),
+    "inbox:live": Page(),
+    "inbox:adopt": action(changes=False),
+    "files:detail": Page(),
+    "files:peek": Page(),
+    "files:revision": Page(),
+    "files:raw": Page(),
+    "files:adopt": action(body=seen("plain")),
+    "files:ignore": action(),
+    "files:heed": action(variant="ignored"),
+    "files:waive": action(APPROVE, variant="quarantined", body=waiving),
+    "files:end-waiver": action(APPROVE, variant="waived", objects={"waiver": ("waivers", "pk")}),
+    "files:reach": action(variant="skill", body=lambda s, h: {"reach": "all"}),
+    "files:export": Page(variant="skill"),
+    "agent-skills:list": Page(objects=AGENT),
+    "contexts:detail": Page(objects=AGENT),
+    "contexts:live": Page(objects=AGENT),
+    "contexts:choose": action(
+        objects=AGENT,
+        body=lambda s, h: {"source": "", "harness": "pi", "revision": s.row(h, "agents").revision},
+    ),
+    "contexts:inherit": action(objects=AGENT),
+}

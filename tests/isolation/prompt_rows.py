@@ -1,0 +1,131 @@
+"""The rows of versions, labels, releases, the record of what was told, and the Studio."""
+
+from prompts.forms.releases import choice_of
+from tests.isolation.cast import Stage
+from tests.isolation.rows import (
+    AGENT,
+    APPROVE,
+    EDIT,
+    ENTRY,
+    KEYS,
+    OWNERS,
+    PROMPT,
+    READ,
+    RELEASE,
+    SOURCES,
+    THEN,
+    Body,
+    Page,
+    action,
+    form,
+)
+
+PROMPTS: dict[str, Page] = {
+    "agent-channels:list": Page(objects=AGENT),
+    "agent-activity:list": Page(objects=AGENT),
+    "versions:list": Page(objects=AGENT),
+    "versions:detail": Page(objects=PROMPT),
+    "versions:text": Page(objects=PROMPT),
+    "versions:json": Page(objects=PROMPT),
+    "versions:diff": Page(objects=PROMPT, values={"before": "1", "after": "2"}),
+    "versions:peek": Page(objects=PROMPT, values={"number": "2"}),
+    "versions:rebuild": action(objects=AGENT),
+    "versions:roll-back": action(APPROVE, objects=PROMPT, body=lambda s, h: {"note": "Back."}),
+    "versions:follow": action(APPROVE, objects=PROMPT),
+    "versions:label": action(objects=PROMPT, body=lambda s, h: {"label": "fresh"}),
+    "versions:remove-label": action(objects=PROMPT, values={"label": "no-such"}, changes=False),
+    "find:palette": Page(),
+    "rebuilding:everything": Page(read=EDIT, write=EDIT),
+    "rebuilding:live": Page(),
+    # What it takes depends on the verb; this one is an editor's.
+    "fleet:bulk": action(body=lambda s, h: {"verb": "rebuild", "chosen": [s.row(h, "prompts").pk]}),
+    # The cast has agents already: refused with a message.
+    "fleet:demo": action(SOURCES, changes=False),
+    "fleet:dismiss": action(READ, changes=False),
+    "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
+    "time-machine:find": Page(),
+    "time-machine:fetch": Page(objects=ENTRY),
+    "time-machine:fetch-evidence": Page(objects=ENTRY),
+    "time-machine:fetch-text": Page(objects=ENTRY),
+    "time-machine:moment": Page(objects=PROMPT, values=THEN),
+    "time-machine:moment-evidence": Page(objects=PROMPT, values=THEN),
+    "time-machine:moment-text": Page(objects=PROMPT, values=THEN),
+    "ledger:list": Page(),
+    "ledger:export": Page(),
+    "ledger:stale": Page(),
+    "verify:show": Page(),
+    "verify:live": Page(),
+    # One look is under way already.
+    "verify:run": action(changes=False),
+    "verify:key": Page(objects={"key": ("signing-keys", "pk")}),
+    "verify:checkpoints": Page(),
+    "releases:list": Page(),
+    "releases:new": Page(
+        read=EDIT,
+        write=EDIT,
+        body=lambda s, h: {"prompts": [choice_of(s.row(h, "prompts"))], "message": "Go"},
+    ),
+    "releases:detail": Page(objects=RELEASE),
+    "releases:approve": action(APPROVE, objects=RELEASE, changes=False),
+    "releases:carry-out": action(objects=RELEASE, changes=False),
+    "releases:reject": action(APPROVE, objects=RELEASE, body=lambda s, h: {"reason": "No."}),
+    "releases:withdraw": action(objects=RELEASE),
+    "releases:override": action(KEYS, objects=RELEASE, body=lambda s, h: {"reason": "Fire."}),
+    "labels:list": Page(),
+    "labels:prompts": Page(values={"label": "production"}),
+    "labels:protect": action(OWNERS, body=lambda s, h: {"label": "fresh", "protected": "1"}),
+    "impact:new": action(
+        values={"family": "memories"},
+        body=lambda s, h: {"text": "Fresh.", "state": "active"},
+        status=200,
+        changes=False,
+    ),
+    "impact:edit": action(
+        objects={"key": ("souls", "slug")},
+        values={"family": "souls"},
+        body=lambda s, h: {"label": "Fresh", "text": "Calm."},
+        status=200,
+        changes=False,
+    ),
+    "prompt-settings:list": Page(),
+    "prompt-settings:workspace": form(token_budget=900),
+    "prompt-settings:agent": Page(
+        read=EDIT, write=EDIT, objects=AGENT, body=lambda s, h: {"token_budget": 900}
+    ),
+    "prompt-settings:origins": Page(objects=AGENT),
+    "prompt-settings:channel": Page(
+        read=EDIT,
+        write=EDIT,
+        objects={"channel": ("channels", "slug")},
+        body=lambda s, h: {"token_budget": 900},
+    ),
+    "erasures:list": Page(),
+    "erasures:detail": Page(),
+    "erasures:erase": Page(
+        read=KEYS,
+        write=KEYS,
+        objects={"key": ("memories", "pk")},
+        values={"family": "memories"},
+        body=lambda s, h: {"reason": "Asked for.", "sure": "on"},
+    ),
+}
+
+
+def soul_draft(stage: Stage, home: str) -> Body:
+    """What the open part of an agent's desk sends: its soul."""
+    return {"label": "Fresh", "text": "Calm.", "revision": stage.row(home, "souls").revision}
+
+
+# Without a part in the address the agent's own soul lies open.
+STUDIO: dict[str, Page] = {
+    "studio:home": Page(),
+    "studio:show": Page(objects=AGENT),
+    "studio:preview": action(objects=AGENT, body=soul_draft, status=200, changes=False),
+    "studio:layouts": action(objects=AGENT, body=soul_draft, status=200, changes=False),
+    "studio:state": Page(objects=AGENT),
+    "studio:save": action(objects=AGENT, body=soul_draft),
+    "studio:review": Page(read=EDIT, write=EDIT, objects=AGENT, body=soul_draft),
+    "studio:drafts": Page(),
+    # A draft is there for its writer alone: everybody else is told that there is none.
+    "studio:discard": action(body=lambda s, h: {"part": f"souls:{s.row(h, 'souls').slug}"}, changes=False),
+}

@@ -1,0 +1,27 @@
+"""The walk that takes pictures: its table, its choice by name, and the sheet it leaves."""
+
+from screens.__main__ import main
+from screens.sheet import write_sheet
+from screens.table import SCREENS
+
+
+def test_every_screen_has_a_name_of_its_own():
+    names = [screen.name for screen in SCREENS]
+    assert len(set(names)) == len(names)
+
+
+def test_a_name_nobody_knows_stops_before_anything_starts(capsys):
+    assert main(["fleet", "no-such"]) == 2
+    assert "no screen named no-such. Known: fleet, " in capsys.readouterr().err
+
+
+def test_the_sheet_shows_all_pictures_by_screen(tmp_path):
+    taken = [
+        ("fleet", 390, "light", "a.png"),
+        ("fleet", 390, "dark", "b.png"),
+        ("<x>", 390, "light", "c.png"),
+    ]
+    page = write_sheet(tmp_path, taken).read_text()
+    assert page.count("<h2>") == 2
+    assert page.count("<img ") == 3
+    assert "&lt;x&gt;" in page

@@ -1,0 +1,154 @@
+"""Finds the words of a template that are shown as they stand, without a mark for translation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+from django.template.base import Lexer, Token, TokenType
+
+# What these hold is written for machines, or is the same in every language.
+MACHINE_ELEMENTS = {"script", "style", "code", "pre", "kbd"}
+MACHINE_CLASS = "dr-mono"
+VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+HUMAN_ATTRIBUTES = {
+    "alt",
+    "aria-description",
+    "aria-label",
+    "aria-roledescription",
+    "aria-valuetext",
+    "data-confirm",
+    "data-label",
+    "data-many",
+    "data-one",
+    "label",
+    "placeholder",
+    "title",
+}
+# Names, keys and formats that no translator would touch.
+SAME_EVERYWHERE = {"API", "CSV", "Ctrl", "Dramatis", "Esc", "JSON", "OpenAPI", "Python", "RFC", "UTC", "curl"}
+
+# Arguments of tags that end up before people's eyes, by name or by place.
+HUMAN_ARGUMENTS = {
+    "action_label",
+    "label",
+    "more",
+    "name",
+    "nothing",
+    "placeholder",
+    "text",
+    "title",
+    "words",
+}
+HUMAN_PLACES = {"badge": 1, "column": 2, "no_permission": 2}
+SILENT_BLOCKS = {"blocktranslate", "blocktrans", "comment"}
+# Fills a class attribute of the page it extends.
+LOOK_BLOCK = re.compile(r"block \w+_look")
+LITERAL = r"(?:\"[^\"]*\"|'[^']*')"
+MARKED = re.compile(rf"_\({LITERAL}\)")
+ARGUMENT = re.compile(rf"(?:(?P<name>\w+)=)?(?P<value>{LITERAL})|\S+")
+FALLBACK = re.compile(rf"\|(?:default|default_if_none|yesno):(?P<value>{LITERAL})")
+# A single letter is a unit, a key or the mark of a number, such as the r of r12.
+WORD = re.compile(r"[^\W\d_]{2,}")
+# The editor's own name of a phrase: its translation stands beside it.
+MACHINE_ATTRIBUTES = {"data-phrase"}
+# What scripts are told to say sits in attributes of many names, beside values for machines.
+SENTENCE = re.compile(r"[^\W\d_]{2,} [^\W\d_]{2,}")
+
+
+def unmarked(source: str) -> list[str]:
+    """The words that would be shown as they stand, each with its line."""
+    finder = _Finder()
+    finder.feed(_without_marks(source))
+    finder.close()
+    return finder.found
+
+
+def lost(source: str) -> list[str]:
+    """Variables that a marked text would leave out: only plain names are looked up there."""
+    is_inside = False
+    found = []
+    for token in Lexer(source).tokenize():
+        if token.contents.startswith(("blocktranslate", "endblocktranslate")):
+            is_inside = token.contents.startswith("block")
+        elif is_inside and token.token_type == TokenType.VAR and not token.contents.isidentifier():
+            found.append(f"line {token.lineno}: {token.contents}")
+    return found
+
+
+def _without_marks(source: str) -> str:
+    """The page as HTML: of template tags only the unmarked words they would show are left."""
+    return "".join(_pieces(source))
+
+
+def _pieces(source: str) -> Iterator[str]:
+    until = ""
+    for token in Lexer(source).tokenize():
+        name = token.contents.split(" ", 1)[0] if token.token_type == TokenType.BLOCK else ""
+        if until:
+            until = "" if name == until else until
+            yield "\n" * token.contents.count("\n")
+        elif name in SILENT_BLOCKS or LOOK_BLOCK.fullmatch(token.contents):
+            until = f"end{name}"
+        else:
+            yield _said_by(token, name)
+
+
+def _said_by(token: Token, name: str) -> str:
+    if token.token_type == TokenType.TEXT:
+        return token.contents
+    if token.token_type == TokenType.COMMENT or name in {"translate", "trans"}:
+        return ""
+    contents = MARKED.sub("_", token.contents)
+    words = [match["value"][1:-1] for match in FALLBACK.finditer(contents)]
+    if "|pluralize" in contents:
+        words.append("pluralize")
+    if token.token_type == TokenType.BLOCK:
+        words += _human_arguments(name, contents)
+    return " ".join(words)
+
+
+def _human_arguments(tag: str, contents: str) -> Iterator[str]:
+    for place, argument in enumerate(ARGUMENT.finditer(contents)):
+        if argument["value"] is None:
+            continue
+        if argument["name"] in HUMAN_ARGUMENTS or (not argument["name"] and place == HUMAN_PLACES.get(tag)):
+            yield argument["value"][1:-1]
+
+
+def _is_for_people(attribute: str, value: str) -> bool:
+    if attribute in HUMAN_ATTRIBUTES:
+        return True
+    may_speak = attribute.startswith("data-") and attribute not in MACHINE_ATTRIBUTES
+    return may_speak and SENTENCE.search(value) is not None
+
+
+class _Finder(HTMLParser):
+    """Reads the HTML and keeps what people would read of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._open_machines: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if _is_for_people(name, value or ""):
+                self._note(value or "")
+        is_machine = tag in MACHINE_ELEMENTS or MACHINE_CLASS in (dict(attrs).get("class") or "").split()
+        if tag not in VOID_ELEMENTS and (is_machine or tag in self._open_machines):
+            self._open_machines.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open_machines and self._open_machines[-1] == tag:
+            self._open_machines.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._open_machines:
+            self._note(data)
+
+    def _note(self, text: str) -> None:
+        words = [word for word in WORD.findall(text) if word not in SAME_EVERYWHERE]
+        if words:
+            self.found.append(f"line {self.getpos()[0]}: {' '.join(text.split())}")
