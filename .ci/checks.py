@@ -23,6 +23,7 @@ CODE = [
     "manage.py",
     ".ci",
 ]
+COMPOSE = ["docker-compose.yml", "docker-compose.dev.yml"]
 # Made up, and only for `check --deploy`: nothing is connected to.
 PRODUCTION = {
     "DRAMATIS_ENV": "production",
@@ -60,8 +61,8 @@ STEPS = [
     Step("lint", tool("ruff", "check", *CODE)),
     Step("locks", [sys.executable, ".ci/locks.py"]),
     Step(
-        "compose file",
-        tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml"),
+        "compose files",
+        tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", *COMPOSE),
     ),
     Step("Dockerfile", tool("hadolint", "Dockerfile")),
 ]

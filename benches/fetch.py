@@ -125,13 +125,15 @@ class Web(NamedTuple):
 
 
 @contextmanager
-def web(settings: str, environment: dict[str, str]) -> Iterator[Web]:
-    """With the product's own command line."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
+def web(settings: str, environment: dict[str, str], *more: str, log: int | None = None) -> Iterator[Web]:
+    """With the product's own command line; further words are added to it."""
+    port = free_port()
     process = subprocess.Popen(  # noqa: S603  # ours
-        web_command(HOST, port), cwd=ROOT, env=environment | {"DJANGO_SETTINGS_MODULE": settings}
+        [*web_command(HOST, port), *more],
+        cwd=ROOT,
+        env=environment | {"DJANGO_SETTINGS_MODULE": settings},
+        stdout=log,
+        stderr=log,
     )
     try:
         wait_for(port)
@@ -139,6 +141,13 @@ def web(settings: str, environment: dict[str, str]) -> Iterator[Web]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def wait_for(port: int) -> None:
@@ -149,8 +158,8 @@ def wait_for(port: int) -> None:
     raise SystemExit("The web server did not start.")
 
 
-def output(module: str, *, environment: dict[str, str], said: str = "") -> str:
-    command = [sys.executable, "-m", module]
+def output(module: str, *words: str, environment: dict[str, str], said: str = "") -> str:
+    command = [sys.executable, "-m", module, *words]
     done = subprocess.run(  # noqa: S603  # ours
         command, cwd=ROOT, env=environment, input=said, text=True, stdout=subprocess.PIPE, check=True
     )

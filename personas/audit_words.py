@@ -1,11 +1,14 @@
-"""The audit log in words: kinds and verbs to choose from, and what an event changed, field by field."""
+"""The audit log in words: kinds to choose from, and what an event changed, field by field."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from personas.diffing import Line, diff_lines
 from personas.reading import NOTHING
+from personas.stored_words import title_of
 
 # To choose from: the table only grows, so it is not asked which it holds. Others can be said in the address.
 KINDS = (
@@ -32,54 +35,6 @@ KINDS = (
     "member",
     "invitation",
     "workspace",
-)
-VERBS = (
-    "created",
-    "edited",
-    "archived",
-    "restored",
-    "reverted",
-    "moved",
-    "ticked",
-    "reopened",
-    "approved",
-    "superseded",
-    "revoked",
-    "reinstated",
-    "rejected",
-    "erased",
-    "exported",
-    "adopted",
-    "ignored",
-    "heeded",
-    "waived",
-    "waiver ended",
-    "handed out",
-    "chose context",
-    "inherits context",
-    "granted",
-    "pushed",
-    "removed file",
-    "requested",
-    "released",
-    "rolled back",
-    "took off",
-    "withdrew",
-    "overrode",
-    "voided",
-    "protected",
-    "unprotected",
-    "rotated",
-    "invited",
-    "accepted",
-    "withdrawn",
-    "role changed",
-    "removed",
-    "left",
-    "renamed",
-    "changed retention",
-    "rolled off",
-    "asked for",
 )
 # Beyond this a text is shown as replaced.
 LONGEST_DIFF = 100_000
@@ -113,7 +68,7 @@ def field_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -
     is_partial = before is not None and after is not None and set(old) != set(new)
     return [
         FieldChange(
-            name.replace("_", " ").capitalize(),
+            title_of(name),
             in_words(old.get(name, new.get(name) if is_partial and name not in old else None)),
             in_words(new.get(name, old.get(name) if is_partial and name not in new else None)),
         )
@@ -125,7 +80,7 @@ def in_words(value: Any) -> str:
     if value is None or value in ("", [], {}):
         return NOTHING
     if isinstance(value, bool):
-        return "Yes" if value else "No"
+        return _("Yes") if value else _("No")
     if isinstance(value, list):
         return ", ".join(in_words(one) for one in value)
     if isinstance(value, dict):

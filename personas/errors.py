@@ -4,6 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+
+from personas.stored_words import title_of
 
 if TYPE_CHECKING:
     from personas.models.base import Record
@@ -14,9 +18,9 @@ class DomainError(Exception):
 
     code = "refused"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str | Promise) -> None:
+        self.message = str(message)
+        super().__init__(self.message)
 
 
 class Invalid(DomainError):
@@ -24,12 +28,12 @@ class Invalid(DomainError):
 
     code = "invalid"
 
-    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
-        self.errors = {field: list(messages) for field, messages in errors.items()}
+    def __init__(self, errors: Mapping[str, Sequence[str | Promise]]) -> None:
+        self.errors = {field: [str(said) for said in messages] for field, messages in errors.items()}
         super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in self.errors.items()))
 
     @classmethod
-    def on(cls, field: str, message: str) -> "Invalid":
+    def on(cls, field: str, message: str | Promise) -> "Invalid":
         return cls({field: [message]})
 
     @classmethod
@@ -47,9 +51,11 @@ def _placed(name: str, error: ValidationError) -> tuple[str, list[str]]:
     """A name taken by another row of the workspace is said of the name, not of the row as a whole."""
     if error.code == "unique_together" and error.params:
         own = [field for field in error.params["unique_check"] if field != "workspace"]
-        kind = str(error.params["model_name"]).lower()
+        kind = title_of(str(error.params["model_name"]).lower().replace(" ", "_")).lower()
         if len(own) == 1:
-            said = f"Another {kind} of this workspace, perhaps an archived one, has this already."
+            said = _("Another %(kind)s of this workspace, perhaps an archived one, has this already.") % {
+                "kind": kind
+            }
             return own[0], [said]
     return name, error.messages
 
@@ -62,7 +68,8 @@ class Conflict(DomainError):
     def __init__(self, record: "Record", expected: int) -> None:
         self.record, self.expected = record, expected
         super().__init__(
-            f"This was changed after you opened it: revision {expected} is now {record.revision}."
+            _("This was changed after you opened it: revision %(expected)s is now %(revision)s.")
+            % {"expected": expected, "revision": record.revision}
         )
 
 

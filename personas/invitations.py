@@ -4,6 +4,7 @@ from django.core.mail import send_mail
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from personas.models import Invitation
 from personas.services.members import invitation_token
@@ -14,5 +15,7 @@ def send_invitation(request: HttpRequest, invitation: Invitation) -> None:
     link = request.build_absolute_uri(reverse("invitation", args=[invitation_token(invitation)]))
     context = {"invitation": invitation, "workspace": invitation.workspace, "link": link}
     # Names come from tenants: a line break in a subject would be a header of their making.
-    subject = " ".join(f"Join {invitation.workspace.name} on Dramatis".split())
+    subject = " ".join(
+        (_("Join %(workspace)s on Dramatis") % {"workspace": invitation.workspace.name}).split()
+    )
     send_mail(subject, render_to_string("personas/members/invitation.txt", context), None, [invitation.email])

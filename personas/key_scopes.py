@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from personas.key_format import ADMIN, BOT
 
 # Take a prompt; take one filled with the facts of a call; look at records; change records.
@@ -45,9 +47,9 @@ def verbs_of(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
 def settled_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
     """The scopes in one order and without repeats."""
     if not isinstance(scopes, Mapping):
-        raise BadScopes("Scopes are an object of lists.")
+        raise BadScopes(_("Scopes are an object of lists."))
     if strange := sorted(set(map(str, scopes)) - set(DIMENSIONS)):
-        raise BadScopes(f"“{strange[0]}” is not something a key can be limited to.")
+        raise BadScopes(_("“%(name)s” is not something a key can be limited to.") % {"name": strange[0]})
     made = {name: _words(name, scopes[name]) for name in DIMENSIONS if name in scopes}
     _refuse_verbs(made.get("verbs", []), kind)
     return made
@@ -65,17 +67,20 @@ def widest(asked: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
 
 def _refuse_verbs(verbs: list[str], kind: str) -> None:
     if unknown := sorted(set(verbs) - set(VERBS)):
-        raise BadScopes(f"“{unknown[0]}” is not a verb. There are: {', '.join(VERBS)}.")
+        raise BadScopes(
+            _("“%(verb)s” is not a verb. There are: %(verbs)s.")
+            % {"verb": unknown[0], "verbs": ", ".join(VERBS)}
+        )
     if beyond := [verb for verb in VERBS if verb in verbs and verb not in VERBS_OF[kind]]:
-        raise BadScopes(f"A bot's key may not {beyond[0]}: that takes an admin key.")
+        raise BadScopes(_("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": beyond[0]})
 
 
 def _words(name: str, value: object) -> list[str]:
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) and word for word in value):
-        raise BadScopes(f"“{name}” must be a list of words.")
+        raise BadScopes(_("“%(name)s” must be a list of words.") % {"name": name})
     if not value:
         # An empty list would be a key that opens nothing, and is easily taken for one that opens all.
-        raise BadScopes(f"“{name}” is empty. Leave it out to allow all.")
+        raise BadScopes(_("“%(name)s” is empty. Leave it out to allow all.") % {"name": name})
     if len(value) > MOST:
-        raise BadScopes(f"“{name}” has more than {MOST} entries.")
+        raise BadScopes(_("“%(name)s” has more than %(most)s entries.") % {"name": name, "most": MOST})
     return sorted(set(value))

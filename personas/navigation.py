@@ -2,21 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import Workspace
 
 
 @dataclass(frozen=True)
 class Place:
-    """A page in the menu: `adds` what one can make there, `needs` who may see it, `key` its letter."""
+    """A page in the menu: `adds` the words for making one there, `needs` who may see it, `key` its letter."""
 
-    label: str
+    label: str | Promise
     route: str
     icon: str
-    adds: str = ""
+    adds: str | Promise = ""
     needs: str = ""
     key: str = ""
 
@@ -24,65 +28,65 @@ class Place:
 # How many things wait at a place; an app adds its own when it is ready.
 COUNTERS: dict[str, Callable[[Workspace], int]] = {}
 
-GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
+GROUPS: tuple[tuple[str | Promise, tuple[Place, ...]], ...] = (
     (
         "",
         (
-            Place("Fleet", "home", "home", key="f"),
-            Place("Agents", "agents:list", "agents", "agent", key="a"),
-            Place("Studio", "studio:home", "studio", key="s"),
-            Place("Releases", "releases:list", "release", "release", key="r"),
+            Place(_("Fleet"), "home", "home", key="f"),
+            Place(_("Agents"), "agents:list", "agents", _("New agent"), key="a"),
+            Place(_("Studio"), "studio:home", "studio", key="s"),
+            Place(_("Releases"), "releases:list", "release", _("New release"), key="r"),
         ),
     ),
     (
-        "Persona",
+        _("Persona"),
         (
-            Place("Identities", "identities:list", "identity", "identity"),
-            Place("Souls", "souls:list", "soul", "soul"),
-            Place("User profiles", "user-profiles:list", "profile", "user profile"),
+            Place(_("Identities"), "identities:list", "identity", _("New identity")),
+            Place(_("Souls"), "souls:list", "soul", _("New soul")),
+            Place(_("User profiles"), "user-profiles:list", "profile", _("New user profile")),
         ),
     ),
     (
-        "Knowledge and work",
+        _("Knowledge and work"),
         (
-            Place("Memories", "memories:list", "memory", "memory", key="m"),
-            Place("Responsibilities", "responsibilities:list", "duty", "responsibility"),
-            Place("Tasks", "tasks:list", "task", "task"),
+            Place(_("Memories"), "memories:list", "memory", _("New memory"), key="m"),
+            Place(_("Responsibilities"), "responsibilities:list", "duty", _("New responsibility")),
+            Place(_("Tasks"), "tasks:list", "task", _("New task")),
         ),
     ),
     (
-        "Means",
+        _("Means"),
         (
-            Place("Skills", "skills:list", "skill", "skill"),
-            Place("Tools", "tools:list", "tool", "tool"),
-            Place("Channels", "channels:list", "channel", "channel"),
+            Place(_("Skills"), "skills:list", "skill", _("New skill")),
+            Place(_("Tools"), "tools:list", "tool", _("New tool")),
+            Place(_("Channels"), "channels:list", "channel", _("New channel")),
         ),
     ),
     (
-        "Context",
+        _("Context"),
         (
-            Place("Inbox", "inbox:list", "inbox", key="i"),
-            Place("Sources", "sources:list", "source"),
-            Place("Rule sets", "rule-sets:list", "rules"),
+            Place(_("Inbox"), "inbox:list", "inbox", key="i"),
+            Place(_("Sources"), "sources:list", "source"),
+            Place(_("Rule sets"), "rule-sets:list", "rules"),
         ),
     ),
     (
-        "Record",
+        _("Record"),
         (
-            Place("Time machine", "time-machine:find", "moment", key="t"),
-            Place("Ledger", "ledger:list", "ledger", key="l"),
-            Place("Proof", "verify:show", "chain"),
+            Place(_("Time machine"), "time-machine:find", "moment", key="t"),
+            Place(_("Ledger"), "ledger:list", "ledger", key="l"),
+            Place(_("Proof"), "verify:show", "chain"),
         ),
     ),
     (
-        "Workspace",
+        _("Workspace"),
         (
-            Place("Members", "members:list", "members"),
-            Place("Keys", "keys:list", "key", "key", needs="manage_keys", key="k"),
-            Place("Audit log", "audit", "audit"),
-            Place("Prompt settings", "prompt-settings:list", "rules"),
-            Place("Erasures", "erasures:list", "shield"),
-            Place("Settings", "workspace-settings", "settings"),
+            Place(_("Members"), "members:list", "members"),
+            Place(_("Keys"), "keys:list", "key", _("New key"), needs="manage_keys", key="k"),
+            Place(_("Audit log"), "audit", "audit"),
+            Place(_("Prompt settings"), "prompt-settings:list", "rules"),
+            Place(_("Erasures"), "erasures:list", "shield"),
+            Place(_("Settings"), "workspace-settings", "settings"),
         ),
     ),
 )
@@ -97,13 +101,19 @@ def navigation(workspace: Workspace, path: str, can: SimpleNamespace | None = No
     return groups
 
 
+@lru_cache(maxsize=4096)
+def door(route: str, slug: str) -> str:
+    """The address of a place; every page asks for some seventy, and they never change."""
+    return reverse(route, args=[slug])
+
+
 def is_open(place: Place, can: SimpleNamespace | None) -> bool:
     """Whether a place is worth showing to somebody with these permissions."""
     return not place.needs or can is None or getattr(can, place.needs)
 
 
 def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
-    url = reverse(place.route, args=[workspace.slug])
+    url = door(place.route, workspace.slug)
     is_current = path == url if place.route == "home" else path.startswith(url)
     waiting = COUNTERS[place.route](workspace) if place.route in COUNTERS else 0
     return SimpleNamespace(
@@ -118,14 +128,14 @@ def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
 
 def palette_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
     """Where one can go, and what one may add, from anywhere."""
-    places = [place for _, group in GROUPS for place in group if is_open(place, can)]
+    places = [place for _heading, group in GROUPS for place in group if is_open(place, can)]
     entries = [
         {
-            "label": place.label,
-            "hint": "Go to",
-            "url": reverse(place.route, args=[workspace.slug]),
+            "label": str(place.label),
+            "hint": gettext("Go to"),
+            "url": door(place.route, workspace.slug),
             "icon": place.icon,
-            "group": "Pages",
+            "group": gettext("Pages"),
         }
         for place in places
     ]
@@ -135,5 +145,11 @@ def palette_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str
 
 
 def new_entry(workspace: Workspace, place: Place) -> dict[str, str]:
-    url = reverse(place.route.replace(":list", ":new"), args=[workspace.slug])
-    return {"label": f"New {place.adds}", "hint": "Create", "url": url, "icon": "plus", "group": "Actions"}
+    url = door(place.route.replace(":list", ":new"), workspace.slug)
+    return {
+        "label": str(place.adds),
+        "hint": gettext("Create"),
+        "url": url,
+        "icon": "plus",
+        "group": gettext("Actions"),
+    }

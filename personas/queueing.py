@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import structlog
@@ -18,11 +19,21 @@ class Breaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
+        self.guard = Lock()
         self.failures, self.open_until = 0, 0.0
 
     @property
     def is_open(self) -> bool:
         return self.clock() < self.open_until
+
+    def may_try(self) -> bool:
+        """After the pause one goes first, and the others wait for what it finds: each would lose a second."""
+        with self.guard:
+            if self.is_open:
+                return False
+            if self.failures >= FAILURES:
+                self.open_until = self.clock() + PAUSE
+            return True
 
     def failed(self) -> None:
         """Once it was open, the first failure after the pause opens it again."""
@@ -39,7 +50,7 @@ breaker = Breaker()
 
 def send(job: Any, *args: Any) -> bool:
     """Hand over now; whether the broker took it. Rows say what is to be done, so nothing is lost if not."""
-    if breaker.is_open:
+    if not breaker.may_try():
         return False
     try:
         job.delay(*args)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from django.db import models
+from django.utils.translation import gettext as _
 
 from personas.models import Agent, Channel, Record, Tool
+from personas.stored_words import title_of
 
 # Content that is a list of ids, by the kind of record the ids stand for.
 LISTS: dict[str, type[Record]] = {"tools": Tool, "planning_tools": Tool, "channels": Channel, "agents": Agent}
@@ -45,7 +47,7 @@ def changes_between(record: Record, before: dict[str, Any], after: dict[str, Any
 
 
 def field_label(record: Record, name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    return title_of(name)
 
 
 def readable(record: Record, name: str, value: Any) -> str:
@@ -53,7 +55,7 @@ def readable(record: Record, name: str, value: Any) -> str:
     if value is None or value in ("", []):
         return NOTHING
     if isinstance(value, bool):
-        return "Yes" if value else "No"
+        return _("Yes") if value else _("No")
     target = linked_model(type(record), name)
     if target is not None:
         return names_of(record, target, value if isinstance(value, list) else [value])
@@ -61,7 +63,14 @@ def readable(record: Record, name: str, value: Any) -> str:
         return "\n".join(item_words(item) for item in value)
     if isinstance(value, dict):
         return "\n".join(f"{key}: {said}" for key, said in value.items()) or NOTHING
-    return str(value)
+    return choice_words(type(record), name, value) or str(value)
+
+
+def choice_words(model: type[Record], name: str, value: Any) -> str:
+    """What a page calls one of few values; nothing where any value may stand."""
+    field = model._meta.get_field(name) if name in model.content else None
+    choices = getattr(field, "flatchoices", ()) if isinstance(value, str) else ()
+    return next((str(words) for known, words in choices if known == value), "")
 
 
 def linked_model(model: type[Record], name: str) -> type[Record] | None:
@@ -75,7 +84,9 @@ def linked_model(model: type[Record], name: str) -> type[Record] | None:
 def names_of(record: Record, target: type[Record], ids: Iterable[int]) -> str:
     wanted = list(ids)
     rows = target.objects.in_workspace(record.workspace_id).in_bulk(wanted)
-    return ", ".join(str(rows[pk]) if pk in rows else f"(no longer known: {pk})" for pk in wanted)
+    return ", ".join(
+        str(rows[pk]) if pk in rows else _("(no longer known: %(pk)s)") % {"pk": pk} for pk in wanted
+    )
 
 
 def item_words(item: Any) -> str:

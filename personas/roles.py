@@ -3,16 +3,17 @@
 from enum import Enum
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class Role(models.TextChoices):
     """What a member is in a workspace."""
 
-    OWNER = "owner", "Owner"
-    ADMIN = "admin", "Admin"
-    EDITOR = "editor", "Editor"
-    REVIEWER = "reviewer", "Reviewer"
-    VIEWER = "viewer", "Viewer"
+    OWNER = "owner", _("Owner")
+    ADMIN = "admin", _("Admin")
+    EDITOR = "editor", _("Editor")
+    REVIEWER = "reviewer", _("Reviewer")
+    VIEWER = "viewer", _("Viewer")
 
 
 class Permission(Enum):

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from personas.key_format import ADMIN
 from personas.key_powers import power_of
-from personas.key_words import TONES, limits_in_words, state_of, verbs_in_words
+from personas.key_words import STATE_WORDS, TONES, limits_in_words, state_of, verbs_in_words
 from personas.models import AgentChannel, ApiKey, Membership, User, Workspace
 from personas.roles import Permission
 
@@ -46,7 +46,7 @@ def shown(key: ApiKey) -> ShownKey:
     state = state_of(key.expires_at, key.revoked_at, now)
     return ShownKey(
         key=key,
-        state=state,
+        state=str(STATE_WORDS[state]),
         tone=TONES[state],
         verbs=verbs_in_words(key.scopes, key.kind),
         limits=limits_in_words(key.scopes),

@@ -44,6 +44,15 @@ GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
     ),
     (
         _("This page"),
-        (Shortcut(("e",), _("Edit what is shown"), "press", '[data-key="e"]'),),
+        (
+            Shortcut(("e",), _("Edit what is shown"), "press", '[data-key="e"]'),
+            Shortcut(
+                ("Ctrl", "M"),
+                _("In the editor: Tab indents, or leaves it again"),
+                "tab",
+                "[data-editor]",
+                together=True,
+            ),
+        ),
     ),
 )

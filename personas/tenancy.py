@@ -16,6 +16,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
@@ -130,7 +131,7 @@ def memberships_of(user: User) -> list[Membership]:
 def wanting(permission: Permission) -> str:
     """Say who could do what was refused."""
     roles = [role.label.lower() for role in Role if role in ALLOWED[permission]]
-    return f"Your role does not allow this. It takes one of: {', '.join(roles)}."
+    return _("Your role does not allow this. It takes one of: %(roles)s.") % {"roles": ", ".join(roles)}
 
 
 def ask_for_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
@@ -140,7 +141,7 @@ def ask_for_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
     if is_mfa_enabled(request.user):
         return None
     messages.warning(
-        request, "Owners need a second factor here. Set up an authenticator app or a passkey to go on."
+        request, _("Owners need a second factor here. Set up an authenticator app or a passkey to go on.")
     )
     return redirect("mfa_index")
 

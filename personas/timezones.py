@@ -4,6 +4,7 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 
 @cache
@@ -15,5 +16,5 @@ def timezone_names() -> tuple[str, ...]:
 def refuse_unknown_timezone(value: str) -> None:
     if value not in timezone_names():
         raise ValidationError(
-            "“%(value)s” is not a known timezone.", code="timezone", params={"value": value}
+            _("“%(value)s” is not a known timezone."), code="timezone", params={"value": value}
         )

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import heartbeat_sent, setup_logging, worker_init
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
@@ -28,3 +28,21 @@ def use_the_products_log(**_: Any) -> None:
     from django.conf import settings
 
     logging.config.dictConfig(settings.LOGGING)
+
+
+@worker_init.connect
+def count_jobs(**_: Any) -> None:
+    """Only workers run jobs; everybody else is spared the import."""
+    import project.metrics.jobs
+
+    project.metrics.jobs.count_from_now_on()
+
+
+@heartbeat_sent.connect
+def leave_a_sign_of_life(**_: Any) -> None:
+    """By the loop that also takes jobs: where it hangs, the sign grows old."""
+    from django.conf import settings
+
+    from project.alive import leave_sign
+
+    leave_sign(settings.DRAMATIS_ALIVE_DIR, "worker")

@@ -7,8 +7,10 @@ import environ
 SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
 
 
-def database(url: str, *, pool_size: int, statement_ms: int) -> dict[str, Any]:
+def database(url: str, *, pool_size: int, statement_ms: int, password: str = "") -> dict[str, Any]:
     config: dict[str, Any] = environ.Env.db_url_config(url)
+    # Apart from the address it can be a file, and may hold characters that an address cannot.
+    config["PASSWORD"] = config.get("PASSWORD") or password
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):
         options.update(sqlite_options())

@@ -1,6 +1,8 @@
 """Read typed values from the environment and report every bad or missing one at once."""
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -14,9 +16,24 @@ problems: list[str] = []
 
 
 def _read(name: str) -> str:
-    """An empty variable counts as unset, as compose files pass those on."""
+    """The variable, or what is in the file that NAME_FILE names; whatever is empty counts as unset."""
     asked.add(name)
-    return os.environ.get(name, "").strip()
+    # Compose files pass empty variables on.
+    said = os.environ.get(name, "").strip()
+    path = os.environ.get(f"{name}_FILE", "").strip()
+    filed = _in_file(name, path) if path else ""
+    if said and filed:
+        problems.append(f"{name} and {name}_FILE are both set: keep one")
+    return said or filed
+
+
+def _in_file(name: str, path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        # The kind of trouble and no more: some errors quote what they have read.
+        problems.append(f"{name}_FILE cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}")
+        return ""
 
 
 def env_str(name: str, default: str = "") -> str:
@@ -57,6 +74,17 @@ def env_list(name: str, default: tuple[str, ...] = ()) -> list[str]:
     return [word for word in words if word] or list(default)
 
 
+def env_networks(name: str, default: tuple[str, ...] = ()) -> list[IPv4Network | IPv6Network]:
+    """Addresses and networks such as 10.0.0.0/8, comma-separated."""
+    found = []
+    for word in env_list(name, default):
+        try:
+            found.append(ip_network(word))
+        except ValueError:
+            problems.append(f"{name} must hold networks such as 10.0.0.0/8, not {word!r}")
+    return found
+
+
 def env_secret(name: str, *, needed: bool, default: str = "") -> str:
     """A value that production must bring itself; its content never enters a message."""
     value = _read(name)
@@ -68,4 +96,6 @@ def env_secret(name: str, *, needed: bool, default: str = "") -> str:
 def refuse_problems() -> None:
     """Stop the start, naming everything that is wrong."""
     if problems:
-        raise ImproperlyConfigured("The environment is not complete: " + "; ".join(problems) + ".")
+        # Some variables are read twice; their trouble is told once.
+        told = "; ".join(dict.fromkeys(problems))
+        raise ImproperlyConfigured(f"The environment is not complete: {told}.")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from random import getrandbits
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,8 @@ from django.http.request import split_domain_port, validate_host
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
+from project.metrics.requests import FETCH as FETCHES
+from project.metrics.requests import count_request
 from prompts.api.fetching import Headers, Reply, fetched
 
 log = structlog.get_logger(__name__)
@@ -46,15 +49,17 @@ class FastDoor:
         return self.application(environ, start)
 
     def fetch(self, environ: Environ, agent: str, start: Start) -> Iterable[bytes]:
-        request_id = new_id()
+        request_id, began = new_id(), perf_counter()
         try:
             reply = fetched(
                 environ["REQUEST_METHOD"], agent, environ.get("QUERY_STRING", ""), environ, request_id
             )
         finally:
             give_back_connection()
-        if reply.status >= 400:
-            note(reply, environ, request_id)
+        seconds = perf_counter() - began
+        count_request(FETCHES, reply.status, seconds)
+        if reply.status >= 400 or settings.DRAMATIS_LOG_FETCHES:
+            note(reply, environ, request_id, seconds)
         start(STATUSES[reply.status], reply.headers + self.guards)
         return (reply.body,)
 
@@ -70,10 +75,17 @@ def give_back_connection() -> None:
         connection.close_if_unusable_or_obsolete()
 
 
-def note(reply: Reply, environ: Environ, request_id: str) -> None:
+def note(reply: Reply, environ: Environ, request_id: str, seconds: float) -> None:
     """As the request log says it. What was handed out stands in the ledger with its id, and needs no line."""
     words = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
-    log.info("request_finished", code=reply.status, request=words, request_id=request_id)
+    log.info(
+        "request_finished",
+        code=reply.status,
+        request=words,
+        request_id=request_id,
+        family=FETCHES,
+        duration_ms=round(seconds * 1_000, 1),
+    )
 
 
 def is_expected(environ: Environ) -> bool:

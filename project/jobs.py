@@ -5,6 +5,8 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from personas.api.idempotency import forget_old
+from project import keeping
+from project.metrics.measuring import measure
 
 HEARTBEAT_KEY = "worker-heartbeat"
 HEARTBEAT_SECONDS = 30
@@ -20,3 +22,27 @@ def heartbeat_job() -> None:
 def forget_answers_job() -> None:
     """Drop the answers of calls that nobody repeats after a day."""
     forget_old()
+
+
+@shared_task
+def forget_runs_job() -> None:
+    """Drop old looks at sources; each source keeps its newest."""
+    keeping.forget_runs()
+
+
+@shared_task
+def forget_drafts_job() -> None:
+    """Drop drafts that nobody came back to."""
+    keeping.forget_drafts()
+
+
+@shared_task
+def forget_sessions_job() -> None:
+    """Drop log-ins that have ended by themselves."""
+    keeping.forget_sessions()
+
+
+@shared_task
+def measure_job() -> None:
+    """Look for the figures that take longer to find."""
+    measure()

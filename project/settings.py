@@ -15,6 +15,7 @@ from project.env import (
     env_choice,
     env_int,
     env_list,
+    env_networks,
     env_secret,
     env_str,
     problems,
@@ -74,6 +75,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "project.metrics.requests.CountingMiddleware",
     "project.request_log.RequestLogMiddleware",
     "project.limits.BodyLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -114,6 +116,7 @@ DATABASES = {
         pool_size=env_int("DATABASE_POOL_SIZE", 8),
         # 0 lifts the limit: migrations of large tables need that.
         statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
+        password=env_secret("DATABASE_PASSWORD", needed=False),
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -179,7 +182,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = TLS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 # A caller could send this header himself, so it counts only when a proxy of ours overwrites it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ALLAUTH_TRUSTED_PROXY_COUNT else None
 # Browsers remember it for a year, so it waits until an operator has seen TLS work.
@@ -215,7 +218,13 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env_str("DEFAULT_FROM_EMAIL", "Dramatis <dramatis@localhost>")
 
 # --- Words, time, files ------------------------------------------------------------------------------
+# English is the source of every word. A translation is a folder in locale/ and a line in LANGUAGES. Without
+# LocaleMiddleware nobody's browser is asked: it would add Vary: Accept-Language to every answer, those of the
+# API and of prompts among them, whose words are the same for all. A second language would be chosen beside
+# the timezone in each person's profile.
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -267,6 +276,22 @@ DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=PRODUCTION)
 # Where the second copy of every checkpoint is written, to be carried elsewhere.
 DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "checkpoints")))
 
+# --- Operations --------------------------------------------------------------------------------------
+# Who may read /metrics: whoever brings the token, and whoever comes straight from one of the networks. In
+# production nobody, until one of them is set: behind a proxy every caller seems to be at home.
+DRAMATIS_METRICS_TOKEN = env_secret("DRAMATIS_METRICS_TOKEN", needed=False)
+DRAMATIS_METRICS_NETWORKS = env_networks(
+    "DRAMATIS_METRICS_NETWORKS", () if PRODUCTION else ("127.0.0.0/8", "::1")
+)
+# A line for every prompt handed out as well; the ledger has a row for each of them anyway.
+DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
+# How many days are kept: looks at sources, but always the newest of each; and drafts nobody came back to.
+# 0 keeps them for ever.
+DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
+DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
+# The folder of pg_dump and pg_restore, where they are not on the PATH.
+DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
+
 # --- Jobs --------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = celery_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
@@ -291,6 +316,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "unacked_restore_interval": 5,
     "unacked_restore_throttle": 1,
 }
+# Where worker and beat leave a sign of life for the health checks of their containers; empty: nowhere.
+DRAMATIS_ALIVE_DIR = env_str("DRAMATIS_ALIVE_DIR")
+CELERY_BEAT_SCHEDULER = "project.beat.LivingScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     # What a lost message missed, and memories whose time has come.
@@ -315,6 +343,22 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
+    "forget-runs": {
+        "task": "project.jobs.forget_runs_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "forget-drafts": {
+        "task": "project.jobs.forget_drafts_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "forget-sessions": {
+        "task": "project.jobs.forget_sessions_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "measure": {"task": "project.jobs.measure_job", "schedule": 60.0, "options": {"expires": 50}},
     "heartbeat": {"task": "project.jobs.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
     # Lost, due and forgotten looks at sources; often enough that a killed worker costs under a minute.
     "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},

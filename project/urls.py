@@ -1,14 +1,16 @@
-"""All addresses: the apps' pages, accounts, the operators' back office and the health questions."""
+"""All addresses: the apps' pages, accounts, the operators' back office, health and figures."""
 
 from django.contrib import admin
 from django.urls import include, path
 
 from project import health
+from project.metrics.views import metrics
 from project.styleguide import styleguide
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     path("styleguide/", styleguide, name="styleguide"),
     path("accounts/", include("allauth.urls")),
     path("operator/", admin.site.urls),

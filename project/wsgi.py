@@ -12,7 +12,9 @@ django_application = get_wsgi_application()
 
 from personas import key_uses  # noqa: E402  # see above
 from project.fast_door import FastDoor  # noqa: E402  # see above
+from project.metrics import counting  # noqa: E402  # see above
 
 application = FastDoor(django_application)
+counting.begin()
 if settings.DRAMATIS_NOTE_KEY_USES:
     key_uses.begin()

@@ -4,17 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
 from personas.models import Workspace
+from personas.stored_words import title_of
 from prompts.origins import KINDS, RevisionKey, revisions_said
 
 # Of many causes the last ones say enough; the version keeps more.
 SHOWN = 3
 OTHER_KINDS = {
-    "refresh": "A look at",
-    "rebuild": "Built anew",
-    "compiler": "A newer compiler",
-    "source": "Source",
-    "rule_set": "Rule set",
+    "refresh": _("A look at"),
+    "rebuild": _("Built anew"),
+    "compiler": _("A newer compiler"),
+    "source": _("Source"),
+    "rule_set": _("Rule set"),
 }
 
 
@@ -28,7 +32,10 @@ class Cause:
 
     def __str__(self) -> str:
         name = f" “{self.name}”" if self.name else ""
-        return f"{self.words}{name}" + (f" revision {self.revision}" if self.revision else "")
+        said = f"{self.words}{name}"
+        if not self.revision:
+            return said
+        return gettext("%(cause)s revision %(number)s") % {"cause": said, "number": self.revision}
 
 
 def causes_in_words(
@@ -57,7 +64,7 @@ def key_of(cause: Mapping[str, Any]) -> RevisionKey | None:
 def in_words(cause: Mapping[str, Any], said: Mapping[RevisionKey, tuple[str, str]]) -> Cause:
     kind, key = str(cause.get("kind", "")), key_of(cause)
     known = KINDS[kind].words if kind in KINDS else OTHER_KINDS.get(kind)
-    words = known or kind.replace("_", " ").capitalize()
+    words = str(known or title_of(kind))
     if key is None:
         return Cause(words, str(cause.get("source", "")))
     return Cause(words, said.get(key, ("", ""))[0], key[2])

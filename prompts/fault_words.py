@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from personas.models import Agent, Channel, Workspace
 
 LINE = re.compile(r"agent (\d+) (?:on channel (\d+)|without a channel)")
@@ -22,13 +24,18 @@ class Blamed:
 def blamed(workspace: Workspace, faults: Sequence[dict[str, Any]]) -> list[Blamed]:
     """Two queries for all of them."""
     found = [LINE.findall(f"{fault['key']} {fault['reason']}") for fault in faults]
-    agents = names(Agent, workspace, {int(agent) for lines in found for agent, _ in lines})
-    channels = names(Channel, workspace, {int(channel) for lines in found for _, channel in lines if channel})
+    agents = names(Agent, workspace, {int(agent) for lines in found for agent, _channel in lines})
+    channels = names(
+        Channel, workspace, {int(channel) for lines in found for _agent, channel in lines if channel}
+    )
 
     def named(match: re.Match[str]) -> str:
         agent, channel = match[1], match[2]
-        where = f" on {channels.get(int(channel), f'channel {channel}')}" if channel else ""
-        return f"{agents.get(int(agent), f'agent {agent}')}{where}"
+        who = agents.get(int(agent)) or _("agent %(number)s") % {"number": agent}
+        if not channel:
+            return who
+        where = channels.get(int(channel)) or _("channel %(number)s") % {"number": channel}
+        return _("%(agent)s on %(channel)s") % {"agent": who, "channel": where}
 
     return [
         Blamed(

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.diffing import Line, diff_lines
 from personas.models import Agent, Workspace, digest_of
@@ -217,10 +218,10 @@ def affected_by(gathered: Gathered, words: Words, after: Sections, text: str) ->
         )
         for section, said in after.items()
     ]
-    total = sum(tokens for _, tokens in counts)
+    total = sum(tokens for _said, tokens in counts)
     kept = common_length(words.text, text)
     budget = gathered.token_budget
-    over = f"{total:,} of {budget:,} tokens" if budget is not None and total > budget else ""
+    over = over_budget(total, budget) if budget is not None and total > budget else ""
     return Affected(
         words.prompt,
         gathered.agent,
@@ -231,6 +232,10 @@ def affected_by(gathered: Gathered, words: Words, after: Sections, text: str) ->
         tokens_behind(counts, kept),
         over,
     )
+
+
+def over_budget(tokens: int, budget: int) -> str:
+    return _("%(tokens)s of %(budget)s tokens") % {"tokens": f"{tokens:,}", "budget": f"{budget:,}"}
 
 
 def tokens_behind(counts: Sequence[tuple[str, int]], offset: int) -> int:

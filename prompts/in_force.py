@@ -100,9 +100,9 @@ def number_or(said: int | None, nothing: str) -> str:
     return nothing if said is None else f"{said:,}"
 
 
-def chosen_of(choices: Sequence[tuple[str, str]], default: str) -> Callable[[str | None], str]:
-    words: Mapping[str, str] = dict(choices)
-    return lambda said: words[said or default]
+def chosen_of(choices: Sequence[tuple[str, object]], default: str) -> Callable[[str | None], str]:
+    words: Mapping[str, object] = dict(choices)
+    return lambda said: str(words[said or default])
 
 
 WORDS: dict[str, Callable[[Any], str]] = {

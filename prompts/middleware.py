@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.translation import ngettext
 
 from prompts.echoes import Echo, listen
 
@@ -41,20 +42,17 @@ def put_headers(response: HttpResponse, echo: Echo) -> None:
 
 def tell(request: HttpRequest, echo: Echo) -> None:
     if echo.built:
-        messages.info(request, f"{prompts(echo.built)} rebuilt.")
+        words = ngettext("%(count)s prompt rebuilt.", "%(count)s prompts rebuilt.", echo.built)
+        messages.info(request, words % {"count": f"{echo.built:,}"})
     if echo.pending:
-        messages.info(request, f"{prompts(echo.pending)} {are(echo.pending)} being rebuilt.")
-    if echo.failed:
-        one = echo.failed == 1
-        stays = (
-            "stays as it was: its versions say why" if one else "stay as they were: their versions say why"
+        words = ngettext(
+            "%(count)s prompt is being rebuilt.", "%(count)s prompts are being rebuilt.", echo.pending
         )
-        messages.warning(request, f"{prompts(echo.failed)} could not be built and {stays}.")
-
-
-def prompts(count: int) -> str:
-    return f"{count:,} prompt{'' if count == 1 else 's'}"
-
-
-def are(count: int) -> str:
-    return "is" if count == 1 else "are"
+        messages.info(request, words % {"count": f"{echo.pending:,}"})
+    if echo.failed:
+        words = ngettext(
+            "%(count)s prompt could not be built and stays as it was: its versions say why.",
+            "%(count)s prompts could not be built and stay as they were: their versions say why.",
+            echo.failed,
+        )
+        messages.warning(request, words % {"count": f"{echo.failed:,}"})

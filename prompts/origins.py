@@ -9,6 +9,9 @@ from django.db.models import CharField, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Substr
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import (
     Agent,
@@ -35,24 +38,24 @@ LONGEST_NAME = 80
 class Kind(NamedTuple):
     """A kind of record: its word, its family of pages, and what stands for one record in an address."""
 
-    words: str
+    words: str | Promise
     family: str
     model: type[WorkspaceOwned]
     key: str = "pk"
 
 
 KINDS: dict[str, Kind] = {
-    "identity": Kind("Identity", "identities", Identity, "slug"),
-    "soul": Kind("Soul", "souls", Soul, "slug"),
-    "user_profile": Kind("User profile", "user-profiles", UserProfile, "slug"),
-    "agent": Kind("Agent", "agents", Agent, "slug"),
-    "responsibility": Kind("Responsibility", "responsibilities", Responsibility),
-    "memory": Kind("Memory", "memories", Memory),
-    "tool": Kind("Tool", "tools", Tool, "name"),
-    "channel": Kind("Channel", "channels", Channel, "slug"),
-    "skill": Kind("Skill", "skills", Skill, "name"),
-    "context_file": Kind("File", "files", ContextFile),
-    "prompt_settings": Kind("Prompt settings", "", PromptSettings),
+    "identity": Kind(_("Identity"), "identities", Identity, "slug"),
+    "soul": Kind(_("Soul"), "souls", Soul, "slug"),
+    "user_profile": Kind(_("User profile"), "user-profiles", UserProfile, "slug"),
+    "agent": Kind(_("Agent"), "agents", Agent, "slug"),
+    "responsibility": Kind(_("Responsibility"), "responsibilities", Responsibility),
+    "memory": Kind(_("Memory"), "memories", Memory),
+    "tool": Kind(_("Tool"), "tools", Tool, "name"),
+    "channel": Kind(_("Channel"), "channels", Channel, "slug"),
+    "skill": Kind(_("Skill"), "skills", Skill, "name"),
+    "context_file": Kind(_("File"), "files", ContextFile),
+    "prompt_settings": Kind(_("Prompt settings"), "", PromptSettings),
 }
 
 RecordKey = tuple[str, int]
@@ -120,8 +123,8 @@ def told(
     url = address(workspace, kind.family, key, origin.revision) if kind.family and key is not None else ""
     return Told(
         origin.kind,
-        kind.words,
-        origin.path or name or f"number {number}",
+        str(kind.words),
+        origin.path or name or gettext("number %(number)s") % {"number": number},
         origin.revision,
         author,
         url,
@@ -134,7 +137,7 @@ def unkeyed(workspace: Workspace, origin: Origin) -> Told:
     kind = KINDS[origin.kind]
     url = reverse("agents:detail", args=[workspace.slug, origin.id]) if origin.kind == "agent" else ""
     return Told(
-        origin.kind, kind.words, origin.path or origin.id, origin.revision, "", url if origin.id else ""
+        origin.kind, str(kind.words), origin.path or origin.id, origin.revision, "", url if origin.id else ""
     )
 
 
@@ -145,7 +148,7 @@ def settings_told(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origi
         return {}
     rows = PromptSettings.objects.in_workspace(workspace).filter(pk__in=ids)
     url = reverse("prompt-settings:list", args=[workspace.slug])
-    words = KINDS[PromptSettings.kind].words
+    words = str(KINDS[PromptSettings.kind].words)
     return {
         ids[row.pk]: Told(row.kind, words, str(row), ids[row.pk].revision, "", url)
         for row in rows.select_related("agent", "channel")

@@ -9,6 +9,7 @@ from django.utils.translation import ngettext
 
 from personas.models import Agent, Membership, ReleasePolicy, User, Workspace
 from personas.roles import ALLOWED, Permission
+from personas.stored_words import title_of
 from prompts.compiling import tokens_in
 from prompts.impact import Affected, Change, Group, Impact
 from prompts.release_changes import Changes
@@ -178,7 +179,7 @@ def flags_in_release(groups: Iterable[ReleaseGroup]) -> Iterable[Flag]:
         for section in group.diff.changed if group.diff else ():
             added = [line.text for line in section.lines if line.kind == "added"]
             for finding in scan("\n".join(added), kind="typed") if added else ():
-                yield Flag(section.name, section.name.replace("_", " ").capitalize(), finding)
+                yield Flag(section.name, title_of(section.name), finding)
 
 
 # --- what saving does, and who must agree --------------------------------------------------------------

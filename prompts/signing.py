@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from personas.errors import DomainError
 from prompts.proof.keys import PrivateKey, UnusableKey, dump_key, key_id, load_key, new_key, public_pem
@@ -24,9 +25,11 @@ def signing_key() -> PrivateKey:
     try:
         return load_key(pem_in(said) if said else development_pem(settings.VAR))
     except OSError as error:
-        raise NoSigningKey(f"The signing key cannot be read: {error.strerror}.") from error
+        said = _("The signing key cannot be read: %(reason)s.") % {"reason": error.strerror}
+        raise NoSigningKey(said) from error
     except UnusableKey as error:
-        raise NoSigningKey(f"DRAMATIS_SIGNING_KEY cannot be used. {error}") from error
+        unusable = _("DRAMATIS_SIGNING_KEY cannot be used. %(reason)s") % {"reason": error}
+        raise NoSigningKey(unusable) from error
 
 
 def pem_in(said: str) -> bytes:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from sys import maxsize
 from typing import Literal, TypeVar
 
+from django.utils.translation import gettext as _
+
 from personas.diffing import Line, Span, diff_lines
 from prompts.assembly.pieces import SESSION, TURN, Origin, Segment
 
@@ -116,7 +118,9 @@ def section_diff(name: str, old: str | None, new: str | None, budget: "Budget", 
         return SectionDiff(name, "same", *tokens)
     state: State = "added" if old is None else "removed" if new is None else "changed"
     if not budget.take(said, says):
-        reason = f"{len(said) + len(says):,} characters are too many to compare line by line."
+        reason = _("%(count)s characters are too many to compare line by line.") % {
+            "count": f"{len(said) + len(says):,}"
+        }
         return SectionDiff(name, state, *tokens, withheld=reason)
     lines = diff_lines(said, says) if state == "changed" else whole(said, says)
     return SectionDiff(name, state, *tokens, lines)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+
 from skills.scanning.characters import UNSEEN
 
 # A hidden message may be as long as the file; its beginning says enough, the rest is counted.
@@ -25,7 +27,7 @@ class Seen:
     def __init__(self, text: str) -> None:
         self.text = text
         self.hidden = sorted({(hit.start, hit.end) for find in UNSEEN for hit in find(text)})
-        self.starts = [start for start, _ in self.hidden]
+        self.starts = [start for start, _end in self.hidden]
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[str | Glyph]:
         """A stretch of the text, in order; what hides in it as glyphs."""
@@ -50,7 +52,7 @@ def glyphs(run: str) -> Iterator[Glyph]:
         shown += count
         yield glyph(character, count)
     if left := len(run) - shown:
-        yield Glyph(f"+{left:,}", f"{left:,} more characters that nobody sees")
+        yield Glyph(f"+{left:,}", _("%(count)s more characters that nobody sees") % {"count": f"{left:,}"})
 
 
 def glyph(character: str, count: int = 1) -> Glyph:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from django.utils.translation import gettext as _
+
 LONGEST = 8_000
 
 
@@ -12,12 +14,12 @@ def written(metadata: Mapping[str, str]) -> str:
 def read(text: str) -> dict[str, str]:
     """The keys with their values, or ValueError with the reason in words."""
     pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
-    for number, (key, colon, _) in enumerate(pairs, start=1):
+    for number, (key, colon, _value) in enumerate(pairs, start=1):
         if not colon or not key.strip():
-            raise ValueError(f"Line {number} is not “key: value”.")
+            raise ValueError(_("Line %(number)s is not “key: value”.") % {"number": number})
     keys = [key.strip() for key, _, _ in pairs]
     if twice := {key for key in keys if keys.count(key) > 1}:
-        raise ValueError(f"Said twice: {', '.join(sorted(twice))}.")
+        raise ValueError(_("Said twice: %(keys)s.") % {"keys": ", ".join(sorted(twice))})
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

@@ -3,15 +3,20 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.naming import first_few
 from skills.models import ContextFile, FileState
 
 KIND_WORDS = {
-    "base": "System prompt",
-    "append": "Addition to the system prompt",
-    "persona": "Persona file",
-    "context": "Context file",
-    "workspace": "Workspace file",
-    "skill": "Skill",
+    "base": _("System prompt"),
+    "append": _("Addition to the system prompt"),
+    "persona": _("Persona file"),
+    "context": _("Context file"),
+    "workspace": _("Workspace file"),
+    "skill": _("Skill"),
 }
 # The gravest first: what a person should look at before anything else.
 GRAVITY = (
@@ -21,11 +26,11 @@ GRAVITY = (
     FileState.CHANGED,
     FileState.NEW,
 )
-STATE_WORDS: Mapping[str, str] = {
-    FileState.MISSING: "It is no longer at its source.",
-    FileState.CHANGED: "It says something else than what was last agreed to.",
-    FileState.NEW: "Nobody has looked at it yet.",
-    FileState.IGNORED: "Someone chose to leave it out of every prompt, whatever it says.",
+STATE_WORDS: Mapping[str, str | Promise] = {
+    FileState.MISSING: _("It is no longer at its source."),
+    FileState.CHANGED: _("It says something else than what was last agreed to."),
+    FileState.NEW: _("Nobody has looked at it yet."),
+    FileState.IGNORED: _("Someone chose to leave it out of every prompt, whatever it says."),
 }
 MOST_LINES_NAMED = 3
 
@@ -33,7 +38,7 @@ MOST_LINES_NAMED = 3
 def reasons_of(file: ContextFile) -> list[str]:
     """What is to be said of the file, each reason as a sentence or two."""
     if file.state in STATE_WORDS:
-        return [STATE_WORDS[file.state]]
+        return [str(STATE_WORDS[file.state])]
     if file.problem:
         return [file.problem]
     newest = file.newest
@@ -41,7 +46,7 @@ def reasons_of(file: ContextFile) -> list[str]:
         return []
     if file.state == FileState.QUARANTINED:
         return told([one for one in newest.findings if one["severity"] == "block"])
-    return told(newest.problems) or ["It cannot be read."]
+    return told(newest.problems) or [gettext("It cannot be read.")]
 
 
 def standing_of(file: ContextFile) -> str:
@@ -49,10 +54,14 @@ def standing_of(file: ContextFile) -> str:
     used = file.in_force
     if used is None:
         waits = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
-        return "No prompt holds it until someone trusts it." if waits else "No prompt holds it."
+        return (
+            gettext("No prompt holds it until someone trusts it.")
+            if waits
+            else gettext("No prompt holds it.")
+        )
     if used.pk == file.newest_id and file.is_there:
-        return "Prompts hold this revision."
-    return f"Revision {used.number} stays in force, unchanged."
+        return gettext("Prompts hold this revision.")
+    return gettext("Revision %(number)s stays in force, unchanged.") % {"number": used.number}
 
 
 def told(entries: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -66,6 +75,5 @@ def told(entries: Iterable[Mapping[str, Any]]) -> list[str]:
 def said(message: str, lines: list[int]) -> str:
     if not lines:
         return message
-    named, more = ", ".join(map(str, lines[:MOST_LINES_NAMED])), len(lines) - MOST_LINES_NAMED
-    places = f"{named} and {more} more" if more > 0 else named
-    return f"Line{'s' if len(lines) > 1 else ''} {places}: {message}"
+    words = ngettext("Line %(lines)s: %(message)s", "Lines %(lines)s: %(message)s", len(lines))
+    return words % {"lines": first_few(list(map(str, lines)), MOST_LINES_NAMED), "message": message}

@@ -3,28 +3,31 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
 from skills.harnesses import HOME, Caps, Harness, Rule
 
 KIND_WORDS = {
-    "base": "System prompt",
-    "append": "Addition to the system prompt",
-    "persona": "Persona file",
-    "context": "Context file",
-    "workspace": "Workspace file",
-    "skill": "Skill",
+    "base": _("System prompt"),
+    "append": _("Addition to the system prompt"),
+    "persona": _("Persona file"),
+    "context": _("Context file"),
+    "workspace": _("Workspace file"),
+    "skill": _("Skill"),
 }
 WHERE = {
-    "each": "In each folder from the root down to the working directory",
-    "project": "In the working directory alone",
+    "each": _("In each folder from the root down to the working directory"),
+    "project": _("In the working directory alone"),
 }
-WHICH = {"all": "All of them", "first": "The first that is there"}
+WHICH = {"all": _("All of them"), "first": _("The first that is there")}
 CAP_WORDS = {
-    "file_bytes": "Bytes of one file",
-    "total_bytes": "Bytes of all files",
-    "files": "Files",
-    "entries": "Names looked at",
-    "depth": "Folders deep",
-    "seconds": "Seconds",
+    "file_bytes": _("Bytes of one file"),
+    "total_bytes": _("Bytes of all files"),
+    "files": _("Files"),
+    "entries": _("Names looked at"),
+    "depth": _("Folders deep"),
+    "seconds": _("Seconds"),
 }
 
 
@@ -53,27 +56,31 @@ def rules_in_words(harness: Harness) -> list[RuleInWords]:
     extra = [f"{folder}/*/SKILL.md" for folder in harness.extra_skill_folders]
     rows = [rule_in_words(rule, where_of(rule), harness) for rule in harness.rules]
     if extra:
-        rows.append(rule_in_words(Rule("skill", tuple(extra)), "Below the source's root", harness))
+        rows.append(rule_in_words(Rule("skill", tuple(extra)), gettext("Below the source's root"), harness))
     return rows
 
 
 def rule_in_words(rule: Rule, where: str, harness: Harness) -> RuleInWords:
     is_choice = len(rule.paths) > 1 or any("*" in path for path in rule.paths)
-    which = WHICH[rule.take] if is_choice else ""
-    return RuleInWords(KIND_WORDS[rule.kind], rule.paths, where, which, rule.kind in harness.off)
+    which = str(WHICH[rule.take]) if is_choice else ""
+    return RuleInWords(str(KIND_WORDS[rule.kind]), rule.paths, where, which, rule.kind in harness.off)
 
 
 def where_of(rule: Rule) -> str:
     if all(path.startswith(HOME) for path in rule.paths):
-        return "In the global folder"
+        return gettext("In the global folder")
     either = any(path.startswith(HOME) for path in rule.paths)
-    return f"{WHERE[rule.at]}, or in the global folder" if either else WHERE[rule.at]
+    return (
+        gettext("%(where)s, or in the global folder") % {"where": WHERE[rule.at]}
+        if either
+        else str(WHERE[rule.at])
+    )
 
 
 def caps_in_words(caps: Caps) -> list[CapInWords]:
     most = Caps()
     values = [(name, getattr(caps, name)) for name in CAP_WORDS]
-    return [CapInWords(CAP_WORDS[name], value, value != getattr(most, name)) for name, value in values]
+    return [CapInWords(str(CAP_WORDS[name]), value, value != getattr(most, name)) for name, value in values]
 
 
 def files_read(harness: Harness) -> str:
@@ -84,7 +91,7 @@ def files_read(harness: Harness) -> str:
 def short(path: str) -> str:
     *folders, name = path.split("/")
     if name == "SKILL.md":
-        return "skills"
+        return gettext("skills")
     return f"{folders[-1]}/{name}" if "*" in name and folders else name
 
 

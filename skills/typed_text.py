@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from django.utils.translation import gettext_lazy as _
+
 from personas.models import Record
 from personas.models.fields import LineField, ProseField
 from personas.reading import field_label
@@ -11,7 +13,7 @@ from skills.models import Skill
 from skills.scanning import Finding, scan
 
 # What pages call otherwise than the column.
-LABELS = {("skill", "body"): "Instructions"}
+LABELS = {("skill", "body"): _("Instructions")}
 
 
 class Flag(NamedTuple):
@@ -25,7 +27,7 @@ class Flag(NamedTuple):
 def flags_in(record: Record) -> list[Flag]:
     """Every finding in what people typed into the record, field by field."""
     return [
-        Flag(name, LABELS.get((record.kind, name)) or field_label(record, name), finding)
+        Flag(name, str(LABELS.get((record.kind, name)) or field_label(record, name)), finding)
         for name, text in typed_texts(record)
         for finding in findings_in(record, name, text)
     ]

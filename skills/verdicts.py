@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from skills.judging import reading_of
 from skills.leniency import LENIENCY, judge
 from skills.models import FileRevision
@@ -33,5 +35,5 @@ def verdicts_on(revision: FileRevision, harnesses: Iterable[str]) -> list[Harnes
 
 def words(is_kept: bool, is_warned: bool) -> tuple[str, str]:
     if not is_kept:
-        return "Dropped", "error"
-    return ("Kept with a warning", "warning") if is_warned else ("Kept", "success")
+        return _("Dropped"), "error"
+    return (_("Kept with a warning"), "warning") if is_warned else (_("Kept"), "success")

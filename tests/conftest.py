@@ -15,7 +15,6 @@ from personas.models import Agent, User, Workspace
 from prompts.serving import lines, recalling
 from tests.emptying import empty_quickly
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
-from tests.isolation.cast import seeded, stage  # noqa: F401  # fixtures: two workspaces full of canaries
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # says how many cells were asked
 from tests.prepared import keep_database, ready_database
 from tests.services import launch_arguments

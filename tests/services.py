@@ -4,14 +4,25 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import pytest
 
 from tests.prepared import IS_OURS
 from tests.servers import Server, redis_version, start_postgres, start_redis
+from tests.thoroughness import choose
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Whatever the shell says, and before other plugins are loaded: every process of a run, of which there are
+# many, would compile the house and its tests anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# The first is the same engine without a desktop's frame around it, and takes half the time.
+CHROMIUM_NAMES = (
+    *("chromium-headless-shell", "chromium", "chromium-browser"),
+    *("google-chrome", "google-chrome-stable"),
+)
 
 # The last list counts, so Playwright's own, as far as it says something here, comes first. The rest is the
 # frame around the page, which is a page of its own: nobody sees it, and it took half of every new window.
@@ -36,9 +47,11 @@ QUIET = (
 LONGEST = (
     "tests/project/test_up.py::test_it_stops",
     "tests/api/test_generated.py",
-    "tests/api/test_retries.py::test_a_hundred",
+    "tests/api/test_retries.py::test_so_many",
     "tests/prompts/test_numbering.py::test_sixteen",
     "tests/browser/test_accessibility.py",
+    "tests/promises/test_killed_servers.py",
+    "tests/promises/test_broker_outages.py",
 )
 
 _servers: list[Server] = []
@@ -47,8 +60,9 @@ _scratch: list[str] = []
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests() -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Only the controller starts servers; xdist's workers inherit its environment."""
+    choose(early_config.known_args_namespace.markexpr)
     os.environ["DRAMATIS_ENV"] = "development"
     # A thread that writes by itself would get in the way when tables are emptied.
     os.environ["DRAMATIS_NOTE_KEY_USES"] = "false"
@@ -93,14 +107,15 @@ def with_database(url: str, number: int) -> str:
     )
 
 
-def find_chromium() -> str | None:
+def find_chromium(*, headed: bool = False) -> str | None:
+    """The first has no window to show."""
     named = os.environ.get("CHROMIUM")
-    return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES[headed:])), None)
 
 
 def launch_arguments(*, headed: bool) -> dict[str, object]:
     """How Playwright starts Chromium; without one the test fails, because a skip would pass unseen."""
-    program = find_chromium()
+    program = find_chromium(headed=headed)
     if program is None or shutil.which(program) is None:
         pytest.fail(
             "This test needs Chromium and there is none: run dev.py test, or set CHROMIUM to its path."
@@ -145,4 +160,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
 def begin_with_the_longest(items: list[pytest.Item]) -> None:
     """Begun last, one of them would keep one core busy while the others have nothing left to do."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=lambda item: turn(item.nodeid))
+
+
+def turn(name: str) -> int:
+    """Those on one stage follow each other, so that it is set once."""
+    return 0 if name.startswith(LONGEST) else 1 if name.startswith("tests/isolation/") else 2

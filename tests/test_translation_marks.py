@@ -1,11 +1,20 @@
-"""Guard: every English word a template shows is marked for translation."""
+"""Guard: every English word that people are shown is marked for translation, in templates and in Python."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from django.test import Client
 from django.utils.translation.template import templatize
 
+from personas.models import Agent, Workspace
+from prompts.assembly.builder import UNSAID
+from prompts.assembly.layouts import LAYOUTS
+from prompts.omission_words import REASONS
+from prompts.services.building import rebuild_agent
+from tests.factories import make_agent, make_channel, make_memory, make_soul
+from tests.pseudo_language import english_left, in_brackets
+from tests.unmarked_speech import ROOT, modules, refusals, unmarked_speech
 from tests.unmarked_words import lost, unmarked
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
@@ -75,6 +84,7 @@ def test_a_word_planted_at_the_end_of_any_template_is_found() -> None:
         "<script>let words</script><kbd>Enter</kbd><code>SOUL.md</code><b>Dramatis</b> v{{ number }}",
         "{% block shell_look %}{% if wide %} is-wide{% endif %}{% endblock %}",
         '<span class="dr-mono">/where/it/lies <span>too</span></span>',
+        '{% icon drawing|default:"plus" %}',
     ],
 )
 def test_marked_words_and_what_is_no_word_pass(fine: str) -> None:
@@ -95,3 +105,141 @@ def test_a_planted_variable_that_would_be_lost_is_found(value: str) -> None:
 def test_the_tool_that_gathers_marked_texts_can_read_every_template() -> None:
     for path in TEMPLATES.rglob("*.*"):
         templatize(path.read_text(encoding="utf-8"), origin=str(path))
+
+
+# --- words in Python -----------------------------------------------------------------------------------
+
+
+def test_every_word_that_python_says_to_people_is_marked() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in modules()}
+    errors = refusals(sources.values())
+    found = [
+        f"{path.relative_to(ROOT)}, {one}"
+        for path, source in sources.items()
+        for one in unmarked_speech(source, errors)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'messages.success(request, "Saved.")',
+        'messages.error(request, f"“{name}” is gone.")',
+        'messages.info(request, _("Saved.") if fine else "Not saved.")',
+        'say(request, "Archived.", undo_url="")',
+        'form.add_error("name", "Choose a name.")',
+        'raise Invalid.on("name", "Choose a name.")',
+        'raise DomainError("That cannot be.")',
+        'raise ValidationError({"name": "Choose a name."})',
+        'name = forms.CharField(label="Name of it")',
+        'name = forms.CharField(error_messages={"required": "Say why."})',
+        'class Pages:\n    name, one = "souls", "Soul"',
+        'class AgentForm:\n    fieldsets = (("Agent", _("Who it is."), ("name",)),)',
+        'class Role(models.TextChoices):\n    OWNER = "owner", "Owner"',
+        'STATE_WORDS: dict[str, str] = {"new": "Nobody has looked yet."}',
+        'SHELVES = [("", _("In use")), ("all", "All")]',
+    ],
+)
+def test_a_planted_word_that_python_says_without_a_mark_is_found(planted: str) -> None:
+    assert len(unmarked_speech(planted)) == 1
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        'messages.success(request, _("“%(name)s” saved.") % {"name": name})',
+        "messages.error(request, error.message)",
+        'raise DomainError(ngettext("One.", "%(n)s of them.", n) % {"n": n})',
+        'raise Invalid.on("name", _("Choose a name."))',
+        'class Pages:\n    name, one = "souls", _("soul")',
+        'class Role(models.TextChoices):\n    OWNER = "owner", _("Owner")',
+        'logger.info("Saved it for good.")',
+    ],
+)
+def test_marked_speech_and_what_people_do_not_see_pass(fine: str) -> None:
+    assert unmarked_speech(fine) == []
+
+
+def test_an_error_counts_as_said_to_people_by_whatever_it_descends_from() -> None:
+    assert "Deeper" in refusals(["class Deep(DomainError): ...", "class Deeper(Deep): ..."])
+
+
+def test_every_reason_that_a_layout_gives_for_leaving_a_part_out_has_its_words() -> None:
+    parts = [part for layout in LAYOUTS.values() for part in layout.parts]
+    assert {part.absent.omitted for part in parts} | {UNSAID} <= set(REASONS)
+
+
+# --- pages in another language -------------------------------------------------------------------------
+
+# What tenants and the stage call things; the built-in channels are records like any other.
+NAMES = {"alice", "bob", "harbour", "example", "com", "org", "pilot", "deck", "calm", "test"}
+NAMES |= {"telegram", "slack", "discord", "whatsapp", "mail", "web", "command", "line"}
+PAGES = [
+    "",
+    "agents/?q=nothing-like-it",
+    "agents/pilot/",
+    "agents/pilot/edit/",
+    "agents/pilot/history/1/",
+    "agents/pilot/memory/",
+    "agents/pilot/tools/",
+    "agents/pilot/context/",
+    "agents/pilot/channels/",
+    "agents/pilot/activity/",
+    "agents/pilot/versions/",
+    "studio/pilot/",
+    "memories/",
+    "tasks/new/",
+    "souls/calm/",
+    "skills/",
+    "sources/new/",
+    "rule-sets/",
+    "releases/new/",
+    "ledger/",
+    "time-machine/",
+    "audit/",
+    "members/",
+    "keys/",
+    "settings/",
+]
+
+
+@pytest.fixture
+def pilot(workspace: Workspace) -> Agent:
+    agent = make_agent(
+        workspace,
+        "pilot",
+        soul=make_soul(workspace, text="Ηρεμία."),
+        channels=[make_channel(workspace, "deck")],
+    )
+    make_memory(workspace, "Ευθεία.", agent=agent)
+    rebuild_agent(agent)
+    return agent
+
+
+def test_pages_in_another_language_show_no_word_of_english(as_alice: Client, pilot: Agent) -> None:
+    with in_brackets():
+        answers = {page: as_alice.get(f"/w/harbour/{page}") for page in PAGES}
+        answers["a form with errors"] = as_alice.post(
+            "/w/harbour/agents/new/", {"name": "", "layout": "moon"}
+        )
+    assert {page: answer.status_code for page, answer in answers.items()} == {
+        **dict.fromkeys(PAGES, 200),
+        "a form with errors": 422,
+    }
+    assert '<html lang="xx"' in answers[""].text
+    left = {page: english_left(answer.text, NAMES) for page, answer in answers.items()}
+    assert {page: found for page, found in left.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("page", "left"),
+    [
+        ("<p>⟦Marked⟧ and not</p>", ["and not"]),
+        ('<b title="Bare">⟦Marked <i>inside</i> too⟧</b>', ["Bare"]),
+        ("<p>⟦Cut sho</p><p>then bare</p>", ["then bare"]),
+        ("<p>⟦By ⟦whom⟧ and⟧ <code>when</code> Alice</p>", []),
+    ],
+)
+def test_english_outside_of_the_brackets_is_found(page: str, left: list[str]) -> None:
+    assert [found.split(": ", 1)[1].split(" (in")[0] for found in english_left(page, ["alice"])] == left

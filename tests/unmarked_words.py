@@ -101,7 +101,8 @@ def _said_by(token: Token, name: str) -> str:
     if token.token_type == TokenType.COMMENT or name in {"translate", "trans"}:
         return ""
     contents = MARKED.sub("_", token.contents)
-    words = [match["value"][1:-1] for match in FALLBACK.finditer(contents)]
+    # What an icon falls back to is the name of another drawing.
+    words = [match["value"][1:-1] for match in FALLBACK.finditer(contents) if name != "icon"]
     if "|pluralize" in contents:
         words.append("pluralize")
     if token.token_type == TokenType.BLOCK:

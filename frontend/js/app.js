@@ -8,6 +8,7 @@ import { listen as peek } from "./peeks.js";
 import { listen as showProgress } from "./progress.js";
 import { listen as hearKeys, singleKeys } from "./shortcuts.js";
 import { listen as putInOrder } from "./sortable.js";
+import { listen as tellNews } from "./telling.js";
 import { themeSwitch } from "./theme_switch.js";
 import { listen as hearToasts } from "./toasts.js";
 
@@ -18,6 +19,7 @@ behave();
 // After the behaviours, which may hold a form back by a question.
 showProgress();
 hearToasts();
+tellNews();
 choose();
 keepDrafts();
 pickPrompts();

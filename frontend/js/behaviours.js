@@ -1,4 +1,7 @@
 // Small conveniences for server-rendered pages, delegated so that swapped-in HTML has them too.
+import { tell } from "./telling.js";
+import { toast, words } from "./toasts.js";
+
 function closeMenus(except) {
   document.querySelectorAll("details.dr-menu[open]").forEach((menu) => {
     if (menu !== except) menu.open = false;
@@ -8,19 +11,39 @@ function closeMenus(except) {
 function onClick(event) {
   closeMenus(event.target.closest("details.dr-menu"));
   const closer = event.target.closest("[data-close]");
-  if (closer) closer.closest("dialog, .dr-alert")[closer.closest("dialog") ? "close" : "remove"]();
+  if (closer) putAway(closer.closest("dialog, .dr-alert"));
   if (event.target instanceof HTMLDialogElement && event.target.open) event.target.close();
   const copy = event.target.closest("[data-copy]");
   if (copy) copyFrom(copy);
 }
 
+// A message that goes takes the focus with it; the page keeps it.
+function putAway(closed) {
+  const holdsFocus = closed.contains(document.activeElement);
+  if (closed instanceof HTMLDialogElement) return closed.close();
+  closed.remove();
+  if (holdsFocus) document.getElementById("main")?.focus({ preventScroll: true });
+}
+
 async function copyFrom(button) {
   const source = document.getElementById(button.dataset.copy);
-  await navigator.clipboard.writeText(source.value ?? source.textContent);
   const label = button.querySelector("[data-copy-label]") || button;
-  const before = label.textContent;
-  label.textContent = "Copied";
-  setTimeout(() => (label.textContent = before), 1600);
+  if (label.dataset.before) return;
+  try {
+    await navigator.clipboard.writeText(source.value ?? source.textContent);
+  } catch {
+    source.select?.();
+    return toast({ tone: "warning", text: words("uncopied"), key: "copy" });
+  }
+  label.dataset.before = label.textContent;
+  label.textContent = words("copied");
+  tell(words("copied"));
+  setTimeout(() => restore(label), 1600);
+}
+
+function restore(label) {
+  label.textContent = label.dataset.before;
+  delete label.dataset.before;
 }
 
 function onKey(event) {
@@ -63,6 +86,8 @@ function onAllauthError(event) {
 
 export function listen() {
   document.addEventListener("click", onClick);
+  // Whoever walks out of a menu by keyboard does not leave it open over the page.
+  document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.dr-menu")));
   document.addEventListener("keydown", onKey);
   document.addEventListener("submit", onSubmit);
   document.addEventListener("input", onInput);

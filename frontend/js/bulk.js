@@ -1,8 +1,10 @@
 // Lists and boards: what is ticked, and the bar that acts on it. Without script the bar stands under the list.
+import { spoken, tell } from "./telling.js";
+
 const boxes = (form) => [...document.querySelectorAll(`input[name="chosen"][form="${form.id}"]`)];
 
 function told(place, count) {
-  place.textContent = count === 1 ? place.dataset.one : place.dataset.many.replace("#", count.toLocaleString("en"));
+  place.textContent = count === 1 ? place.dataset.one : place.dataset.many.replace("#", count.toLocaleString(document.documentElement.lang));
 }
 
 // Prompts of an agent count once, however many of its memories are ticked; a shared one comes to all.
@@ -21,11 +23,21 @@ function refresh(form) {
   const knows = ticked.length && ticked.every((box) => "reach" in box.dataset);
   if (knows) told(effect, reached(ticked, Number(effect.dataset.everyone)));
   else effect.textContent = "";
+  count(form, ticked.length);
   const head = document.querySelector(`[data-bulk-all="${form.id}"]`);
   if (!head) return;
   head.checked = all.length > 0 && ticked.length === all.length;
   head.indeterminate = ticked.length > 0 && ticked.length < all.length;
   head.disabled = all.length === 0;
+}
+
+// The bar comes out of hiding with its first count, which nobody would hear.
+function count(form, now) {
+  const before = Number(form.dataset.count ?? 0);
+  form.dataset.count = now;
+  if (now === before) return;
+  const said = [...form.querySelectorAll("[data-bulk-count], [data-bulk-effect]")].map(spoken).join(" ");
+  tell(now ? said : form.dataset.none);
 }
 
 function tick(form, on) {
@@ -55,18 +67,18 @@ function onClick(event) {
   refresh(box.form);
 }
 
-// A card that leaves the board hands the focus to its neighbour.
+// A card that leaves the board hands the focus to its neighbour; the last one, to the column.
 let next = null;
 function onRequest(event) {
   const card = event.detail.elt.closest?.(".dr-memo");
-  if (card) next = card.nextElementSibling || card.previousElementSibling;
+  if (card) next = card.nextElementSibling || card.previousElementSibling || card.closest("section");
 }
 
 function onSettled() {
   const form = document.querySelector("form[data-bulk]");
   if (form) refresh(form);
   if (next?.isConnected && document.activeElement === document.body) {
-    next.querySelector("input, a, button")?.focus();
+    (next.matches("section") ? next.querySelector("h2") : next.querySelector("input, a, button"))?.focus();
   }
   next = null;
 }

@@ -1,4 +1,6 @@
 // The fleet's boxes: a row's, a column's and the page's own box tick the cells they stand for; a bar counts them.
+import { tell } from "./telling.js";
+
 const boxes = (root, more = "") => [...root.querySelectorAll(`[data-pick]${more}`)];
 
 function standsFor(form, box) {
@@ -14,6 +16,9 @@ function count(form) {
   if (!words) return;
   words.textContent = chosen === 1 ? words.dataset.one : words.dataset.many.replace("#", chosen);
   bar.classList.toggle("is-up", chosen > 0);
+  // It comes out of hiding with its first count, which nobody would hear.
+  if (Number(bar.dataset.count ?? 0) !== chosen) tell(words.textContent);
+  bar.dataset.count = chosen;
   form.querySelectorAll("[data-pick-row], [data-pick-column], [data-pick-all]").forEach((box) => {
     const cells = standsFor(form, box);
     const ticked = cells.filter((cell) => cell.checked).length;

@@ -19,8 +19,9 @@ function open(name) {
 
 function press(key) {
   const named = /^[a-z]$/.test(key) && document.querySelector(`[data-key="${key}"]`);
-  if (named) named.click();
-  return Boolean(named);
+  if (!named?.checkVisibility?.()) return false;
+  named.click();
+  return true;
 }
 
 function search() {

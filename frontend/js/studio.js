@@ -2,6 +2,7 @@
 import { mirrorForms } from "./studio/autosave.js";
 import { mountAll } from "./studio/editor.js";
 import { hearKeys } from "./studio/keys.js";
+import { watchNews } from "./studio/news.js";
 import { splitPanes } from "./studio/panes.js";
 import { watchPreview } from "./studio/preview.js";
 import { guardSaving } from "./studio/saving.js";
@@ -14,6 +15,7 @@ mirrorForms();
 if (document.querySelector("form[data-studio]")) {
   splitPanes();
   watchPreview();
+  watchNews();
   switchViews();
   wireStretches();
   guardSaving();

@@ -1,5 +1,7 @@
 // Toasts: drawn by the server with a page, brought by a fragment (dr:toast), or made here when a request fails.
 const SECONDS = 8;
+// By then a screen reader hears what changes in a new page.
+const ARRIVAL = 400;
 const MOST = 4;
 const ICONS = { success: "success", error: "error", warning: "warning" };
 
@@ -43,6 +45,7 @@ export function toast(said) {
   made.classList.add(`dr-alert-${tone}`);
   made.querySelector("use").setAttribute("href", `${template.dataset.sprite}#${ICONS[tone] ?? "info"}`);
   made.querySelector(".dr-alert-body").textContent = said.text;
+  describe(made);
   fill(made, said);
   if (!said.undo && !said.again && !said.signIn && !["error", "warning"].includes(tone)) made.dataset.fades = "";
   if (said.key) {
@@ -53,6 +56,22 @@ export function toast(said) {
   place().append(made);
   const old = [...place().children];
   old.slice(0, Math.max(0, old.length - MOST)).forEach((one) => one.remove());
+}
+
+// “Undo” and “Dismiss” say what they undo and dismiss.
+let described = 0;
+function describe(toast) {
+  const id = `dr-toast-words-${(described += 1)}`;
+  toast.querySelector(".dr-alert-body").id = id;
+  toast.querySelectorAll("button, a").forEach((one) => one.setAttribute("aria-describedby", id));
+}
+
+// What stands in a page as it comes is not read aloud; put in again, it is.
+function repeat() {
+  const region = place();
+  if (!region?.children.length || region.contains(document.activeElement)) return;
+  [...region.children].forEach((one) => (one.dataset.heard = ""));
+  region.append(...region.children);
 }
 
 function isSaid({ key, text }) {
@@ -75,6 +94,8 @@ function tick() {
 }
 
 export function listen() {
+  place()?.querySelectorAll(":scope > .dr-alert").forEach(describe);
+  setTimeout(repeat, ARRIVAL);
   document.addEventListener("dr:toast", (event) => (event.detail.toasts ?? [event.detail]).forEach(toast));
   setInterval(tick, 1000);
 }

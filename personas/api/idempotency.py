@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from personas.api.answers import Answer
 from personas.api.problems import FieldError, Problem, ProblemError
+from personas.batches import delete_in_batches
 from personas.models import KeptAnswer, Workspace
 
 HEADER = "Idempotency-Key"
@@ -82,5 +83,4 @@ def keep(workspace: Workspace, route: str, name: str, digest: str, answer: Answe
 
 def forget_old(now_minus: timedelta = KEPT) -> int:
     """Drop answers that nobody can ask for any more; called by the schedule."""
-    gone, _ = KeptAnswer.unscoped.filter(at__lt=timezone.now() - now_minus).delete()
-    return gone
+    return delete_in_batches(KeptAnswer.unscoped.filter(at__lt=timezone.now() - now_minus))

@@ -52,6 +52,7 @@ TITLES = {
     "server_error": "Something went wrong here",
     "unavailable": "Not available right now",
     "not_spoken": "Not a channel of this agent",
+    "draft_moved": "The draft has changed",
     "too_much_kept": "Too many drafts",
 }
 

@@ -3,18 +3,20 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordChoice, RecordChoices, RecordForm
 from personas.models import LAYOUTS, Agent, Identity, Soul
 from personas.selectors import agents_of, channels_of, identities_of, profiles_of, souls_of, tools_of
 
 LAYOUT_WORDS = {
-    "dramatis": "Dramatis: everything, slow facts first",
-    "opal": "Opal: six tagged sections for coding agents",
-    "pi": "Pi: base prompt, project context, skills, date",
-    "moltis": "Moltis: identity, soul, runtime, tools",
-    "nova": "Nova: ten tagged sections, responsibilities by title",
-    "ptc": "PTC: a program generator with typed tools",
+    "dramatis": _("Dramatis: everything, slow facts first"),
+    "opal": _("Opal: six tagged sections for coding agents"),
+    "pi": _("Pi: base prompt, project context, skills, date"),
+    "moltis": _("Moltis: identity, soul, runtime, tools"),
+    "nova": _("Nova: ten tagged sections, responsibilities by title"),
+    "ptc": _("PTC: a program generator with typed tools"),
 }
 
 
@@ -22,19 +24,23 @@ class IdentityForm(RecordForm):
     model = Identity
     plain = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
     editors = {"text": "markdown", "extra": "yaml"}
-    labels = {"text": "Free text", "creature": "Creature", "extra": "Other front matter"}
+    labels = {"text": _("Free text"), "creature": _("Creature"), "extra": _("Other front matter")}
     help_texts = {
-        "label": "What your team calls this identity in lists.",
-        "name": "What the agent calls itself.",
-        "emoji": "Follows the name: “Your name is Mira 🦊.”",
-        "creature": "Completes “You are a …”.",
-        "vibe": "Completes “Your vibe: …”.",
-        "text": "Markdown, for all that the fields above cannot say.",
-        "extra": "YAML keys that IDENTITY.md carries besides these; kept as written.",
+        "label": _("What your team calls this identity in lists."),
+        "name": _("What the agent calls itself."),
+        "emoji": _("Follows the name: “Your name is Mira 🦊.”"),
+        "creature": _("Completes “You are a …”."),
+        "vibe": _("Completes “Your vibe: …”."),
+        "text": _("Markdown, for all that the fields above cannot say."),
+        "extra": _("YAML keys that IDENTITY.md carries besides these; kept as written."),
     }
     fieldsets = (
-        ("Identity", "Who the agent is, in a few words.", ("label", "name", "emoji", "creature", "vibe")),
-        ("In its own words", "", ("text",)),
+        (
+            _("Identity"),
+            _("Who the agent is, in a few words."),
+            ("label", "name", "emoji", "creature", "vibe"),
+        ),
+        (_("In its own words"), "", ("text",)),
         ("IDENTITY.md", "", ("extra",)),
     )
 
@@ -44,10 +50,10 @@ class SoulForm(RecordForm):
     plain = ("label", "text")
     editors = {"text": "markdown"}
     help_texts = {
-        "label": "What your team calls this soul in lists.",
-        "text": "Markdown. Left empty, agents get the built-in default soul.",
+        "label": _("What your team calls this soul in lists."),
+        "text": _("Markdown. Left empty, agents get the built-in default soul."),
     }
-    fieldsets = (("Soul", "A personality that agents can share.", ("label", "text")),)
+    fieldsets = ((_("Soul"), _("A personality that agents can share."), ("label", "text")),)
 
 
 class AgentForm(RecordForm):
@@ -55,37 +61,37 @@ class AgentForm(RecordForm):
     plain = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
     editors = {"instructions": "markdown"}
     fixed = ("slug",)
-    labels = {"slug": "Address"}
+    labels = {"slug": _("Address")}
     help_texts = {
-        "slug": "Bots fetch by it, and it never changes: lower-case letters, digits and hyphens.",
-        "description": "One line for your team; it never reaches a prompt.",
-        "instructions": "Markdown: how this agent works.",
-        "working_directory": "Where the agent works; context files are looked for from here upwards.",
+        "slug": _("Bots fetch by it, and it never changes: lower-case letters, digits and hyphens."),
+        "description": _("One line for your team; it never reaches a prompt."),
+        "instructions": _("Markdown: how this agent works."),
+        "working_directory": _("Where the agent works; context files are looked for from here upwards."),
     }
     fieldsets = (
-        ("Agent", "What your team calls it and where bots find it.", ("name", "slug", "description")),
+        (_("Agent"), _("What your team calls it and where bots find it."), ("name", "slug", "description")),
         (
-            "Persona",
-            "Shared parts: one edit there changes every agent that uses it.",
+            _("Persona"),
+            _("Shared parts: one edit there changes every agent that uses it."),
             ("identity", "soul", "user_profile"),
         ),
-        ("Work", "", ("instructions", "working_directory", "parent")),
-        ("Means", "What it may call, and where it speaks.", ("tools", "planning_tools", "channels")),
+        (_("Work"), "", ("instructions", "working_directory", "parent")),
+        (_("Means"), _("What it may call, and where it speaks."), ("tools", "planning_tools", "channels")),
         (
-            "Prompt",
-            "How the parts are put together, and how a new version goes out.",
+            _("Prompt"),
+            _("How the parts are put together, and how a new version goes out."),
             ("layout", "release_policy"),
         ),
     )
 
     layout = forms.ChoiceField(choices=[(name, LAYOUT_WORDS[name]) for name in LAYOUTS], initial="dramatis")
-    identity = RecordChoice(required=False, empty_label="No identity")
-    soul = RecordChoice(required=False, empty_label="The built-in default soul")
-    user_profile = RecordChoice(required=False, empty_label="Nobody in particular")
-    parent = RecordChoice(required=False, empty_label="None: a top-level agent", label="Sub-agent of")
-    tools = RecordChoices(label="Active tools")
-    planning_tools = RecordChoices(label="Tools for planning only")
-    channels = RecordChoices(label="Channels")
+    identity = RecordChoice(required=False, empty_label=_("No identity"))
+    soul = RecordChoice(required=False, empty_label=_("The built-in default soul"))
+    user_profile = RecordChoice(required=False, empty_label=_("Nobody in particular"))
+    parent = RecordChoice(required=False, empty_label=_("None: a top-level agent"), label=_("Sub-agent of"))
+    tools = RecordChoices(label=_("Active tools"))
+    planning_tools = RecordChoices(label=_("Tools for planning only"))
+    channels = RecordChoices(label=_("Channels"))
 
     record: Agent | None
 
@@ -111,5 +117,8 @@ class AgentForm(RecordForm):
         both = set(cleaned.get("tools", [])) & set(cleaned.get("planning_tools", []))
         if both:
             names = ", ".join(sorted(tool.name for tool in both))
-            self.add_error("planning_tools", f"Already active, so not only for planning: {names}.")
+            self.add_error(
+                "planning_tools",
+                gettext("Already active, so not only for planning: %(names)s.") % {"names": names},
+            )
         return cleaned

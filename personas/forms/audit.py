@@ -4,10 +4,12 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from personas.audit_words import KINDS, VERBS
+from personas.audit_words import KINDS
 from personas.selectors_audit import AuditFilter
+from personas.stored_words import TITLES, VERBS
 
 
 class AuditForm(forms.Form):
@@ -18,12 +20,12 @@ class AuditForm(forms.Form):
     kind = forms.ChoiceField(
         required=False,
         label=_("What"),
-        choices=[("", _("Anything")), *((kind, kind.replace("_", " ").capitalize()) for kind in KINDS)],
+        choices=[("", _("Anything")), *((kind, TITLES[kind]) for kind in KINDS)],
     )
     verb = forms.ChoiceField(
         required=False,
         label=_("Did"),
-        choices=[("", _("Any verb")), *((verb, verb.capitalize()) for verb in VERBS)],
+        choices=[("", _("Any verb")), *((verb, capfirst(words)) for verb, words in VERBS.items())],
     )
     since = forms.DateTimeField(required=False, label=_("From"))
     until = forms.DateTimeField(required=False, label=_("Before"))

@@ -7,12 +7,16 @@ from django import forms
 from django.core.validators import validate_slug
 from django.db.models import Model, QuerySet
 from django.forms.models import fields_for_model
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
 
 from personas.errors import Invalid
 from personas.models import Record, Workspace
 from personas.models.workspaces import slug_rule
+from personas.stored_words import TITLES, title_of
 
-Fieldset = tuple[str, str, tuple[str, ...]]
+Words = str | Promise
+Fieldset = tuple[Words, Words, tuple[str, ...]]
 
 
 class RecordForm(forms.Form):
@@ -22,8 +26,8 @@ class RecordForm(forms.Form):
     plain: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[tuple[str, ...]] = ()
     widgets: ClassVar[dict[str, type[forms.Widget] | forms.Widget]] = {}
-    help_texts: ClassVar[dict[str, str]] = {}
-    labels: ClassVar[dict[str, str]] = {}
+    help_texts: ClassVar[dict[str, Words]] = {}
+    labels: ClassVar[dict[str, Words]] = {}
     fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
     # Long texts and their language (markdown, yaml, plain), for the editor; the main one first.
     editors: ClassVar[dict[str, str]] = {}
@@ -36,10 +40,12 @@ class RecordForm(forms.Form):
         super().__init__(*args, **kwargs)
         self._take_model_fields()
         self.link_fields()
+        for name, field in self.fields.items():
+            field.label = title_of(name) if field.label is None else field.label
         for name in self.fixed if record is not None else ():
             self.fields.pop(name, None)
         if self.fieldsets:
-            self.order_fields([name for _, _, names in self.fieldsets for name in names])
+            self.order_fields([name for _title, _lede, names in self.fieldsets for name in names])
         for name, language in self.editors.items():
             self.fields[name].widget.attrs["data-editor"] = language
 
@@ -80,11 +86,17 @@ class RecordForm(forms.Form):
             self.model,
             fields=self.plain,
             widgets=self.widgets,
-            help_texts=self.help_texts,
-            labels=self.labels,
+            help_texts=cast("dict[str, str]", self.help_texts),
+            labels=cast("dict[str, str]", TITLES | self.labels),
         )
         for name in self.plain:
             self.fields[name] = in_our_words(made[name] or _refuse_fixed(self, name))
+
+
+def model_field(model: type[Model], name: str, label: Words) -> forms.Field:
+    """One field as its model has it, under a label of ours."""
+    made = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
+    return in_our_words(made[name])
 
 
 def in_our_words(field: forms.Field) -> forms.Field:
@@ -127,6 +139,6 @@ class RecordChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  
             chosen = list(super().clean(value))
         except OverflowError:
             # SQLite's way to say that no row can have so large an id.
-            raise forms.ValidationError("That is not one of the choices.", code="invalid_choice") from None
+            raise forms.ValidationError(_("That is not one of the choices."), code="invalid_choice") from None
         places = {pk: place for place, pk in enumerate(self.kept)}
         return sorted(chosen, key=lambda row: (places.get(row.pk, len(places)), str(row)))

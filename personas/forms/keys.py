@@ -4,10 +4,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
-from django.forms.models import fields_for_model
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.errors import Invalid
+from personas.forms.base import model_field
 from personas.key_format import ADMIN, BOT
 from personas.key_labels import labels_in
 from personas.key_scopes import FETCH, RENDER, VERBS_OF
@@ -16,15 +18,21 @@ from personas.models import Agent, ApiKey, Channel, Workspace
 from personas.services.keys import LONGEST, USUAL
 
 KINDS = [
-    (BOT, "Bot"),
-    (ADMIN, "Admin"),
+    (BOT, _("Bot")),
+    (ADMIN, _("Admin")),
 ]
-KIND_HELP = (
+KIND_HELP = _(
     "A bot's key belongs to the workspace. An admin key acts for you: it may do no more than you may, "
     "and ends when you leave the workspace."
 )
-ALL = "Tick none to allow all, those added later too."
-OVERLAPS = [(0, "Not at all"), (1, "1 hour"), (24, "24 hours"), (72, "3 days"), (168, "7 days")]
+ALL = _("Tick none to allow all, those added later too.")
+OVERLAPS = [
+    (0, _("Not at all")),
+    (1, _("1 hour")),
+    (24, _("24 hours")),
+    (72, _("3 days")),
+    (168, _("7 days")),
+]
 
 
 class ChoicesField(forms.MultipleChoiceField):
@@ -39,21 +47,23 @@ class ChoicesField(forms.MultipleChoiceField):
 class EndingForm(forms.Form):
     """When a key ends: on a day, which it still lasts to the end of."""
 
-    expires_at = forms.DateField(
-        label="Last day", help_text=f"In your timezone; {LONGEST.days} days from now at most."
-    )
+    expires_at = forms.DateField(label=_("Last day"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["expires_at"].initial = timezone.localdate() + USUAL
+        told = gettext("In your timezone; %(days)s days from now at most.") % {"days": LONGEST.days}
+        self.fields["expires_at"].help_text = told
 
     def clean_expires_at(self) -> datetime:
         day: date = self.cleaned_data["expires_at"]
         today = timezone.localdate()
         if day < today:
-            raise forms.ValidationError("Choose a day that is still to come.")
+            raise forms.ValidationError(gettext("Choose a day that is still to come."))
         if day > today + LONGEST:
-            raise forms.ValidationError(f"A key lasts {LONGEST.days} days at most.")
+            raise forms.ValidationError(
+                gettext("A key lasts %(days)s days at most.") % {"days": LONGEST.days}
+            )
         end = datetime.combine(day, time(23, 59), tzinfo=timezone.get_current_timezone())
         # A minute less: the verb looks at its own clock.
         return min(end, timezone.now() + LONGEST - timedelta(minutes=1)).astimezone(UTC)
@@ -67,22 +77,26 @@ class EndingForm(forms.Form):
 class KeyForm(EndingForm):
     """A new key; what it can be limited to is found in the workspace only."""
 
-    name = fields_for_model(ApiKey, fields=["name"])["name"]
-    kind = forms.ChoiceField(choices=KINDS, initial=BOT, widget=forms.RadioSelect, help_text=KIND_HELP)
+    name = model_field(ApiKey, "name", _("Name"))
+    kind = forms.ChoiceField(
+        label=_("Kind"), choices=KINDS, initial=BOT, widget=forms.RadioSelect, help_text=KIND_HELP
+    )
     verbs = forms.MultipleChoiceField(
-        label="May",
+        label=_("May"),
         choices=VERB_CHOICES,
         initial=[FETCH, RENDER],
         help_text=VERB_HELP,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one thing that the key may do."},
+        error_messages={"required": _("Choose at least one thing that the key may do.")},
     )
-    agents, channels, labels = ChoicesField(), ChoicesField(), ChoicesField()
+    agents = ChoicesField(label=_("Agents"))
+    channels = ChoicesField(label=_("Channels"))
+    labels = ChoicesField(label=_("Labels"))
     field_order = ("name", "kind", "expires_at", "verbs", "agents", "channels", "labels")
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"].help_text = "Names the bot or script in the ledger and the audit log."
+        self.fields["name"].help_text = gettext("Names the bot or script in the ledger and the audit log.")
         self._offer("agents", named(Agent, workspace))
         self._offer("channels", named(Channel, workspace))
         self._offer("labels", [(name, name) for name in labels_in(workspace)])
@@ -91,7 +105,10 @@ class KeyForm(EndingForm):
         said = super().clean() or {}
         allowed = VERBS_OF.get(said.get("kind", ""), ())
         if "kind" in said and (beyond := [verb for verb in said.get("verbs", ()) if verb not in allowed]):
-            self.add_error("verbs", f"A bot's key may not {beyond[0]}: that takes an admin key.")
+            self.add_error(
+                "verbs",
+                gettext("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": beyond[0]},
+            )
         return said
 
     def scopes(self) -> dict[str, list[str]]:
@@ -110,19 +127,19 @@ class KeyForm(EndingForm):
 class RotateForm(EndingForm):
     """The key that follows, and how long the old one goes on beside it."""
 
-    name = fields_for_model(ApiKey, fields=["name"])["name"]
+    name = model_field(ApiKey, "name", _("Name"))
     hours = forms.TypedChoiceField(
-        label="The old key goes on for",
+        label=_("The old key goes on for"),
         choices=OVERLAPS,
         initial=24,
         coerce=int,
-        help_text="Long enough to give the new key to every bot that has the old one.",
+        help_text=_("Long enough to give the new key to every bot that has the old one."),
     )
     field_order = ("name", "hours", "expires_at")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"].label = "Name of the new key"
+        self.fields["name"].label = gettext("Name of the new key")
 
 
 def named(model: type[Agent | Channel], workspace: Workspace) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Tools and channels."""
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordForm
 from personas.models import Channel, Tool
@@ -10,18 +11,18 @@ class ToolForm(RecordForm):
     model = Tool
     plain = ("name", "description", "snippet", "guidelines", "parameters", "signature")
     editors = {"guidelines": "plain", "parameters": "yaml"}
-    labels = {"snippet": "One-line snippet", "parameters": "Parameters (JSON Schema)"}
+    labels = {"snippet": _("One-line snippet"), "parameters": _("Parameters (JSON Schema)")}
     help_texts = {
-        "name": "What a model calls it by, such as read_file.",
-        "snippet": "Shown in tool lists in place of the description.",
-        "guidelines": "One per line; they join the prompt's guidelines while the tool is active.",
-        "parameters": "A JSON object; kept as written.",
-        "signature": "For the ptc layout, such as search(query :string) -> [:map].",
+        "name": _("What a model calls it by, such as read_file."),
+        "snippet": _("Shown in tool lists in place of the description."),
+        "guidelines": _("One per line; they join the prompt's guidelines while the tool is active."),
+        "parameters": _("A JSON object; kept as written."),
+        "signature": _("For the ptc layout, such as search(query :string) -> [:map]."),
     }
     fieldsets = (
-        ("Tool", "", ("name", "description", "snippet")),
-        ("How to use it", "", ("guidelines",)),
-        ("How to call it", "", ("parameters", "signature")),
+        (_("Tool"), "", ("name", "description", "snippet")),
+        (_("How to use it"), "", ("guidelines",)),
+        (_("How to call it"), "", ("parameters", "signature")),
     )
 
 
@@ -30,10 +31,14 @@ class ChannelForm(RecordForm):
     plain = ("slug", "name", "formatting")
     editors = {"formatting": "markdown"}
     fixed = ("slug",)
-    labels = {"slug": "Address", "formatting": "Formatting rules"}
+    labels = {"slug": _("Address"), "formatting": _("Formatting rules")}
     help_texts = {
-        "slug": "Bots name it when they fetch, and it never changes: lower-case letters, digits and hyphens.",
-        "formatting": "Told to every agent that speaks here. Left empty, nothing is said about formatting.",
+        "slug": _(
+            "Bots name it when they fetch, and it never changes: lower-case letters, digits and hyphens."
+        ),
+        "formatting": _(
+            "Told to every agent that speaks here. Left empty, nothing is said about formatting."
+        ),
     }
     widgets = {"formatting": forms.Textarea(attrs={"rows": 10})}
-    fieldsets = (("Channel", "", ("name", "slug", "formatting")),)
+    fieldsets = ((_("Channel"), "", ("name", "slug", "formatting")),)

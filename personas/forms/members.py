@@ -1,9 +1,9 @@
 """Workspaces, invitations and roles."""
 
 from django import forms
-from django.forms.models import fields_for_model
+from django.utils.translation import gettext_lazy as _
 
-from personas.forms.base import in_our_words
+from personas.forms.base import model_field
 from personas.models import User, Workspace
 from personas.roles import Role
 from personas.timezones import timezone_names
@@ -12,25 +12,27 @@ from personas.timezones import timezone_names
 class WorkspaceForm(forms.Form):
     """Name and address of a new workspace."""
 
-    name = fields_for_model(Workspace, fields=["name"])["name"]
-    slug = in_our_words(fields_for_model(Workspace, fields=["slug"], labels={"slug": "Address"})["slug"])
+    name = model_field(Workspace, "name", _("Name"))
+    slug = model_field(Workspace, "slug", _("Address"))
 
 
 class RenameForm(forms.Form):
-    name = fields_for_model(Workspace, fields=["name"])["name"]
+    name = model_field(Workspace, "name", _("Name"))
 
 
 class InviteForm(forms.Form):
-    email = forms.EmailField(label="E-mail address", max_length=254)
-    role = forms.ChoiceField(choices=Role.choices, initial=Role.VIEWER)
+    email = forms.EmailField(label=_("E-mail address"), max_length=254)
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.VIEWER)
 
 
 class RoleForm(forms.Form):
-    role = forms.ChoiceField(choices=Role.choices)
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices)
 
 
 class PersonForm(forms.Form):
     """How a person is shown, and in which timezone they read."""
 
-    name = fields_for_model(User, fields=["name"])["name"]
-    timezone = forms.ChoiceField(choices=lambda: [(name, name) for name in timezone_names()])
+    name = model_field(User, "name", _("Name"))
+    timezone = forms.ChoiceField(
+        label=_("Timezone"), choices=lambda: [(name, name) for name in timezone_names()]
+    )

@@ -4,14 +4,16 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordChoice, RecordForm
 from personas.models import Memory, MemoryState
 from personas.selectors import agents_of
 
 NEW_STATES = [
-    (MemoryState.ACTIVE.value, "Active: reaches prompts at once"),
-    (MemoryState.PROPOSED.value, "Proposed: someone approves it first"),
+    (MemoryState.ACTIVE.value, _("Active: reaches prompts at once")),
+    (MemoryState.PROPOSED.value, _("Proposed: someone approves it first")),
 ]
 
 
@@ -25,17 +27,21 @@ class MemoryForm(RecordForm):
         "valid_until": forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     }
     help_texts = {
-        "text": "One fact, in a sentence or two.",
-        "source": "Where it comes from: a person, a document, a conversation.",
-        "valid_from": "In your timezone. Left empty: from the start.",
-        "valid_until": "In your timezone. Left empty: until further notice.",
+        "text": _("One fact, in a sentence or two."),
+        "source": _("Where it comes from: a person, a document, a conversation."),
+        "valid_from": _("In your timezone. Left empty: from the start."),
+        "valid_until": _("In your timezone. Left empty: until further notice."),
     }
     fieldsets = (
-        ("Memory", "", ("text", "agent", "state")),
-        ("Standing", "Who says so, and for how long it holds.", ("source", "valid_from", "valid_until")),
+        (_("Memory"), "", ("text", "agent", "state")),
+        (
+            _("Standing"),
+            _("Who says so, and for how long it holds."),
+            ("source", "valid_from", "valid_until"),
+        ),
     )
 
-    agent = RecordChoice(required=False, empty_label="Every agent of this workspace", label="Known to")
+    agent = RecordChoice(required=False, empty_label=_("Every agent of this workspace"), label=_("Known to"))
     state = forms.ChoiceField(choices=NEW_STATES, initial=MemoryState.ACTIVE.value)
 
     record: Memory | None
@@ -53,6 +59,8 @@ class SuccessorForm(forms.Form):
 
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)
-        self.successor = RecordChoice(label="Replace by", empty_label="Choose the memory that holds now")
+        self.successor = RecordChoice(
+            label=gettext("Replace by"), empty_label=gettext("Choose the memory that holds now")
+        )
         self.successor.offer(rows)
         self.fields["successor"] = self.successor

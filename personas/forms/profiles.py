@@ -1,6 +1,8 @@
 """Whom agents speak to."""
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordForm
 from personas.models import UserProfile
@@ -11,19 +13,19 @@ class UserProfileForm(RecordForm):
     model = UserProfile
     plain = ("label", "name", "timezone", "location", "notes", "extra")
     editors = {"notes": "markdown", "extra": "yaml"}
-    labels = {"extra": "Other front matter"}
+    labels = {"extra": _("Other front matter")}
     help_texts = {
-        "label": "What your team calls this profile in lists.",
-        "name": "What the agent should call the person.",
-        "notes": "Markdown: habits, preferences, what to be careful about.",
-        "extra": "YAML keys that USER.md carries besides these; kept as written.",
+        "label": _("What your team calls this profile in lists."),
+        "name": _("What the agent should call the person."),
+        "notes": _("Markdown: habits, preferences, what to be careful about."),
+        "extra": _("YAML keys that USER.md carries besides these; kept as written."),
     }
     fieldsets = (
-        ("Person", "Whom the agent serves.", ("label", "name", "timezone", "location")),
-        ("Notes", "", ("notes",)),
+        (_("Person"), _("Whom the agent serves."), ("label", "name", "timezone", "location")),
+        (_("Notes"), "", ("notes",)),
         ("USER.md", "", ("extra",)),
     )
 
     def link_fields(self) -> None:
-        names = [("", "Unknown"), *((name, name) for name in timezone_names())]
+        names = [("", gettext("Unknown")), *((name, name) for name in timezone_names())]
         self.fields["timezone"] = forms.ChoiceField(choices=names, required=False)

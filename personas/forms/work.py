@@ -3,6 +3,8 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordChoice, RecordForm
 from personas.models import Responsibility, Task
@@ -17,12 +19,12 @@ class ResponsibilityForm(RecordForm):
     editors = {"text": "markdown"}
     fixed = ("agent",)
     help_texts = {
-        "title": "The agent refers to the duty by it.",
-        "text": "Markdown: what the duty asks for, and when it is met.",
+        "title": _("The agent refers to the duty by it."),
+        "text": _("Markdown: what the duty asks for, and when it is met."),
     }
-    fieldsets = (("Responsibility", "A standing duty of one agent.", ("agent", "title", "text")),)
+    fieldsets = ((_("Responsibility"), _("A standing duty of one agent."), ("agent", "title", "text")),)
 
-    agent = RecordChoice(empty_label="Choose an agent")
+    agent = RecordChoice(empty_label=_("Choose an agent"))
 
     def link_fields(self) -> None:
         self.offer("agent", agents_of(self.workspace).prefetch_related(None))
@@ -32,18 +34,18 @@ class TaskForm(RecordForm):
     model = Task
     plain = ("title", "description", "status")
     editors = {"description": "markdown"}
-    help_texts = {"description": "Markdown: what done looks like."}
+    help_texts = {"description": _("Markdown: what done looks like.")}
     fieldsets = (
-        ("Task", "", ("title", "description", "status", "agent")),
-        ("Steps", "", ("steps",)),
+        (_("Task"), "", ("title", "description", "status", "agent")),
+        (_("Steps"), "", ("steps",)),
     )
 
-    agent = RecordChoice(required=False, empty_label="Nobody yet", label="Assigned to")
+    agent = RecordChoice(required=False, empty_label=_("Nobody yet"), label=_("Assigned to"))
     steps = forms.CharField(
         required=False,
         max_length=30_000,
         widget=forms.Textarea,
-        help_text="One step per line, in order; a line that begins with [x] is done.",
+        help_text=_("One step per line, in order; a line that begins with [x] is done."),
     )
 
     record: Task | None
@@ -68,9 +70,11 @@ class TaskForm(RecordForm):
         steps = [step_from(line) for line in lines if line]
         for number, step in enumerate(steps, start=1):
             if not step["title"]:
-                raise forms.ValidationError(f"Step {number} has no words.")
+                raise forms.ValidationError(gettext("Step %(number)s has no words.") % {"number": number})
             if len(step["title"]) > 300:
-                raise forms.ValidationError(f"Step {number} has more than 300 characters.")
+                raise forms.ValidationError(
+                    gettext("Step %(number)s has more than 300 characters.") % {"number": number}
+                )
         return steps
 
 

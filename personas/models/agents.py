@@ -4,6 +4,8 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models.base import Record, WorkspaceOwned
 from personas.models.channels import Channel
@@ -29,7 +31,7 @@ class Identity(Named):
     creature = LineField(max_length=120, blank=True)
     vibe = LineField(max_length=200, blank=True)
     text = ProseField(max_length=20_000, blank=True)
-    extra = ProseField("other front matter", max_length=8_000, blank=True)
+    extra = ProseField(_("other front matter"), max_length=8_000, blank=True)
 
     class Meta(Named.Meta):
         verbose_name_plural = "identities"
@@ -60,8 +62,8 @@ class Soul(Named):
 class ReleasePolicy(models.TextChoices):
     """Whether a new version goes straight to production."""
 
-    AUTOMATIC = "automatic", "Automatic: production follows the latest build"
-    REVIEWED = "reviewed", "Reviewed: someone else approves first"
+    AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
+    REVIEWED = "reviewed", _("Reviewed: someone else approves first")
 
 
 class Agent(Record):
@@ -119,7 +121,9 @@ class Agent(Record):
     def clean(self) -> None:
         super().clean()
         if self.layout not in LAYOUTS:
-            raise ValidationError({"layout": f"“{self.layout}” is not a layout."})
+            raise ValidationError(
+                {"layout": gettext("“%(layout)s” is not a layout.") % {"layout": self.layout}}
+            )
         self._refuse_circle()
 
     def snapshot(self) -> dict[str, Any]:
@@ -156,7 +160,12 @@ class Agent(Record):
     def _put_tools(self, active: list[Tool], planning: list[Tool]) -> None:
         if both := {tool.name for tool in active} & {tool.name for tool in planning}:
             names = ", ".join(sorted(both))
-            raise ValidationError({"planning_tools": f"Already active, so not only for planning: {names}."})
+            raise ValidationError(
+                {
+                    "planning_tools": gettext("Already active, so not only for planning: %(names)s.")
+                    % {"names": names}
+                }
+            )
         self.tool_links.all().delete()
         uses = [(tool, ToolUse.ACTIVE) for tool in active] + [(tool, ToolUse.PLANNING) for tool in planning]
         for position, (tool, use) in enumerate(uses):
@@ -168,7 +177,7 @@ class Agent(Record):
         above, seen = self.parent, {self.pk}
         while above is not None:
             if above.pk in seen:
-                raise ValidationError({"parent": "An agent cannot be below itself."})
+                raise ValidationError({"parent": gettext("An agent cannot be below itself.")})
             seen.add(above.pk)
             above = above.parent
 
@@ -176,8 +185,8 @@ class Agent(Record):
 class ToolUse(models.TextChoices):
     """Whether an agent may call a tool or only plan with it."""
 
-    ACTIVE = "active", "Active"
-    PLANNING = "planning", "For planning only"
+    ACTIVE = "active", _("Active")
+    PLANNING = "planning", _("For planning only")
 
 
 class AgentTool(WorkspaceOwned):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.models.workspaces import Workspace
 
@@ -93,11 +94,11 @@ class WorkspaceOwned(models.Model):
     def refuse_foreign_links(self) -> None:
         """Stop a row from moving to, or pointing into, another workspace."""
         if self._stored_home() not in {None, self.workspace_id}:
-            raise ForeignLink({"workspace": "A record cannot move to another workspace."})
+            raise ForeignLink({"workspace": _("A record cannot move to another workspace.")})
         for field in self.tenant_links():
             linked = getattr(self, field.attname)
             if linked is not None and self._workspace_of(field, linked) != self.workspace_id:
-                raise ForeignLink({field.name: "There is no such record in this workspace."})
+                raise ForeignLink({field.name: _("There is no such record in this workspace.")})
 
     @classmethod
     def tenant_links(cls) -> list["models.ForeignKey[Any, Any]"]:

@@ -37,6 +37,11 @@ class KeptDraft(WorkspaceOwned):
         return str(self)
 
     @property
+    def mark(self) -> str:
+        """What somebody looked at: whatever is typed later makes it another."""
+        return self.updated_at.isoformat()
+
+    @property
     def title(self) -> str:
         """What its writer calls the record; a memory has no name but its words."""
         typed = [self.values.get(name) for name in ("label", "name", "title", "text")]

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils.translation import gettext as _
 
 # Lone surrogates cannot be written as UTF-8, PostgreSQL refuses NUL, and the others arrive only by accident.
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -14,14 +15,14 @@ LINE_BREAKS = re.compile(r"[\t\n\r\x0b\x0c\x85\u2028\u2029]")
 def refuse_unwritable(value: str) -> None:
     """Name the first character that may not be stored."""
     if found := UNWRITABLE.search(value):
-        message = "The character U+%(code)s at position %(at)d cannot be stored."
+        message = _("The character U+%(code)s at position %(at)d cannot be stored.")
         params = {"code": f"{ord(found.group()):04X}", "at": found.start() + 1}
         raise ValidationError(message, code="control_character", params=params)
 
 
 def refuse_line_breaks(value: str) -> None:
     if LINE_BREAKS.search(value):
-        raise ValidationError("This must be a single line.", code="line_break")
+        raise ValidationError(_("This must be a single line."), code="line_break")
 
 
 class LineField(models.CharField[str, str]):
@@ -46,5 +47,5 @@ class ProseField(models.TextField[str, str]):
     def validate(self, value: Any, model_instance: models.Model | None) -> None:
         super().validate(value, model_instance)
         if self.max_length is not None and len(value) > self.max_length:
-            message = "This has %(size)d characters; at most %(limit)d fit."
+            message = _("This has %(size)d characters; at most %(limit)d fit.")
             raise ValidationError(message, "max_length", {"size": len(value), "limit": self.max_length})

@@ -3,12 +3,13 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from personas.key_format import ADMIN, BOT
 from personas.models.base import WorkspaceOwned
 from personas.models.fields import LineField
 
-KINDS = [(BOT, "Bot"), (ADMIN, "Admin")]
+KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
 
 
 class ApiKey(WorkspaceOwned):

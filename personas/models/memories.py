@@ -1,21 +1,31 @@
 """Facts that agents know."""
 
+from datetime import datetime
+from typing import Any
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models.agents import Agent
 from personas.models.base import Record
 from personas.models.fields import LineField, ProseField
 
+MOMENTS = ("valid_from", "valid_until")
+# Nearer to the ends of the calendar a moment does not exist in every timezone, and no page could show it.
+YEARS = range(1000, 9999)
+
 
 class MemoryState(models.TextChoices):
     """How far a memory is to be believed; only active ones reach a prompt."""
 
-    PROPOSED = "proposed", "Proposed"
-    ACTIVE = "active", "Active"
-    SUPERSEDED = "superseded", "Superseded"
-    REVOKED = "revoked", "Revoked"
+    PROPOSED = "proposed", _("Proposed")
+    ACTIVE = "active", _("Active")
+    SUPERSEDED = "superseded", _("Superseded")
+    REVOKED = "revoked", _("Revoked")
 
 
 class Memory(Record):
@@ -53,20 +63,38 @@ class Memory(Record):
                 | models.Q(valid_until=None)
                 | models.Q(valid_until__gt=models.F("valid_from")),
                 name="memory_valid_from_before_until",
-                violation_error_message="“Valid until” must come after “valid from”.",
+                violation_error_message=_("“Valid until” must come after “valid from”."),
             ),
         ]
 
     def __str__(self) -> str:
         return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
 
+    def put(self, values: dict[str, Any]) -> None:
+        """An old revision may bring back another state, and the shelf goes with it."""
+        super().put(values)
+        if self.state != MemoryState.REVOKED:
+            self.archived_at = None
+        elif self.archived_at is None:
+            self.archived_at = timezone.now()
+
     def clean(self) -> None:
         super().clean()
         if self.superseded_by_id is not None and self.superseded_by_id == self.pk:
-            raise ValidationError({"superseded_by": "A memory cannot replace itself."})
+            raise ValidationError({"superseded_by": gettext("A memory cannot replace itself.")})
+        far = [name for name in MOMENTS if is_far(getattr(self, name))]
+        if far:
+            said = gettext("Name a year from %(first)d to %(last)d, or leave this empty.")
+            years = {"first": YEARS.start, "last": YEARS.stop - 1}
+            raise ValidationError(dict.fromkeys(far, said % years))
 
     def agent_ids(self) -> list[int]:
         if self.agent_id is not None:
             return [self.agent_id]
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         return list(agents.order_by("pk").values_list("pk", flat=True))
+
+
+def is_far(moment: object) -> bool:
+    """What is no moment was refused as such."""
+    return isinstance(moment, datetime) and moment.year not in YEARS

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.front_matter import FrontMatterError
 from personas.models.fields import LineField, ProseField
@@ -21,7 +23,7 @@ class UserProfile(Named):
     timezone = LineField(max_length=64, blank=True, validators=[refuse_unknown_timezone])
     location = LineField(max_length=120, blank=True)
     notes = ProseField(max_length=20_000, blank=True)
-    extra = ProseField("other front matter", max_length=8_000, blank=True)
+    extra = ProseField(gettext_lazy("other front matter"), max_length=8_000, blank=True)
 
     def clean(self) -> None:
         super().clean()
@@ -43,4 +45,11 @@ def refuse_unwritable_file(extra: str, known: tuple[str, ...], write: Callable[[
         except FrontMatterError as error:
             problems = error.problems
     if problems:
-        raise ValidationError({"extra": [f"Line {problem.line}: {problem.message}" for problem in problems]})
+        raise ValidationError(
+            {
+                "extra": [
+                    _("Line %(line)s: %(message)s") % {"line": problem.line, "message": problem.message}
+                    for problem in problems
+                ]
+            }
+        )

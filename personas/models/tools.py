@@ -5,6 +5,8 @@ import json
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.models.base import Record
 from personas.models.fields import LineField, ProseField
@@ -12,7 +14,7 @@ from personas.models.workspaces import refuse_reserved
 
 tool_name_rule = RegexValidator(
     r"\A[A-Za-z_][A-Za-z0-9_.-]*\Z",
-    "Start with a letter or underscore, then letters, digits, dots, hyphens or underscores.",
+    gettext_lazy("Start with a letter or underscore, then letters, digits, dots, hyphens or underscores."),
     code="tool_name",
 )
 
@@ -26,7 +28,7 @@ class Tool(Record):
     name = LineField(max_length=64, validators=[tool_name_rule, refuse_reserved])
     description = ProseField(max_length=4_000, blank=True)
     snippet = LineField(max_length=300, blank=True)
-    guidelines = ProseField(max_length=4_000, blank=True, help_text="One guideline per line.")
+    guidelines = ProseField(max_length=4_000, blank=True, help_text=gettext_lazy("One guideline per line."))
     # Text, not JSON: PostgreSQL would reorder the keys, and the prompt must keep them as written.
     parameters = ProseField(max_length=20_000, blank=True)
     signature = LineField(max_length=1_000, blank=True)
@@ -54,8 +56,8 @@ def refuse_bad_schema(text: str) -> None:
     try:
         schema = json.loads(text)
     except RecursionError:
-        raise ValidationError({"parameters": "This JSON is nested too deeply."}) from None
+        raise ValidationError({"parameters": _("This JSON is nested too deeply.")}) from None
     except ValueError as error:
-        raise ValidationError({"parameters": f"This is not JSON: {error}."}) from None
+        raise ValidationError({"parameters": _("This is not JSON: %(error)s.") % {"error": error}}) from None
     if not isinstance(schema, dict):
-        raise ValidationError({"parameters": "A JSON Schema must be an object: { … }."})
+        raise ValidationError({"parameters": _("A JSON Schema must be an object: { … }.")})

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from personas.models.agents import Agent
 from personas.models.base import Record, WorkspaceOwned
@@ -28,7 +29,7 @@ class Responsibility(Record):
                 fields=["agent", "title"],
                 condition=models.Q(archived_at=None),
                 name="responsibility_title_once_per_agent",
-                violation_error_message="This agent already has a responsibility with this title.",
+                violation_error_message=_("This agent already has a responsibility with this title."),
             ),
         ]
 
@@ -42,11 +43,11 @@ class Responsibility(Record):
 class TaskStatus(models.TextChoices):
     """How far a task has come."""
 
-    OPEN = "open", "Open"
-    IN_PROGRESS = "in_progress", "In progress"
-    BLOCKED = "blocked", "Blocked"
-    DONE = "done", "Done"
-    CANCELLED = "cancelled", "Cancelled"
+    OPEN = "open", _("Open")
+    IN_PROGRESS = "in_progress", _("In progress")
+    BLOCKED = "blocked", _("Blocked")
+    DONE = "done", _("Done")
+    CANCELLED = "cancelled", _("Cancelled")
 
 
 class Task(Record):

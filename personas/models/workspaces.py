@@ -8,12 +8,14 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Lower
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models.fields import LineField
 from personas.timezones import refuse_unknown_timezone
 
 slug_rule = RegexValidator(
-    r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", "Use lower-case letters, digits and single hyphens.", code="slug"
+    r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", _("Use lower-case letters, digits and single hyphens."), code="slug"
 )
 
 
@@ -24,7 +26,9 @@ RESERVED = {"new", "import"}
 def refuse_reserved(value: str) -> None:
     """A record called `new` would hide behind the page that makes new ones."""
     if value in RESERVED:
-        raise ValidationError("“%(value)s” is reserved. Choose another word.", "reserved", {"value": value})
+        raise ValidationError(
+            gettext("“%(value)s” is reserved. Choose another word."), "reserved", {"value": value}
+        )
 
 
 class UserManager(BaseUserManager["User"]):
@@ -46,7 +50,7 @@ class User(AbstractUser):
     username = None  # type: ignore[assignment]  # signing in is by e-mail alone
     first_name = None  # type: ignore[assignment]  # one name field serves all naming customs
     last_name = None  # type: ignore[assignment]
-    email = models.EmailField("e-mail address", unique=True)
+    email = models.EmailField(_("e-mail address"), unique=True)
     name = LineField(max_length=80, blank=True)
     timezone = LineField(max_length=64, default="UTC", validators=[refuse_unknown_timezone])
 

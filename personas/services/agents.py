@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from django.db import transaction
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import Invalid
@@ -19,7 +20,7 @@ N = TypeVar("N", bound=Named)
 @transaction.atomic
 def create_named(model: type[N], workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> N:
     """Add a shared record under a slug made from its label."""
-    for _ in range(TRIES):
+    for _try in range(TRIES):
         slug = values.get("slug") or free_slug(model, workspace, values.get("label", ""))
         try:
             return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
@@ -27,7 +28,7 @@ def create_named(model: type[N], workspace: Workspace, values: Values, *, by: Ac
             is_lost = model.objects.in_workspace(workspace).filter(slug=slug).exists()
             if values.get("slug") or not is_lost:
                 raise
-    raise Invalid.on("label", "Others take names like this one right now. Try again.")
+    raise Invalid.on("label", _("Others take names like this one right now. Try again."))
 
 
 def free_slug(model: type[Named], workspace: Workspace, label: str) -> str:

@@ -1,7 +1,7 @@
 """Keeps what members have typed and not saved: a draft is its writer's own until it is saved."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -13,6 +13,7 @@ from personas.errors import DomainError
 from personas.models import Agent, KeptDraft, Record, User, Workspace
 from personas.services.records import refuse_erased
 
+R = TypeVar("R", bound=Record)
 # Field by field, as a form gives it: a box may be ticked many times.
 Typed = dict[str, list[str]]
 MOST_DRAFTS = 200
@@ -23,6 +24,12 @@ class TooMuchKept(DomainError):
     """More than anybody comes back to."""
 
     code = "too_much_kept"
+
+
+class DraftMoved(DomainError):
+    """The draft is gone, or says something else than what was looked at."""
+
+    code = "draft_moved"
 
 
 @transaction.atomic
@@ -85,6 +92,16 @@ def draft_kept(workspace: Workspace, person: User, family: str, key: str) -> Kep
 
 def discard_draft(draft: KeptDraft) -> None:
     KeptDraft.objects.in_workspace(draft.workspace_id).filter(pk=draft.pk).delete()
+
+
+@transaction.atomic
+def save_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
+    """Write what a draft says and let it go, both or neither; of two tabs that press at once, one does."""
+    rows = KeptDraft.objects.in_workspace(draft.workspace_id)
+    gone, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
+    if not gone:
+        raise DraftMoved(_("Your draft was saved or changed meanwhile, perhaps in another tab. Look again."))
+    return write()
 
 
 def discard_drafts_of(workspace: Workspace | int, person: User) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
@@ -53,16 +54,16 @@ class NotErasable(DomainError):
 def erase_words(record: Record, *, reason: str, by: Actor) -> Erasure:
     """Blank the record and its history; what prompts kept of it goes by the tombstone, in `prompts`."""
     if type(record) not in WORDS:
-        raise NotErasable("Only memories and user profiles can be erased.")
+        raise NotErasable(_("Only memories and user profiles can be erased."))
     if not reason.strip():
-        raise Invalid.on("reason", "Say why: the tombstone keeps it.")
+        raise Invalid.on("reason", _("Say why: the tombstone keeps it."))
     record = locked(record)
     # Answers kept for retries may hold the words, and do not say whose they are.
     KeptAnswer.objects.in_workspace(record.workspace_id).delete()
     family, key = FAMILIES[type(record)]
     drop_drafts_with(record.workspace_id, family, str(getattr(record, key)), telling_words(record))
     fed = record.agent_ids()
-    tomb, _ = Erasure.objects.in_workspace(record.workspace_id).get_or_create(
+    tomb, _is_new = Erasure.objects.in_workspace(record.workspace_id).get_or_create(
         kind=record.kind,
         object_id=record.pk,
         defaults={

@@ -1,10 +1,15 @@
 """Notes who took away which list."""
 
+from itertools import islice
+
 from django.db import transaction
 
 from personas.actors import Actor
 from personas.models import Workspace
 from personas.services.history import note_event
+
+# Whatever else an address says is no filter of ours.
+MOST_FILTERS, LONGEST_WORD, LONGEST_VALUE = 20, 40, 100
 
 
 @transaction.atomic
@@ -14,8 +19,14 @@ def note_export(
     """One line in the audit log, with what the list was narrowed down to."""
     # Words that were searched for may be somebody's name, and a log forgets nothing.
     told = {"list": name, "format": file_format} | {
-        word: "(words)" if word == "q" else value[:100] for word, value in filters.items()
+        plain(word)[:LONGEST_WORD]: "(words)" if word == "q" else plain(value)[:LONGEST_VALUE]
+        for word, value in islice(filters.items(), MOST_FILTERS)
     }
     note_event(
         workspace, "exported", "workspace", workspace.pk, f"{name} as {file_format}", by=by, after=told
     )
+
+
+def plain(said: str) -> str:
+    """Without the one character that PostgreSQL does not keep."""
+    return said.replace("\x00", "")

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
@@ -112,23 +113,30 @@ def next_name(key: ApiKey) -> str:
 def _refuse_maker(workspace: Workspace, kind: str, by: Actor) -> None:
     """An admin key needs somebody to act for: a person, and a member."""
     if kind not in BEGINNINGS:
-        raise Invalid.on("kind", f"“{kind}” is not a kind of key. There are: {', '.join(BEGINNINGS)}.")
+        raise Invalid.on(
+            "kind",
+            _("“%(kind)s” is not a kind of key. There are: %(kinds)s.")
+            % {"kind": kind, "kinds": ", ".join(BEGINNINGS)},
+        )
     if kind == BOT:
         return
     if by.user is None:
-        raise Invalid.on("kind", "An admin key acts for a person, so only a person can make one.")
+        raise Invalid.on("kind", _("An admin key acts for a person, so only a person can make one."))
     # Held as long as somebody is being removed: their last key is made before, and goes too, or not at all.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
-        raise Invalid.on("kind", "An admin key acts for a member, and you are none of this workspace.")
+        raise Invalid.on("kind", _("An admin key acts for a member, and you are none of this workspace."))
 
 
 def _refuse_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
     if key.revoked_at is not None or key.expires_at <= now:
-        raise KeyEnded(f"“{key}” has ended already. Make a new key instead.")
+        raise KeyEnded(_("“%(key)s” has ended already. Make a new key instead.") % {"key": key})
     # Whoever rotates a key gets its secret: nobody may come to act in another's name that way.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
-        raise NotYours(f"“{key}” acts for {key.created_label}: only they can rotate it. You can revoke it.")
+        raise NotYours(
+            _("“%(key)s” acts for %(person)s: only they can rotate it. You can revoke it.")
+            % {"key": key, "person": key.created_label}
+        )
 
 
 def _made(
@@ -164,9 +172,9 @@ def _end(expires_at: datetime | None) -> datetime:
     if expires_at is None:
         return now + USUAL
     if expires_at <= now:
-        raise Invalid.on("expires_at", "Choose a day that is still to come.")
+        raise Invalid.on("expires_at", _("Choose a day that is still to come."))
     if expires_at > now + LONGEST:
-        raise Invalid.on("expires_at", f"A key lasts {LONGEST.days} days at most.")
+        raise Invalid.on("expires_at", _("A key lasts %(days)s days at most.") % {"days": LONGEST.days})
     return expires_at
 
 
@@ -181,7 +189,9 @@ def _scopes_in(workspace: Workspace, scopes: Mapping[str, Any], kind: str) -> di
         named = made.get(f"{word}s", [])
         known = set(rows.filter(slug__in=named).values_list("slug", flat=True)) if named else set()
         if missing := [slug for slug in named if slug not in known]:
-            raise Invalid.on("scopes", f"There is no {word} “{missing[0]}”.")
+            raise Invalid.on(
+                "scopes", _("There is no %(word)s “%(name)s”.") % {"word": word, "name": missing[0]}
+            )
     return made
 
 

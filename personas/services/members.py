@@ -6,6 +6,7 @@ from datetime import timedelta
 from django.core import signing
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
@@ -31,9 +32,9 @@ def invite(workspace: Workspace, email: str, role: str, *, by: Actor) -> Invitat
     """Offer a role to an address; a person who is in already is not asked again."""
     email = email.strip().lower()
     if by.user is None:
-        raise DomainError("Only a person can invite.")
+        raise DomainError(_("Only a person can invite."))
     if Membership.objects.in_workspace(workspace).filter(user__email__iexact=email).exists():
-        raise Invalid.on("email", f"{email} is already a member.")
+        raise Invalid.on("email", _("%(email)s is already a member.") % {"email": email})
     _withdraw_lapsed(workspace, email)
     invitation = Invitation(
         workspace=workspace,
@@ -61,11 +62,11 @@ def invitation_from(token: str) -> Invitation:
     try:
         said = signing.loads(token, salt=SALT)
     except signing.BadSignature:
-        raise BadInvitation("This invitation link is not valid. Check that it was copied whole.") from None
+        raise BadInvitation(_("This invitation link is not valid. Check that it was copied whole.")) from None
     rows = Invitation.unscoped.select_related("workspace", "invited_by")
     invitation = rows.filter(pk=said["id"], nonce=said["nonce"]).first()
     if invitation is None:
-        raise BadInvitation("This invitation does not exist any more.")
+        raise BadInvitation(_("This invitation does not exist any more."))
     _refuse_closed(invitation)
     return invitation
 
@@ -79,11 +80,12 @@ def accept_invitation(token: str, user: User) -> Membership:
     _refuse_closed(invitation)
     if invitation.email != user.email.lower():
         raise BadInvitation(
-            f"This invitation was sent to {invitation.email}; you are signed in as {user.email}."
+            _("This invitation was sent to %(email)s; you are signed in as %(own_email)s.")
+            % {"email": invitation.email, "own_email": user.email}
         )
     invitation.accepted_at = timezone.now()
     invitation.save(update_fields=["accepted_at"])
-    membership, _ = Membership.objects.in_workspace(invitation.workspace_id).get_or_create(
+    membership, _is_new = Membership.objects.in_workspace(invitation.workspace_id).get_or_create(
         user=user, defaults={"role": invitation.role, "workspace_id": invitation.workspace_id}
     )
     _note(invitation, "accepted", by=Actor.person(user))
@@ -103,7 +105,7 @@ def withdraw_invitation(invitation: Invitation, *, by: Actor) -> None:
 def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
     """Give a member another role; the last owner keeps theirs."""
     if role not in Role.values:
-        raise Invalid.on("role", f"“{role}” is not a role.")
+        raise Invalid.on("role", _("“%(role)s” is not a role.") % {"role": role})
     membership = _held(membership)
     if membership.role == role:
         return membership
@@ -132,7 +134,7 @@ def transfer_ownership(giver: Membership, taker: Membership, *, by: Actor) -> No
     """Make someone else owner and step back to admin, in one move."""
     giver, taker = _held(giver), _held(taker)
     if giver.role != Role.OWNER or giver.pk == taker.pk:
-        raise DomainError("Only an owner can hand over ownership, and only to someone else.")
+        raise DomainError(_("Only an owner can hand over ownership, and only to someone else."))
     change_role(taker, Role.OWNER, by=by)
     change_role(giver, Role.ADMIN, by=by)
 
@@ -149,16 +151,16 @@ def _held(membership: Membership) -> Membership:
 def _refuse_losing_last_owner(membership: Membership) -> None:
     owners = Membership.objects.in_workspace(membership.workspace_id).filter(role=Role.OWNER)
     if membership.role == Role.OWNER and not owners.exclude(pk=membership.pk).exists():
-        raise DomainError("A workspace needs an owner: make someone else owner first.")
+        raise DomainError(_("A workspace needs an owner: make someone else owner first."))
 
 
 def _refuse_closed(invitation: Invitation) -> None:
     if invitation.accepted_at is not None:
-        raise BadInvitation("This invitation has been used already.")
+        raise BadInvitation(_("This invitation has been used already."))
     if invitation.withdrawn_at is not None:
-        raise BadInvitation("This invitation was withdrawn. Ask for a new one.")
+        raise BadInvitation(_("This invitation was withdrawn. Ask for a new one."))
     if invitation.is_expired:
-        raise BadInvitation("This invitation has expired. Ask for a new one.")
+        raise BadInvitation(_("This invitation has expired. Ask for a new one."))
 
 
 def _refuse_second_offer(workspace: Workspace, email: str) -> None:
@@ -166,7 +168,10 @@ def _refuse_second_offer(workspace: Workspace, email: str) -> None:
         email=email, accepted_at=None, withdrawn_at=None
     )
     if waiting.exists():
-        raise Invalid.on("email", f"{email} has an open invitation already. Withdraw it to send another.")
+        raise Invalid.on(
+            "email",
+            _("%(email)s has an open invitation already. Withdraw it to send another.") % {"email": email},
+        )
 
 
 def _withdraw_lapsed(workspace: Workspace, email: str) -> None:

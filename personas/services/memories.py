@@ -2,6 +2,7 @@
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import DomainError
@@ -24,7 +25,8 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
     memory = locked(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
-            f"Only a proposed memory can be approved; this one is {memory.get_state_display().lower()}."
+            _("Only a proposed memory can be approved; this one is %(state)s.")
+            % {"state": memory.get_state_display().lower()}
         )
     return _move(memory, MemoryState.ACTIVE, by=by, verb="approved")
 
@@ -35,7 +37,8 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
     memory = locked(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
-            f"Only a proposed memory can be rejected; this one is {memory.get_state_display().lower()}."
+            _("Only a proposed memory can be rejected; this one is %(state)s.")
+            % {"state": memory.get_state_display().lower()}
         )
     return revoke_memory(memory, by=by)
 
@@ -45,11 +48,13 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     """Replace a memory by a newer one; both stay readable."""
     memory = locked(memory)
     if memory.pk == successor.pk:
-        raise DomainError("A memory cannot replace itself.")
+        raise DomainError(_("A memory cannot replace itself."))
     if memory.state not in {MemoryState.ACTIVE, MemoryState.PROPOSED}:
-        raise DomainError(f"This memory is already {memory.get_state_display().lower()}.")
+        raise DomainError(
+            _("This memory is already %(state)s.") % {"state": memory.get_state_display().lower()}
+        )
     if successor.state != MemoryState.ACTIVE:
-        raise DomainError("Only an active memory can take another's place.")
+        raise DomainError(_("Only an active memory can take another's place."))
     values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
     said = f"Replaced by {successor}"[:200]
     return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb="superseded")
@@ -71,7 +76,7 @@ def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
     """Believe a revoked or superseded memory again."""
     memory = locked(memory)
     if memory.state not in {MemoryState.REVOKED, MemoryState.SUPERSEDED}:
-        raise DomainError("Only a revoked or superseded memory can be reinstated.")
+        raise DomainError(_("Only a revoked or superseded memory can be reinstated."))
     memory.archived_at = None
     memory.save(update_fields=["archived_at"])
     return _move(memory, MemoryState.ACTIVE, by=by, verb="reinstated")

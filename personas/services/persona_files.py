@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from personas.errors import Invalid
 from personas.front_matter import FrontMatterError
 from personas.models import Identity, Named, Soul, UserProfile
@@ -28,7 +30,12 @@ def values_in(model: type[Named], text: str) -> dict[str, Any]:
         return {"text": parse_soul(text)}
     except FrontMatterError as error:
         raise Invalid(
-            {"text": [f"Line {problem.line}: {problem.message}" for problem in error.problems]}
+            {
+                "text": [
+                    _("Line %(line)s: %(message)s") % {"line": problem.line, "message": problem.message}
+                    for problem in error.problems
+                ]
+            }
         ) from error
 
 

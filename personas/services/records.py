@@ -7,11 +7,14 @@ from typing import Any, TypeVar
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import Conflict, Erased, InUse, Invalid
 from personas.models import Agent, Erasure, Record, Revision, Workspace
+from personas.naming import first_few
 from personas.services.history import write_audit, write_revision
+from personas.services.release_policy import refuse_lifting_review
 from personas.signals import agent_changed
 
 R = TypeVar("R", bound=Record)
@@ -37,6 +40,7 @@ def edit_record(
     refuse_erased(record)
     if record.revision != expected:
         raise Conflict(record, expected)
+    refuse_lifting_review(record, values, by)
     return _write(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
 
 
@@ -90,7 +94,7 @@ def refuse_erased(record: Record) -> None:
     """What is gone for good cannot come back, not even by name."""
     rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
     if record.kind in ERASABLE and rows.exists():
-        raise Erased("The words of this record were erased. Write a new one instead.")
+        raise Erased(_("The words of this record were erased. Write a new one instead."))
 
 
 def refuse_while_in_use(record: Record) -> None:
@@ -101,8 +105,7 @@ def refuse_while_in_use(record: Record) -> None:
     users = Agent.objects.in_workspace(record.workspace_id).filter(pk__in=others, archived_at=None)
     names = list(users.values_list("name", flat=True))
     if names:
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        raise InUse(f"Still used by {shown}. Take it out there first.")
+        raise InUse(_("Still used by %(names)s. Take it out there first.") % {"names": first_few(names)})
 
 
 @contextmanager
@@ -114,7 +117,7 @@ def readable_errors() -> Iterator[None]:
     except ValidationError as error:
         raise Invalid.from_validation(error) from error
     except IntegrityError as error:
-        message = "Someone else has just taken this name or place. Reload and try again."
+        message = _("Someone else has just taken this name or place. Reload and try again.")
         raise Invalid.on(NON_FIELD_ERRORS, message) from error
 
 

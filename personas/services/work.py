@@ -5,6 +5,7 @@ from typing import Literal
 
 from django.db import transaction
 from django.db.models import Max
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import DomainError
@@ -42,7 +43,7 @@ def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> 
     agent = locked(agent)
     duties = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
     if sorted(order) != sorted(duties):
-        raise DomainError("The responsibilities have changed meanwhile. Reload the page, then order them.")
+        raise DomainError(_("The responsibilities have changed meanwhile. Reload the page, then order them."))
     number_anew([duties[pk] for pk in order], "Put in order", by=by)
 
 
@@ -70,7 +71,9 @@ def tick_step(task: Task, place: int, *, is_done: bool, by: Actor) -> Task:
     task = locked(task)
     steps = task.snapshot()["steps"]
     if not 0 <= place < len(steps):
-        raise DomainError(f"Task #{task.number} has no step {place + 1}.")
+        raise DomainError(
+            _("Task #%(number)s has no step %(step)s.") % {"number": task.number, "step": place + 1}
+        )
     steps[place]["is_done"] = is_done
     values: Values = {"steps": steps}
     if is_done and task.status == TaskStatus.OPEN:

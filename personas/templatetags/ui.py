@@ -11,10 +11,13 @@ from django.core.paginator import Page
 from django.forms import BoundField
 from django.templatetags.static import static
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
+from django.utils.translation import gettext as _
 
+from personas.stored_words import title_of, verb_of
 from personas.templatetags.widgets import drawn
 
 register = template.Library()
@@ -64,6 +67,18 @@ def badge(text: object, tone: str = "neutral") -> SafeString:
     return format_html('<span class="dr-badge dr-badge-{}">{}</span>', known, text)
 
 
+@register.filter
+def title_words(name: str) -> str:
+    """The stored name of a kind, field or section, as a heading."""
+    return title_of(name)
+
+
+@register.filter
+def verb_words(name: str) -> str:
+    """The stored name of what somebody did."""
+    return verb_of(name)
+
+
 @register.simple_tag
 def ago(moment: datetime | None) -> SafeString | str:
     """How long ago, or how soon; the exact time is in the title."""
@@ -73,17 +88,19 @@ def ago(moment: datetime | None) -> SafeString | str:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         exact.isoformat(timespec="seconds"),
-        f"{exact:%d %b %Y, %H:%M:%S %Z}",
+        date_format(exact, "d M Y, H:i:s T"),
         _distance(moment, timezone.now()),
     )
 
 
 def _distance(moment: datetime, now: datetime) -> str:
     if abs((now - moment).total_seconds()) < 60:
-        return "just now"
+        return _("just now")
     if moment > now:
-        return f"in {timeuntil(moment, now, depth=1)}".replace("\xa0", " ")
-    return f"{timesince(moment, now, depth=1)} ago".replace("\xa0", " ")
+        said = _("in %(time)s") % {"time": timeuntil(moment, now, depth=1)}
+    else:
+        said = _("%(time)s ago") % {"time": timesince(moment, now, depth=1)}
+    return said.replace("\xa0", " ")
 
 
 @register.simple_tag
@@ -124,4 +141,6 @@ def browser(user_agent: str) -> str:
     """A browser's long name in words a person knows, or the name itself."""
     program = next((name for mark, name in BROWSERS.items() if mark in user_agent), "")
     system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
-    return " on ".join(filter(None, [program, system])) or user_agent[:60] or "Unknown browser"
+    if program and system:
+        return _("%(program)s on %(system)s") % {"program": program, "system": system}
+    return program or system or user_agent[:60] or _("Unknown browser")

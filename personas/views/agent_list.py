@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from personas.exporting import Column, columns_of
 from personas.models import Agent
+from personas.stored_words import title_of
 from personas.tenancy import WorkspaceRequest
 from personas.views.records import RecordPages
 from personas.views.records_bulk import SHELVING
@@ -52,7 +53,7 @@ class AgentLists(RecordPages[Agent]):
         using = Agent.objects.in_workspace(request.workspace)
         for word, value in said.items():
             using = using.filter(**{USED[word]: value})
-        chips = [chip(request, word, word.replace("_", " "), value) for word, value in said.items()]
+        chips = [chip(request, word, title_of(word), value) for word, value in said.items()]
         return replace(listing, rows=listing.rows.filter(pk__in=using.values("pk")), chips=chips)
 
     def columns(self) -> list[Column]:

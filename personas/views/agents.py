@@ -5,6 +5,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.agents import AgentForm, IdentityForm, SoulForm
 from personas.models import LAYOUTS, Agent, Identity, Soul
@@ -22,16 +24,17 @@ from personas.views.records_bulk import SHELVING
 
 class AgentPages(AgentLists):
     model, form = Agent, AgentForm
-    name, one, icon, templates = "agents", "agent", "agents", "personas/agents"
-    lede = "The bots you prompt: who they are, what they do and where they speak."
+    one, many = _("agent"), _("Agents")
+    name, icon, templates = "agents", "agents", "personas/agents"
+    lede = _("The bots you prompt: who they are, what they do and where they speak.")
     searched = ("name", "slug", "description")
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Agent]:
         return agents_of(request.workspace)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        layouts = [("", "Every layout"), *((name, name) for name in LAYOUTS)]
-        return [*super().filters(request), {"name": "layout", "label": "Layout", "options": layouts}]
+        layouts = [("", gettext("Every layout")), *((name, name) for name in LAYOUTS)]
+        return [*super().filters(request), {"name": "layout", "label": gettext("Layout"), "options": layouts}]
 
     def narrowed(self, rows: QuerySet[Agent], chosen: dict[str, str]) -> QuerySet[Agent]:
         rows = super().narrowed(rows, chosen)
@@ -55,8 +58,9 @@ class AgentPages(AgentLists):
 
 class IdentityPages(PersonaFilePages[Identity]):
     model, form = Identity, IdentityForm
-    name, one, icon, templates = "identities", "identity", "identity", "personas/identities"
-    lede = "Who agents are: name, emoji, creature, vibe. One identity may serve several agents."
+    one, many = _("identity"), _("Identities")
+    name, icon, templates = "identities", "identity", "personas/identities"
+    lede = _("Who agents are: name, emoji, creature, vibe. One identity may serve several agents.")
     used_word, searched = "identity", ("label", "name", "creature", "vibe")
     sorts = NAMED_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
     usual_sort, bulk_verbs = "label", SHELVING
@@ -71,8 +75,9 @@ class IdentityPages(PersonaFilePages[Identity]):
 
 class SoulPages(PersonaFilePages[Soul]):
     model, form = Soul, SoulForm
-    name, one, icon, templates = "souls", "soul", "soul", "personas/souls"
-    lede = "Personalities in Markdown. An agent without one gets the built-in default soul."
+    one, many = _("soul"), _("Souls")
+    name, icon, templates = "souls", "soul", "personas/souls"
+    lede = _("Personalities in Markdown. An agent without one gets the built-in default soul.")
     used_word, searched = "soul", ("label", "text")
     sorts, usual_sort, bulk_verbs = NAMED_SORTS, "label", SHELVING
     file_name = "SOUL.md"

@@ -3,12 +3,15 @@
 from types import SimpleNamespace
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from personas.errors import Conflict
 from personas.forms.base import RecordForm
 from personas.reading import NOTHING, changes_between, item_words
 from personas.selectors import revisions_of
 
-NOT_ASKED = "Not on this form: it stays as saved."
+NOT_ASKED = gettext_lazy("Not on this form: it stays as saved.")
 
 
 def conflict_words(conflict: Conflict, form: RecordForm) -> SimpleNamespace:
@@ -35,7 +38,7 @@ def conflict_words(conflict: Conflict, form: RecordForm) -> SimpleNamespace:
 def typed(value: Any) -> str:
     """What the form holds, in the words a revision would use for it."""
     if isinstance(value, bool):
-        return "Yes" if value else "No"
+        return _("Yes") if value else _("No")
     if isinstance(value, list):
         separator = "\n" if value and isinstance(value[0], dict) else ", "
         return separator.join(item_words(item) for item in value) or NOTHING

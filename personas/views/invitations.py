@@ -6,6 +6,7 @@ from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from personas.adapter import INVITED
@@ -20,7 +21,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         if request.method == "POST" and request.user.is_authenticated:
             member = accept_invitation(token, request.user)
             request.session.pop(INVITED, None)
-            messages.success(request, f"Welcome to {member.workspace.name}.")
+            messages.success(request, _("Welcome to %(workspace)s.") % {"workspace": member.workspace.name})
             return redirect("home", member.workspace.slug)
         found = invitation_from(token)
     except BadInvitation as error:

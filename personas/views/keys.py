@@ -36,6 +36,7 @@ from personas.selectors_keys import (
 )
 from personas.services.keys import create_key, next_name, revoke_key, rotate_key
 from personas.sorting import in_order, sorting_asked
+from personas.stored_words import title_of
 from personas.tenancy import WorkspaceRequest, freshly_signed_in, needs, wanting
 from personas.views.records import asked
 from personas.views.records_bulk import BulkVerb, chosen_ids, on_each, tell
@@ -44,8 +45,8 @@ from personas.views.sensitive_files import noted_file
 
 PAGE_SIZE = 50
 SHOWN_EVENTS = 20
-SHELVES = [("", "Active"), ("ended", "Ended"), ("all", "All")]
-ANY_KIND = [("", "Both kinds"), *KINDS]
+SHELVES = [("", gettext_lazy("Active")), ("ended", gettext_lazy("Ended")), ("all", gettext_lazy("All"))]
+ANY_KIND = [("", gettext_lazy("Both kinds")), *KINDS]
 REVOKE = BulkVerb(
     "revoke",
     gettext_lazy("Revoke…"),
@@ -86,8 +87,8 @@ def index(request: WorkspaceRequest) -> HttpResponse:
         "keys": [shown(key) for key in page.object_list],
         "q": words,
         "filters": [
-            {"name": "shelf", "label": "Show", "options": SHELVES, "value": shelf},
-            {"name": "kind", "label": "Kind", "options": ANY_KIND, "value": kind},
+            {"name": "shelf", "label": _("Show"), "options": SHELVES, "value": shelf},
+            {"name": "kind", "label": _("Kind"), "options": ANY_KIND, "value": kind},
         ],
         "is_narrowed": bool(words or shelf or kind),
     }
@@ -132,9 +133,11 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     events = AuditEvent.objects.in_workspace(request.workspace).filter(kind="key", object_id=row.pk)
     context = {
         "shown": shown(row),
-        "powers": [one.value.replace("_", " ") for one in Permission if one in powers],
+        "powers": [title_of(one.value).lower() for one in Permission if one in powers],
         "scopes": [
-            (name, row.scopes[name]) for name in ("agents", "channels", "labels") if row.scopes.get(name)
+            (title_of(name), row.scopes[name])
+            for name in ("agents", "channels", "labels")
+            if row.scopes.get(name)
         ],
         "events": events.order_by("-pk")[:SHOWN_EVENTS],
         "may_rotate": may_rotate(row, request.user),
@@ -199,7 +202,7 @@ def revoke(request: WorkspaceRequest, key: int) -> HttpResponse:
     row = found(request, key)
     if request.method == "POST":
         revoke_key(row, by=request.actor)
-        messages.success(request, f"“{row}” is revoked: it is refused from now on.")
+        messages.success(request, _("“%(key)s” is revoked: it is refused from now on.") % {"key": row})
         return redirect("keys:list", request.workspace.slug)
     return render(request, "personas/keys/revoke.html", {"shown": shown(row)})
 

@@ -3,6 +3,7 @@
 from django.db.models import QuerySet
 from django.urls import register_converter
 from django.urls.converters import StringConverter
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.means import ChannelForm, ToolForm
 from personas.models import Channel, Tool
@@ -25,8 +26,9 @@ register_converter(ToolName, "tool")
 
 class ToolPages(RecordPages[Tool]):
     model, form = Tool, ToolForm
-    name, one, icon, templates = "tools", "tool", "tool", "personas/tools"
-    lede = "What agents can call: words for the model, a schema for the caller."
+    one, many = _("tool"), _("Tools")
+    name, icon, templates = "tools", "tool", "personas/tools"
+    lede = _("What agents can call: words for the model, a schema for the caller.")
     used_word = "tool"
     key, converter, searched = "name", "tool", ("name", "description", "snippet")
     sorts = {"name": ("name",), **USED_SORTS}
@@ -38,8 +40,9 @@ class ToolPages(RecordPages[Tool]):
 
 class ChannelPages(RecordPages[Channel]):
     model, form = Channel, ChannelForm
-    name, one, icon, templates = "channels", "channel", "channel", "personas/channels"
-    lede = "Where agents speak, and the formatting that fits each place."
+    one, many = _("channel"), _("Channels")
+    name, icon, templates = "channels", "channel", "personas/channels"
+    lede = _("Where agents speak, and the formatting that fits each place.")
     used_word, searched = "channel", ("name", "slug")
     sorts = {"name": ("name",), **USED_SORTS}
     usual_sort, bulk_verbs = "name", SHELVING

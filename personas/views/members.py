@@ -57,7 +57,9 @@ def send(request: WorkspaceRequest) -> HttpResponse:
         else:
             send_invitation(request, invitation)
             messages.success(
-                request, f"Invitation sent to {invitation.email}; the link holds for seven days."
+                request,
+                _("Invitation sent to %(email)s; the link holds for seven days.")
+                % {"email": invitation.email},
             )
             return redirect("members:list", request.workspace.slug)
     return show(request, form, status=422)
@@ -68,7 +70,7 @@ def send(request: WorkspaceRequest) -> HttpResponse:
 def withdraw(request: WorkspaceRequest, invitation_id: int) -> HttpResponse:
     invitation = get_object_or_404(open_invitations_of(request.workspace), pk=invitation_id)
     withdraw_invitation(invitation, by=request.actor)
-    messages.success(request, f"The invitation of {invitation.email} is withdrawn.")
+    messages.success(request, _("The invitation of %(email)s is withdrawn.") % {"email": invitation.email})
     return redirect("members:list", request.workspace.slug)
 
 
@@ -79,10 +81,12 @@ def set_role(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     member = get_object_or_404(members_of(request.workspace), pk=member_id)
     form = RoleForm(request.POST)
     if not form.is_valid():
-        messages.error(request, f"Role: {form.errors['role'].as_text().removeprefix('* ')}")
+        messages.error(
+            request, _("Role: %(problem)s") % {"problem": form.errors["role"].as_text().removeprefix("* ")}
+        )
         return redirect("members:list", request.workspace.slug)
     role = Role(form.cleaned_data["role"])
-    said = f"{member.user} is now {role.label.lower()}."
+    said = _("%(person)s is now %(role)s.") % {"person": member.user, "role": role.label.lower()}
     return carry_out(request, lambda: change_role(member, role, by=request.actor), said)
 
 
@@ -91,7 +95,7 @@ def set_role(request: WorkspaceRequest, member_id: int) -> HttpResponse:
 @require_POST
 def hand_over(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     taker = get_object_or_404(members_of(request.workspace), pk=member_id)
-    said = f"{taker.user} is now owner; you are admin."
+    said = _("%(person)s is now owner; you are admin.") % {"person": taker.user}
     return carry_out(request, lambda: transfer_ownership(request.membership, taker, by=request.actor), said)
 
 
@@ -101,7 +105,9 @@ def hand_over(request: WorkspaceRequest, member_id: int) -> HttpResponse:
 def remove(request: WorkspaceRequest, member_id: int) -> HttpResponse:
     member = get_object_or_404(members_of(request.workspace), pk=member_id)
     return carry_out(
-        request, lambda: remove_member(member, by=request.actor), f"{member.user} has been removed."
+        request,
+        lambda: remove_member(member, by=request.actor),
+        _("%(person)s has been removed.") % {"person": member.user},
     )
 
 
@@ -113,7 +119,7 @@ def leave(request: WorkspaceRequest) -> HttpResponse:
     except DomainError as error:
         messages.error(request, error.message)
         return redirect("members:list", request.workspace.slug)
-    messages.success(request, f"You have left {request.workspace.name}.")
+    messages.success(request, _("You have left %(workspace)s.") % {"workspace": request.workspace.name})
     return redirect("start")
 
 

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.forms.memories import MemoryForm, SuccessorForm
 from personas.memory_board import WantedMemories
@@ -28,15 +29,19 @@ from personas.views.memory_board import MemoryBoard
 from personas.views.records import asked, posted
 from personas.views.records_list import DATES, Listing, chip
 
-STATES = [("live", "Proposed and active"), *MemoryState.choices, ("all", "All")]
+STATES = [("live", gettext_lazy("Proposed and active")), *MemoryState.choices, ("all", gettext_lazy("All"))]
 
 
 class MemoryPages(MemoryBoard):
     model, form = Memory, MemoryForm
-    name, one, icon, templates = "memories", "memory", "memory", "personas/memories"
-    lede = "Facts your agents know. Bots propose, people approve; only active ones reach a prompt."
+    one, many = gettext_lazy("memory"), gettext_lazy("Memories")
+    name, icon, templates = "memories", "memory", "personas/memories"
+    lede = gettext_lazy(
+        "Facts your agents know. Bots propose, people approve; only active ones reach a prompt."
+    )
     key, converter, searched = "pk", "int", ("text", "source")
-    archive_word, restore_word = "Revoke", "Reinstate"
+    archive_word, archived_word = gettext_lazy("Revoke"), gettext_lazy("Revoked")
+    restore_word = gettext_lazy("Reinstate")
     sorts = {
         "text": ("text",),
         "state": ("state", "created_at"),
@@ -117,7 +122,7 @@ class MemoryPages(MemoryBoard):
             request,
             key,
             lambda memory, _: approve_memory(memory, by=request.actor),
-            "Approved",
+            _("Approved"),
             undo="revert",
         )
 
@@ -126,14 +131,18 @@ class MemoryPages(MemoryBoard):
         memory = self.find(request, key)
         form = self.successor_form(request, memory, request.POST)
         if not form.is_valid():
-            messages.error(request, f"Replace by: {form.errors['successor'].as_text().removeprefix('* ')}")
+            messages.error(
+                request,
+                _("Replace by: %(problem)s")
+                % {"problem": form.errors["successor"].as_text().removeprefix("* ")},
+            )
             return redirect(self.address(memory))
         successor = form.cleaned_data["successor"]
         return self.carry_out(
             request,
             key,
             lambda row, _: supersede_memory(row, successor, by=request.actor),
-            "Replaced",
+            _("Replaced"),
             undo="revert",
         )
 

@@ -129,12 +129,13 @@ class MemoryBoard(RecordPages[Memory]):
     def decide_one(self, request: WorkspaceRequest, verb: BulkVerb, key: str) -> HttpResponseBase:
         memory = get_object_or_404(self.rows(request), pk=int(key) if is_key(key) else 0)
         try:
-            getattr(self, f"{verb.name}_verb")(memory, request)
+            done = getattr(self, f"{verb.name}_verb")(memory, request)
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            undo = "revert" if verb is APPROVE else ""
-            say(request, f"{verb.done}: “{memory}”.", undo_url=self.way_back(request, memory, undo))
+            undo_url = self.way_back(request, memory, "revert" if verb is APPROVE else "")
+            fields = {"expected": str(done.revision)}
+            say(request, f"{verb.done}: “{memory}”.", undo_url=undo_url, undo_fields=fields)
         if getattr(request, "htmx", None):
             return bring_toasts(request, self.moved(request, memory))
         return redirect(back_or(request, reverse("memories:board", args=[request.workspace.slug])))

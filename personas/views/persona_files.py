@@ -7,6 +7,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.errors import Invalid
 from personas.models import Named
@@ -21,10 +23,22 @@ N = TypeVar("N", bound=Named)
 class ImportForm(forms.Form):
     """A file, or its text pasted; the label is what lists will show."""
 
-    label = forms.CharField(max_length=80, help_text="What your team will call it in lists.")
-    file = forms.FileField(required=False, max_length=200, help_text="At most 256 KiB of UTF-8 text.")
+    label = forms.CharField(
+        label=gettext_lazy("Label"),
+        max_length=80,
+        help_text=gettext_lazy("What your team will call it in lists."),
+    )
+    file = forms.FileField(
+        label=gettext_lazy("File"),
+        required=False,
+        max_length=200,
+        help_text=gettext_lazy("At most 256 KiB of UTF-8 text."),
+    )
     text = forms.CharField(
-        required=False, strip=False, widget=forms.Textarea(attrs={"rows": 14}), label="Or paste the text"
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 14}),
+        label=gettext_lazy("Or paste the text"),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -32,17 +46,20 @@ class ImportForm(forms.Form):
         if upload := cleaned.get("file"):
             cleaned["text"] = self._decoded(upload)
         if not cleaned.get("text", "").strip() and not self.errors:
-            self.add_error("file", "Choose a file or paste its text.")
+            self.add_error("file", _("Choose a file or paste its text."))
         return cleaned
 
     def _decoded(self, upload: Any) -> str:
         if upload.size > 256 * 1024:
-            self.add_error("file", "This file is larger than 256 KiB.")
+            self.add_error("file", _("This file is larger than 256 KiB."))
             return ""
         try:
             text: str = upload.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            self.add_error("file", f"This is not UTF-8 text: byte {error.start + 1} cannot be read.")
+            self.add_error(
+                "file",
+                _("This is not UTF-8 text: byte %(place)s cannot be read.") % {"place": error.start + 1},
+            )
             return ""
         return text
 
@@ -70,7 +87,10 @@ class PersonaFilePages(RecordPages[N]):
                     for message in said:
                         form.add_error("label" if name == "label" else "text", message)
             else:
-                messages.success(request, f"{self.file_name} taken in as “{record}”.")
+                messages.success(
+                    request,
+                    _("%(file)s taken in as “%(record)s”.") % {"file": self.file_name, "record": record},
+                )
                 return redirect(self.address(record))
         return self.show(request, "import", {"form": form}, status=422 if form.errors else 200)
 

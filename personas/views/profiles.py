@@ -1,6 +1,7 @@
 """Whom agents speak to."""
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.profiles import UserProfileForm
 from personas.models import UserProfile
@@ -15,8 +16,9 @@ from personas.views.records_bulk import SHELVING
 
 class UserProfilePages(PersonaFilePages[UserProfile]):
     model, form = UserProfile, UserProfileForm
-    name, one, icon, templates = "user-profiles", "user profile", "profile", "personas/profiles"
-    lede = "The people your agents serve: what to call them, where they are, what to mind."
+    one, many = _("user profile"), _("User profiles")
+    name, icon, templates = "user-profiles", "profile", "personas/profiles"
+    lede = _("The people your agents serve: what to call them, where they are, what to mind.")
     used_word, searched = "user_profile", ("label", "name", "location")
     sorts = NAMED_SORTS | {"name": ("name", "label"), "timezone": ("timezone", "label")}
     usual_sort, bulk_verbs = "label", SHELVING

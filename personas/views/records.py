@@ -10,7 +10,10 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.functional import Promise
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from personas.errors import Conflict, DomainError, Invalid
@@ -43,9 +46,10 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
     model: type[R]
     form: type[RecordForm]
     name: ClassVar[str]  # the word in addresses and route names
-    one: ClassVar[str]
+    one: ClassVar[str | Promise]
+    many: ClassVar[str | Promise]  # as a title
     icon: ClassVar[str]
-    lede: ClassVar[str]
+    lede: ClassVar[str | Promise]
     templates: ClassVar[str]
     converter: ClassVar[str] = "slug"
     write: ClassVar[Permission] = Permission.EDIT
@@ -53,8 +57,9 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
     feeds_prompts: ClassVar[bool] = True
     # The word by which the list of agents is narrowed to those that use a record of this kind.
     used_word: ClassVar[str] = ""
-    archive_word: ClassVar[str] = "Archive"
-    restore_word: ClassVar[str] = "Restore"
+    archive_word: ClassVar[str | Promise] = gettext_lazy("Archive")
+    archived_word: ClassVar[str | Promise] = gettext_lazy("Archived")
+    restore_word: ClassVar[str | Promise] = gettext_lazy("Restore")
 
     # --- what a theme may say otherwise -----------------------------------------------------------------
 
@@ -94,7 +99,11 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
             except Invalid as error:
                 form.take_errors(error)
             else:
-                messages.success(request, f"{self.one.capitalize()} “{record}” created.")
+                messages.success(
+                    request,
+                    _("%(kind)s “%(record)s” created.")
+                    % {"kind": str(self.one).capitalize(), "record": record},
+                )
                 return redirect(self.address(record))
         return self.show(request, "form", {"form": form}, status=422 if form.errors else 200)
 
@@ -119,15 +128,16 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
             context["conflict"] = conflict_words(conflict, form)
             return self.show(request, "form", context, status=409)
         unchanged = saved.revision == form.cleaned_data["revision"]
-        messages.success(request, "Nothing had changed." if unchanged else f"“{saved}” saved.")
+        messages.success(
+            request, _("Nothing had changed.") if unchanged else _("“%(record)s” saved.") % {"record": saved}
+        )
         return redirect(self.address(saved))
 
     def archive(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        said = f"{self.archive_word}d" if self.archive_word.endswith("e") else self.archive_word
-        return self.carry_out(request, key, self.archive_verb, said, undo="restore")
+        return self.carry_out(request, key, self.archive_verb, str(self.archived_word), undo="restore")
 
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        return self.carry_out(request, key, self.restore_verb, "Back in use", undo="archive")
+        return self.carry_out(request, key, self.restore_verb, _("Back in use"), undo="archive")
 
     def history(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
@@ -147,9 +157,13 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
             raise Http404("No such revision.")
 
         def verb(record: R, request: WorkspaceRequest) -> R:
-            return restore_revision(record, number, expected=record.revision, by=request.actor)
+            return restore_revision(
+                record, number, expected=undone_revision(request, record), by=request.actor
+            )
 
-        return self.carry_out(request, key, verb, f"Revision {number} restored", undo="revert")
+        return self.carry_out(
+            request, key, verb, _("Revision %(number)s restored") % {"number": number}, undo="revert"
+        )
 
     # --- plumbing ---------------------------------------------------------------------------------------
 
@@ -204,14 +218,17 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
         undo: str = "",
     ) -> HttpResponse:
         """Do it and say so, or say why not; `undo` names the page that does the opposite."""
-        record = self.find(request, key)
+        record = done = self.find(request, key)
         try:
-            verb(record, request)
+            done = verb(record, request)
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            say(request, f"{said}: “{record}”.", undo_url=self.way_back(request, record, undo))
-        return redirect(self.address(record))
+            fields = {"expected": str(done.revision)}
+            undo_url = self.way_back(request, record, undo)
+            told = _("%(done)s: “%(record)s”.") % {"done": said, "record": record}
+            say(request, told, undo_url=undo_url, undo_fields=fields)
+        return redirect(self.address(done))
 
     def way_back(self, request: WorkspaceRequest, before: R, undo: str) -> str:
         """Where what was just done can be undone; `before` is the record as it was."""
@@ -263,6 +280,12 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
 def posted(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """A view that changes something and shows nothing; `needs` is carried over."""
     return require_POST(view)
+
+
+def undone_revision(request: WorkspaceRequest, record: Record) -> int:
+    """An undo takes back one change and no later one; the page of a revision takes back whatever stands."""
+    said = request.POST.get("expected", "")
+    return int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else record.revision
 
 
 def expected(request: WorkspaceRequest, form: RecordForm) -> int:

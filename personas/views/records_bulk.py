@@ -169,9 +169,7 @@ def tell(
         level = messages.warning if outcome.done else messages.error
         level(request, words)
         return
-    fields = {
-        "verb": undo,
-        "chosen": ",".join(str(row.pk) for row in outcome.done),
-        "back": back_or(request, ""),
-    }
-    say(request, words, undo_url=undo_url, undo_fields=fields)
+    # What stood on that shelf before was not put there now: taking it back would move it away.
+    moved = [row.pk for row in outcome.done if row.is_archived == (undo == "archive")] if undo else []
+    fields = {"verb": undo, "chosen": ",".join(map(str, moved)), "back": back_or(request, "")}
+    say(request, words, undo_url=undo_url if moved else "", undo_fields=fields)

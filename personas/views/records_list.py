@@ -17,7 +17,7 @@ from personas.tenancy import WorkspaceRequest
 
 R = TypeVar("R", bound=Record)
 PAGE_SIZE = 50
-SHELVES = [("", "In use"), ("archived", "Archived"), ("all", "All")]
+SHELVES = [("", _("In use")), ("archived", _("Archived")), ("all", _("All"))]
 DATES = ("created_at", "updated_at", "archived_at")
 
 

@@ -6,6 +6,8 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.errors import DomainError
 from personas.forms.work import ResponsibilityForm, TaskForm
@@ -28,9 +30,10 @@ from personas.views.records_list import DATES
 
 class ResponsibilityPages(RecordPages[Responsibility]):
     model, form = Responsibility, ResponsibilityForm
-    name, one, icon = "responsibilities", "responsibility", "duty"
+    one, many = gettext_lazy("responsibility"), gettext_lazy("Responsibilities")
+    name, icon = "responsibilities", "duty"
     templates = "personas/responsibilities"
-    lede = "Standing duties, in the order each agent reads them."
+    lede = gettext_lazy("Standing duties, in the order each agent reads them.")
     key, converter, searched = "pk", "int", ("title", "text", "agent__name")
     sorts = {
         "title": ("title",),
@@ -87,8 +90,9 @@ class ResponsibilityPages(RecordPages[Responsibility]):
 class TaskPages(RecordPages[Task]):
     feeds_prompts = False
     model, form = Task, TaskForm
-    name, one, icon, templates = "tasks", "task", "task", "personas/tasks"
-    lede = "Work with ordered steps; a prompt can be bound to one task."
+    one, many = gettext_lazy("task"), gettext_lazy("Tasks")
+    name, icon, templates = "tasks", "task", "personas/tasks"
+    lede = gettext_lazy("Work with ordered steps; a prompt can be bound to one task.")
     key, converter, searched = "number", "int", ("title", "description")
     sorts = {
         "task": ("number",),
@@ -103,10 +107,10 @@ class TaskPages(RecordPages[Task]):
         return tasks_of(request.workspace)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        statuses = [("", "Any status"), *TaskStatus.choices]
+        statuses = [("", _("Any status")), *TaskStatus.choices]
         return [
-            {"name": "status", "label": "Status", "options": statuses},
-            {"name": "shelf", "label": "Show", "options": SHELVES},
+            {"name": "status", "label": _("Status"), "options": statuses},
+            {"name": "shelf", "label": _("Show"), "options": SHELVES},
         ]
 
     def narrowed(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
@@ -130,4 +134,4 @@ class TaskPages(RecordPages[Task]):
         def verb(task: Task, _: WorkspaceRequest) -> Task:
             return tick_step(task, place, is_done=is_done, by=request.actor)
 
-        return self.carry_out(request, key, verb, "Step done" if is_done else "Step reopened")
+        return self.carry_out(request, key, verb, _("Step done") if is_done else _("Step reopened"))

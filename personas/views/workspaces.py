@@ -5,6 +5,7 @@ from typing import cast
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from personas.adapter import INVITED
@@ -39,7 +40,9 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
             for name, said in error.errors.items():
                 form.add_error(name if name in form.fields else None, said)
         else:
-            messages.success(request, f"“{workspace.name}” is ready. Start with an agent.")
+            messages.success(
+                request, _("“%(workspace)s” is ready. Start with an agent.") % {"workspace": workspace.name}
+            )
             return redirect("home", workspace.slug)
     context = {"form": form}
     return render(request, "personas/workspaces/new.html", context, status=422 if form.errors else 200)
@@ -54,7 +57,7 @@ def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
         except Invalid as error:
             form.add_error("name", error.errors.get("name", [error.message]))
         else:
-            messages.success(request, "Saved.")
+            messages.success(request, _("Saved."))
             return redirect("workspace-settings", request.workspace.slug)
     return render(
         request, "personas/workspaces/settings.html", {"form": form}, status=422 if form.errors else 200
@@ -69,7 +72,7 @@ def profile(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         user.name, user.timezone = form.cleaned_data["name"], form.cleaned_data["timezone"]
         user.save(update_fields=["name", "timezone"])
-        messages.success(request, "Saved.")
+        messages.success(request, _("Saved."))
         return redirect("profile")
     return render(
         request, "personas/workspaces/profile.html", {"form": form}, status=422 if form.errors else 200

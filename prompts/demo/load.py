@@ -167,10 +167,17 @@ class Stage:
         }
         rows = {key: self.memory(entry) for key, entry in told_now.items()}
         for key, entry in told_now.items():
-            if entry["state"] == MemoryState.SUPERSEDED:
-                supersede_memory(rows[key], rows[entry["superseded_by"]], by=self.by)
-            elif entry["state"] == MemoryState.REVOKED:
+            newer = self.successor(entry["superseded_by"], rows) if "superseded_by" in entry else None
+            if newer:
+                supersede_memory(rows[key], newer, by=self.by)
+            elif entry["state"] in (MemoryState.SUPERSEDED, MemoryState.REVOKED):
                 revoke_memory(rows[key], by=self.by)
+
+    def successor(self, key: str, rows: dict[str, Memory]) -> Memory | None:
+        """Told just now, or long ago and still believed."""
+        [text] = [entry["text"] for entry in told("memories") if entry["key"] == key]
+        believed = Memory.objects.in_workspace(self.workspace).filter(state=MemoryState.ACTIVE)
+        return rows.get(key) or believed.filter(text=text).first()
 
     def memory(self, entry: dict[str, Any]) -> Memory:
         kind, _, bot = entry["author"].partition("bot:")

@@ -80,7 +80,9 @@ class Drawing:
         self.bots = bots
         version = reverse("versions:detail", args=[workspace.slug, 0, 0])
         self.version = version.replace("/0/versions/0/", "/{}/versions/{}/")
-        self.timeline = reverse("versions:list", args=[workspace.slug, "0"]).replace("/0/", "/{}/")
+        # The last nought is the agent's: a workspace may be called so, too.
+        before, _nought, after = reverse("versions:list", args=[workspace.slug, "0"]).rpartition("/0/")
+        self.timeline = f"{before}/{{}}/{after}"
 
     def cell(self, one: Standing, agent: Any, channel: Channel) -> Cell:
         number = one["production_number"] or one["latest_number"] or 0

@@ -23,8 +23,13 @@ class Return:
     @property
     def seen(self) -> str:
         """What somebody agrees to: whatever moves meanwhile makes it another word."""
+        prompt, (present, target) = self.places
+        return f"{prompt}:{present}:{target}"
+
+    @property
+    def places(self) -> tuple[int, tuple[int, int]]:
         present, target = self.present, self.target
-        return f"{self.prompt.pk}:{present.pk if present else 0}:{target.pk if target else 0}"
+        return self.prompt.pk, (present.pk if present else 0, target.pk if target else 0)
 
 
 def returns_of(workspace: Workspace, prompts: Sequence[AgentPrompt]) -> list[Return]:

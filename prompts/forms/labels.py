@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models.workspaces import slug_rule
 from prompts.models import PRODUCTION, PromptLabel
@@ -13,9 +15,12 @@ class LabelForm(VerbForm):
     """A label of the workspace's own for one version."""
 
     label = forms.CharField(
-        max_length=40, validators=[slug_rule], help_text="Small letters, digits and hyphens, as in “canary”."
+        label=_("Label"),
+        max_length=40,
+        validators=[slug_rule],
+        help_text=_("Small letters, digits and hyphens, as in “canary”."),
     )
-    note = forms.CharField(max_length=500, required=False, label="Why")
+    note = forms.CharField(max_length=500, required=False, label=_("Why"))
     # Where each label stood when the page was drawn: whoever moves one must have seen where it was.
     seen = forms.CharField(max_length=20_000, required=False, widget=forms.HiddenInput)
 
@@ -26,7 +31,7 @@ class LabelForm(VerbForm):
     def clean_label(self) -> str:
         label = str(self.cleaned_data["label"])
         if label == PRODUCTION:
-            raise forms.ValidationError("Production moves by builds, releases and roll-backs.")
+            raise forms.ValidationError(gettext("Production moves by builds, releases and roll-backs."))
         return label
 
     def expected(self) -> int | None:
@@ -40,5 +45,5 @@ class LabelForm(VerbForm):
 class RollBackForm(VerbForm):
     """Why production goes back, and to which version; without one, to where it was before."""
 
-    note = forms.CharField(max_length=500, label="Why", help_text="For those who look later.")
+    note = forms.CharField(max_length=500, label=_("Why"), help_text=_("For those who look later."))
     to = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)

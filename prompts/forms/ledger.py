@@ -3,32 +3,34 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from prompts.forms.time_machine import Choices, MomentWidget
 from prompts.selectors_ledger import LedgerFilter
 
-STATUS = [("", "Any answer"), ("200", "With words (200)"), ("304", "Unchanged (304)")]
+STATUS = [("", _("Any answer")), ("200", _("With words (200)")), ("304", _("Unchanged (304)"))]
 
 
 class LedgerForm(forms.Form):
     """Filters as they stand in the address."""
 
-    agent = forms.ChoiceField(required=False)
-    channel = forms.ChoiceField(required=False)
-    key = forms.ChoiceField(required=False)
-    label = forms.CharField(required=False, max_length=40)
-    status = forms.ChoiceField(required=False, choices=STATUS, label="Answer")
-    version = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
-    request = forms.CharField(required=False, max_length=64, label="Request id")
-    since = forms.DateTimeField(required=False, widget=MomentWidget, label="From")
-    until = forms.DateTimeField(required=False, widget=MomentWidget, label="Before")
+    agent = forms.ChoiceField(label=_("Agent"), required=False)
+    channel = forms.ChoiceField(label=_("Channel"), required=False)
+    key = forms.ChoiceField(label=_("Key"), required=False)
+    label = forms.CharField(label=_("Label"), required=False, max_length=40)
+    status = forms.ChoiceField(required=False, choices=STATUS, label=_("Answer"))
+    version = forms.IntegerField(label=_("Version"), required=False, min_value=1, max_value=2**31 - 1)
+    request = forms.CharField(required=False, max_length=64, label=_("Request id"))
+    since = forms.DateTimeField(required=False, widget=MomentWidget, label=_("From"))
+    until = forms.DateTimeField(required=False, widget=MomentWidget, label=_("Before"))
 
     def __init__(self, *args: Any, agents: Choices, channels: Choices, keys: Choices, **more: Any) -> None:
         super().__init__(*args, **more)
         lists = {
-            "agent": ("Any agent", agents),
-            "channel": ("Any channel", channels),
-            "key": ("Any key", keys),
+            "agent": (gettext("Any agent"), agents),
+            "channel": (gettext("Any channel"), channels),
+            "key": (gettext("Any key"), keys),
         }
         for name, (nothing, choices) in lists.items():
             self.fields[name].choices = [("", nothing), *choices]  # type: ignore[attr-defined]  # a choice field
@@ -36,9 +38,9 @@ class LedgerForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         said: dict[str, Any] = super().clean() or {}
         if said.get("version") and not (said.get("agent") and said.get("channel")):
-            self.add_error("version", "Versions are counted per agent and channel: choose both.")
+            self.add_error("version", gettext("Versions are counted per agent and channel: choose both."))
         if said.get("since") and said.get("until") and said["since"] >= said["until"]:
-            self.add_error("until", "This must be after the beginning.")
+            self.add_error("until", gettext("This must be after the beginning."))
         return said
 
     def wanted(self, version_id: int | None) -> LedgerFilter:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from prompts.models import AgentPrompt
 from skills.forms.base import VerbForm
@@ -12,9 +14,13 @@ from skills.forms.base import VerbForm
 class ReleaseForm(VerbForm):
     """Which prompts shall go to production as they are now, and what for."""
 
-    message = forms.CharField(max_length=300, help_text="What changes for those whom these agents serve.")
+    message = forms.CharField(
+        label=_("Message"), max_length=300, help_text=_("What changes for those whom these agents serve.")
+    )
     prompts = forms.MultipleChoiceField(
-        widget=forms.CheckboxSelectMultiple, error_messages={"required": "Choose at least one prompt."}
+        label=_("Prompts"),
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": _("Choose at least one prompt.")},
     )
 
     def __init__(self, data: Any = None, *, rows: Sequence[AgentPrompt]) -> None:
@@ -23,7 +29,7 @@ class ReleaseForm(VerbForm):
         boxes: Any = self.fields["prompts"]
         # The version that was seen is part of the choice: what was built since is not what was chosen.
         boxes.choices = [(choice_of(row), str(row)) for row in rows]
-        boxes.error_messages["invalid_choice"] = (
+        boxes.error_messages["invalid_choice"] = gettext(
             "Something was built after you looked, or went to production already. Look again, then choose."
         )
 
@@ -44,11 +50,11 @@ def ticked(said: Iterable[str]) -> set[str]:
 class ReasonForm(VerbForm):
     """Why a release is refused or forced; it stands for all to see."""
 
-    reason = forms.CharField(max_length=500)
+    reason = forms.CharField(label=_("Reason"), max_length=500)
 
 
 class ProtectForm(VerbForm):
     """A label that only owners shall move, or everybody again."""
 
-    label = forms.CharField(max_length=40)
-    protected = forms.BooleanField(required=False)
+    label = forms.CharField(label=_("Label"), max_length=40)
+    protected = forms.BooleanField(label=_("Protected"), required=False)

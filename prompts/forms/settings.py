@@ -3,12 +3,13 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordChoice, RecordForm
 from personas.selectors import identities_of, profiles_of, souls_of
 from prompts.models import PromptSettings
 
-TOOLS = [("", "As the level before says"), ("yes", "Yes, as definitions"), ("no", "No, in the text")]
+TOOLS = [("", _("As the level before says")), ("yes", _("Yes, as definitions")), ("no", _("No, in the text"))]
 ON_AGENTS = ("identity", "soul", "user_profile")
 
 
@@ -16,28 +17,28 @@ class PromptSettingsForm(RecordForm):
     model = PromptSettings
     plain = ("mission", "entry", "mode", "total_characters", "token_budget")
     labels = {
-        "entry": "Entry point",
-        "total_characters": "Most characters",
-        "token_budget": "Token budget",
+        "entry": _("Entry point"),
+        "total_characters": _("Most characters"),
+        "token_budget": _("Token budget"),
     }
     help_texts = {
-        "mission": "For the ptc layout: the task, with {{placeholders}}.",
-        "entry": "For the moltis layout: how much of it is built.",
-        "mode": "For the ptc layout: one program, or many turns.",
-        "total_characters": "Longer prompts are cut, least important part first.",
-        "token_budget": "Nothing is cut for it; what passes it is marked.",
+        "mission": _("For the ptc layout: the task, with {{placeholders}}."),
+        "entry": _("For the moltis layout: how much of it is built."),
+        "mode": _("For the ptc layout: one program, or many turns."),
+        "total_characters": _("Longer prompts are cut, least important part first."),
+        "token_budget": _("Nothing is cut for it; what passes it is marked."),
     }
     fieldsets = (
-        ("Persona", "For agents that choose none of their own.", ON_AGENTS),
-        ("Shape", "", ("native_tools", "entry", "mode", "mission")),
-        ("Size", "", ("total_characters", "token_budget")),
+        (_("Persona"), _("For agents that choose none of their own."), ON_AGENTS),
+        (_("Shape"), "", ("native_tools", "entry", "mode", "mission")),
+        (_("Size"), "", ("total_characters", "token_budget")),
     )
 
-    identity = RecordChoice(required=False, empty_label="As the level before says")
-    soul = RecordChoice(required=False, empty_label="As the level before says")
-    user_profile = RecordChoice(required=False, empty_label="As the level before says")
+    identity = RecordChoice(required=False, empty_label=_("As the level before says"))
+    soul = RecordChoice(required=False, empty_label=_("As the level before says"))
+    user_profile = RecordChoice(required=False, empty_label=_("As the level before says"))
     native_tools = forms.ChoiceField(
-        choices=TOOLS, required=False, label="Tools go to the provider as definitions"
+        choices=TOOLS, required=False, label=_("Tools go to the provider as definitions")
     )
 
     record: PromptSettings | None

@@ -31,10 +31,10 @@ class PastForm(forms.Form):
 class MomentForm(PastForm):
     """An agent on a channel, a label, and when."""
 
-    agent = forms.ChoiceField()
-    channel = forms.ChoiceField()
+    agent = forms.ChoiceField(label=_("Agent"))
+    channel = forms.ChoiceField(label=_("Channel"))
     at = forms.DateTimeField(label=_("Moment"), widget=MomentWidget)
-    label = forms.CharField(max_length=40, validators=[slug_rule], initial=PRODUCTION)
+    label = forms.CharField(label=_("Label"), max_length=40, validators=[slug_rule], initial=PRODUCTION)
 
     def __init__(self, *args: Any, agents: Choices, channels: Choices, **more: Any) -> None:
         super().__init__(*args, **more)

@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import WorkspaceOwned
 
@@ -48,10 +49,10 @@ class SigningKey(WorkspaceOwned):
 class VerificationState(models.TextChoices):
     """How far a look has come."""
 
-    QUEUED = "queued", "Waiting for a worker"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    FAILED = "failed", "Not finished"
+    QUEUED = "queued", _("Waiting for a worker")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Not finished")
 
 
 class VerificationRun(WorkspaceOwned):

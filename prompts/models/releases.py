@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import WorkspaceOwned
 from personas.models.fields import LineField
@@ -13,12 +14,12 @@ from prompts.models.versions import PromptVersion
 class ReleaseStatus(models.TextChoices):
     """How far a release has come."""
 
-    REQUESTED = "requested", "Waiting for approval"
-    APPROVED = "approved", "Approved"
-    RELEASED = "released", "Released"
-    REJECTED = "rejected", "Rejected"
-    WITHDRAWN = "withdrawn", "Withdrawn"
-    VOIDED = "voided", "Voided by a change"
+    REQUESTED = "requested", _("Waiting for approval")
+    APPROVED = "approved", _("Approved")
+    RELEASED = "released", _("Released")
+    REJECTED = "rejected", _("Rejected")
+    WITHDRAWN = "withdrawn", _("Withdrawn")
+    VOIDED = "voided", _("Voided by a change")
 
 
 class Release(WorkspaceOwned):

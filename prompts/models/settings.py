@@ -3,12 +3,14 @@
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent, Channel, Identity, Record, Soul, UserProfile
 from personas.models.fields import ProseField
 
-ENTRIES = [("full", "Full"), ("simple", "Simple"), ("minimal", "Minimal")]
-MODES = [("agent", "Agent"), ("single_turn", "Single turn")]
+ENTRIES = [("full", _("Full")), ("simple", _("Simple")), ("minimal", _("Minimal"))]
+MODES = [("agent", _("Agent")), ("single_turn", _("Single turn"))]
 
 
 class PromptSettings(Record):
@@ -40,7 +42,7 @@ class PromptSettings(Record):
     token_budget = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta(Record.Meta):
-        verbose_name_plural = "prompt settings"
+        verbose_name_plural = _("prompt settings")
         constraints = [
             models.UniqueConstraint(
                 fields=["workspace"], condition=Q(agent=None, channel=None), name="one_set_of_defaults"
@@ -55,10 +57,12 @@ class PromptSettings(Record):
         super().clean()
         if self.total_characters is not None and self.total_characters < 500:
             raise ValidationError(
-                {"total_characters": "Fewer than 500 characters leave no room for a prompt."}
+                {"total_characters": gettext("Fewer than 500 characters leave no room for a prompt.")}
             )
         if self.agent_id is not None and (self.identity_id or self.soul_id or self.user_profile_id):
-            raise ValidationError("An agent's identity, soul and profile are chosen on the agent itself.")
+            raise ValidationError(
+                gettext("An agent's identity, soul and profile are chosen on the agent itself.")
+            )
 
     def agent_ids(self) -> list[int]:
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)

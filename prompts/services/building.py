@@ -9,6 +9,7 @@ from typing import Any, Self
 import structlog
 from django.db import DatabaseError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM
 from personas.errors import DomainError
@@ -74,7 +75,9 @@ def rebuild_some(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built:
 def rebuild_agent(agent: Agent) -> Built:
     """By hand; an archived agent has no prompts to build."""
     if agent.is_archived:
-        raise NotRebuildable(f"“{agent}” is archived. Restore it to build its prompts.")
+        raise NotRebuildable(
+            _("“%(agent)s” is archived. Restore it to build its prompts.") % {"agent": agent}
+        )
     return rebuild_batch(agent.workspace_id, [agent.pk])
 
 

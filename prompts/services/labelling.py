@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import Invalid
@@ -16,6 +17,9 @@ from prompts.errors import MovedMeanwhile, NotAllowed, StrangeVersion, UnknownLa
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel, PromptVersion
 from prompts.selectors import earlier_place
 from prompts.services.moving import Move, move_labels
+
+# By prompt: the version that a label is at, and the one that it would go to.
+Places = dict[int, tuple[int, int]]
 
 
 @transaction.atomic
@@ -34,10 +38,14 @@ def move_label(
     refuse_protected(prompt.workspace_id, [label], by=by)
     refuse_strange(prompt, version)
     if label == PRODUCTION and prompt.agent.release_policy == ReleasePolicy.REVIEWED:
-        raise NotAllowed(f"“{prompt.agent}” is reviewed: request a release to move production.")
+        raise NotAllowed(
+            _("“%(agent)s” is reviewed: request a release to move production.") % {"agent": prompt.agent}
+        )
     present = current_label(prompt, label)
     if (present.version_id if present else None) != expected:
-        raise MovedMeanwhile(f"“{label}” was moved after you looked. Look again before you move it.")
+        raise MovedMeanwhile(
+            _("“%(label)s” was moved after you looked. Look again before you move it.") % {"label": label}
+        )
     if present and present.version_id == version.pk:
         return None
     if label == PRODUCTION:
@@ -51,9 +59,9 @@ def take_off_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
     [prompt] = hold_prompts(prompt.workspace_id, [prompt.pk])
     refuse_protected(prompt.workspace_id, [label], by=by)
     if label == PRODUCTION:
-        raise NotAllowed("Production is what bots get: roll it back, but it cannot be taken off.")
+        raise NotAllowed(_("Production is what bots get: roll it back, but it cannot be taken off."))
     if current_label(prompt, label) is None:
-        raise UnknownLabel(f"There is no label “{label}” on this prompt.")
+        raise UnknownLabel(_("There is no label “%(label)s” on this prompt.") % {"label": label})
     carry_out([Move(prompt, label, None, "removed", by=by.label)], by=by)
 
 
@@ -61,7 +69,9 @@ def take_off_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
 def protect_label(workspace: Workspace, label: str, protected: bool, *, by: Actor) -> LabelRule:
     """Let only owners move a label, wherever it stands; or everybody again."""
     refuse_bad_label(label)
-    refuse_unless_owner(workspace, f"Only owners say whether “{label}” is protected.", by=by)
+    refuse_unless_owner(
+        workspace, _("Only owners say whether “%(label)s” is protected.") % {"label": label}, by=by
+    )
     rows = LabelRule.objects.in_workspace(workspace)
     rule = rows.filter(name=label).first() or LabelRule(workspace=workspace, name=label)
     before, rule.is_protected = rule.is_protected, protected
@@ -83,23 +93,39 @@ def roll_back(
     note: str,
     label: str = PRODUCTION,
     to: PromptVersion | None = None,
+    expected: Places | None = None,
 ) -> list[LabelMove]:
-    """Put a label back to what it pointed at before, on all these prompts at once; builds leave it there."""
+    """Put a label back to what it pointed at before, on all these prompts at once; builds leave it there.
+
+    What is expected is what somebody saw: where each prompt's label is, and where it would go.
+    """
     ids = [prompt.pk for prompt in prompts]
     if not note.strip():
-        raise Invalid.on("note", "Say why: those who look later will want to know.")
+        raise Invalid.on("note", _("Say why: those who look later will want to know."))
     if to is not None and len(ids) != 1:
-        raise StrangeVersion("A version belongs to one prompt: name one prompt with it.")
+        raise StrangeVersion(_("A version belongs to one prompt: name one prompt with it."))
     held = hold_prompts(next_workspace(prompts), ids)
     refuse_protected(held[0].workspace_id, [label], by=by)
     moves = [
         Move(prompt, label, target_of(prompt, label, to), "rollback", by=by.label, note=note)
         for prompt in held
     ]
+    if expected is not None and expected != places_of(moves):
+        raise MovedMeanwhile(_("Something moved after you looked. Look again, then roll back."))
     if label == PRODUCTION:
         for prompt in held:
             prompt.is_held = True
     return carry_out(moves, by=by)
+
+
+def places_of(moves: Sequence[Move]) -> Places:
+    """Of each prompt, the version that its label is at and the one that it would be at."""
+    ids = [move.prompt.pk for move in moves]
+    rows = PromptLabel.objects.in_workspace(moves[0].prompt.workspace_id).filter(prompt__in=ids)
+    present = dict(rows.filter(name=moves[0].label).values_list("prompt", "version"))
+    return {
+        move.prompt.pk: (present[move.prompt.pk], move.version.pk if move.version else 0) for move in moves
+    }
 
 
 @transaction.atomic
@@ -110,7 +136,9 @@ def follow_again(prompt: AgentPrompt, *, by: Actor) -> None:
         return
     refuse_protected(prompt.workspace_id, [PRODUCTION], by=by)
     if prompt.agent.release_policy != ReleasePolicy.AUTOMATIC:
-        raise NotAllowed(f"“{prompt.agent}” is reviewed: production moves by releases only.")
+        raise NotAllowed(
+            _("“%(agent)s” is reviewed: production moves by releases only.") % {"agent": prompt.agent}
+        )
     prompt.is_held = False
     carry_out([Move(prompt, PRODUCTION, prompt.latest, "moved", by=by.label, note="Follows again")], by=by)
 
@@ -119,18 +147,27 @@ def target_of(prompt: AgentPrompt, label: str, to: PromptVersion | None) -> Prom
     """Where to go back to: only where the label has been before."""
     present = current_label(prompt, label)
     if present is None:
-        raise UnknownLabel(f"“{label}” points at nothing on {prompt}.")
+        raise UnknownLabel(
+            _("“%(label)s” points at nothing on %(prompt)s.") % {"label": label, "prompt": prompt}
+        )
     been = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     if to is not None:
         refuse_strange(prompt, to)
         if to.pk == present.version_id:
-            raise NotAllowed(f"“{label}” is at version {to.number} already.")
+            raise NotAllowed(
+                _("“%(label)s” is at version %(number)s already.") % {"label": label, "number": to.number}
+            )
         if not been.filter(version=to).exists():
-            raise NotAllowed(f"Version {to.number} was never “{label}”. Release it instead.")
+            raise NotAllowed(
+                _("Version %(number)s was never “%(label)s”. Release it instead.")
+                % {"number": to.number, "label": label}
+            )
         return to
     last = earlier_place(prompt, label, present.version.number)
     if last is None or last.version is None:
-        raise NotAllowed(f"“{label}” of {prompt} was never anywhere before.")
+        raise NotAllowed(
+            _("“%(label)s” of %(prompt)s was never anywhere before.") % {"label": label, "prompt": prompt}
+        )
     return last.version
 
 
@@ -167,7 +204,7 @@ def hold_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPr
 def next_workspace(prompts: Iterable[AgentPrompt]) -> int:
     found = {prompt.workspace_id for prompt in prompts}
     if len(found) != 1:
-        raise Invalid.on("prompts", "Choose at least one prompt.")
+        raise Invalid.on("prompts", _("Choose at least one prompt."))
     return found.pop()
 
 
@@ -178,24 +215,26 @@ def current_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
 
 def refuse_bad_label(label: str) -> None:
     if label == LATEST:
-        raise NotAllowed("“latest” follows every build by itself.")
+        raise NotAllowed(_("“latest” follows every build by itself."))
     try:
         slug_rule(label)
     except ValidationError as error:
         raise Invalid.on("label", error.messages[0]) from error
     if len(label) > 40:
-        raise Invalid.on("label", "A label has at most 40 characters.")
+        raise Invalid.on("label", _("A label has at most 40 characters."))
 
 
 def refuse_strange(prompt: AgentPrompt, version: PromptVersion) -> None:
     if version.prompt_id != prompt.pk or version.workspace_id != prompt.workspace_id:
-        raise StrangeVersion("That version belongs to another prompt.")
+        raise StrangeVersion(_("That version belongs to another prompt."))
 
 
 def refuse_protected(workspace: Workspace | int, labels: Iterable[str], *, by: Actor) -> None:
     rules = LabelRule.objects.in_workspace(workspace).filter(name__in=list(labels), is_protected=True)
     if rule := rules.first():
-        refuse_unless_owner(workspace, f"“{rule.name}” is protected: only owners move it.", by=by)
+        refuse_unless_owner(
+            workspace, _("“%(label)s” is protected: only owners move it.") % {"label": rule.name}, by=by
+        )
 
 
 def refuse_unless_owner(workspace: Workspace | int, words: str, *, by: Actor) -> None:

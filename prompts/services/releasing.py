@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from personas.actors import Actor
 from personas.errors import Invalid
@@ -38,7 +40,9 @@ def request_release(
     present = {row.prompt_id: row.version for row in labels.select_related("version")}
     changed = [row for row in held if row.latest and present.get(row.pk) != row.latest]
     if not changed:
-        raise NothingToRelease(f"“{label}” is at the latest version everywhere already.")
+        raise NothingToRelease(
+            _("“%(label)s” is at the latest version everywhere already.") % {"label": label}
+        )
     release = Release(
         workspace=workspace,
         number=next_number(workspace),
@@ -69,7 +73,7 @@ def approve_release(release: Release, *, by: Actor) -> Release:
     """A second person's word for exactly these digests."""
     release = held(release, ReleaseStatus.REQUESTED)
     if by.user is None or by.user == release.requested_by:
-        raise NotAllowed("Somebody else must approve what you asked for.")
+        raise NotAllowed(_("Somebody else must approve what you asked for."))
     if void_if_changed(release, by=by):
         return release
     decide(release, ReleaseStatus.APPROVED, by=by)
@@ -84,7 +88,12 @@ def carry_out_release(release: Release, *, by: Actor) -> Release:
     refuse_protected(release.workspace_id, [release.label], by=by)
     if release.status == ReleaseStatus.REQUESTED and (names := reviewed_in(release)):
         raise NotAllowed(
-            f"Somebody else must approve this first: {', '.join(names[:3])} {are(names)} reviewed."
+            ngettext(
+                "Somebody else must approve this first: %(names)s is reviewed.",
+                "Somebody else must approve this first: %(names)s are reviewed.",
+                len(names),
+            )
+            % {"names": ", ".join(names[:3])}
         )
     if void_if_changed(release, by=by):
         return release
@@ -96,7 +105,7 @@ def override_release(release: Release, *, reason: str, by: Actor) -> Release:
     """In an emergency, without approval; the reason stands for all to see."""
     release = held(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
-        raise Invalid.on("reason", "Say why this cannot wait for an approval.")
+        raise Invalid.on("reason", _("Say why this cannot wait for an approval."))
     refuse_protected(release.workspace_id, [release.label], by=by)
     if void_if_changed(release, by=by):
         return release
@@ -108,7 +117,7 @@ def override_release(release: Release, *, reason: str, by: Actor) -> Release:
 def reject_release(release: Release, *, reason: str, by: Actor) -> Release:
     release = held(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
-        raise Invalid.on("reason", "Say why, so that it can be mended.")
+        raise Invalid.on("reason", _("Say why, so that it can be mended."))
     release.reason = reason.strip()[:500]
     decide(release, ReleaseStatus.REJECTED, by=by)
     note(release, "rejected", by=by)
@@ -134,7 +143,10 @@ def held(release: Release, *wanted: ReleaseStatus) -> Release:
     rows = Release.objects.in_workspace(release.workspace_id).select_related("workspace", "requested_by")
     release = rows.select_for_update(of=("self",)).get(pk=release.pk)
     if release.status not in wanted:
-        raise ReleaseClosed(f"{release} is {release.get_status_display().lower()}.")
+        raise ReleaseClosed(
+            _("%(release)s is %(status)s.")
+            % {"release": release, "status": release.get_status_display().lower()}
+        )
     return release
 
 
@@ -205,10 +217,6 @@ def reviewed_in(release: Release) -> list[str]:
             if item.prompt.agent.release_policy == ReleasePolicy.REVIEWED
         }
     )
-
-
-def are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def next_number(workspace: Workspace) -> int:

@@ -7,11 +7,13 @@ from functools import cached_property
 from hashlib import sha256
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 # Each layout registers the renderers of its slots when it is imported.
 import prompts.assembly.layouts  # noqa: F401
 from personas.errors import Invalid
 from personas.models import Erasure, Workspace
+from personas.stored_words import title_of
 from prompts.assembly.pieces import Segment
 from prompts.assembly.slots import filled
 from prompts.errors import ErasedSince, NothingThen, NotTheSame, RolledOff, UnknownFetch
@@ -85,14 +87,24 @@ class Replay:
 
 def erased_words(erasures: Sequence[Erasure]) -> str:
     said = "; ".join(
-        f"{one.kind.replace('_', ' ')} {one.object_id} on {one.at:%Y-%m-%d}: {one.reason}" for one in erasures
+        _("%(kind)s %(number)s on %(day)s: %(reason)s")
+        % {
+            "kind": title_of(one.kind).lower(),
+            "number": one.object_id,
+            "day": f"{one.at:%Y-%m-%d}",
+            "reason": one.reason,
+        }
+        for one in erasures
     )
-    return f"Words of this prompt were erased since, and cannot be given again ({said})."
+    return _("Words of this prompt were erased since, and cannot be given again (%(said)s).") % {"said": said}
 
 
 def other_words(replay: Replay) -> str:
-    why = replay.problem or f"they have the digest {replay.digest}"
-    return f"These are NOT the bytes that were recorded with the digest {replay.recorded}: {why}."
+    why = replay.problem or _("they have the digest %(digest)s") % {"digest": replay.digest}
+    return _("These are NOT the bytes that were recorded with the digest %(digest)s: %(why)s.") % {
+        "digest": replay.recorded,
+        "why": why,
+    }
 
 
 # --- by the ledger -------------------------------------------------------------------------------------
@@ -115,10 +127,9 @@ def found_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
         else None
     )
     if gone is None:
-        raise UnknownFetch(f"There is no row {ledger_id} in this ledger.")
-    raise RolledOff(
-        f"Row {ledger_id} was let go on {gone.at:%Y-%m-%d}: the ledger was kept for {gone.months} months."
-    )
+        raise UnknownFetch(_("There is no row %(row)s in this ledger.") % {"row": ledger_id})
+    said = _("Row %(row)s was let go on %(day)s: the ledger was kept for %(months)s months.")
+    raise RolledOff(said % {"row": ledger_id, "day": f"{gone.at:%Y-%m-%d}", "months": gone.months})
 
 
 def entries_of_request(workspace: Workspace, request_id: str) -> list[LedgerEntry]:
@@ -127,8 +138,10 @@ def entries_of_request(workspace: Workspace, request_id: str) -> list[LedgerEntr
     found = list(rows.select_related(*LINKS).order_by("pk")[:100])
     if not found:
         gone = LedgerRollOff.objects.in_workspace(workspace).exists()
-        more = f" Rows older than {workspace.ledger_months} months were let go." if gone else ""
-        raise UnknownFetch(f"Nothing was handed out here under the request id “{request_id[:80]}”.{more}")
+        asked = {"request": request_id[:80]}
+        said = _("Nothing was handed out here under the request id “%(request)s”.") % asked
+        more = _("Rows older than %(months)s months were let go.") % {"months": workspace.ledger_months}
+        raise UnknownFetch(f"{said} {more}" if gone else said)
     return found
 
 
@@ -141,7 +154,8 @@ def replayed(entry: LedgerEntry) -> Replay:
         try:
             said = filled(built, slots_from_json(entry.slots))
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
-            problem = f"its slots cannot be filled any more ({type(error).__name__})"
+            fault = {"fault": type(error).__name__}
+            problem = _("its slots cannot be filled any more (%(fault)s)") % fault
     return Replay(version, entry.label, entry.at, said, entry, None, erasures, problem)
 
 
@@ -155,14 +169,16 @@ def replay_moment(
     rows = AgentPrompt.objects.in_workspace(workspace).select_related("agent", "channel", "latest")
     prompt = rows.filter(agent__slug=agent, channel__slug=channel).first()
     if prompt is None:
-        raise NothingThen(f"“{agent}” never had a prompt on “{channel}”.")
+        raise NothingThen(
+            _("“%(agent)s” never had a prompt on “%(channel)s”.") % {"agent": agent, "channel": channel}
+        )
     return replay_prompt(prompt, at, label)
 
 
 def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) -> Replay:
     """As it was built then: slots stand in it as they were before any call."""
     if at.tzinfo is None or at > timezone.now():
-        raise Invalid.on("at", "Name a moment that has passed.")
+        raise Invalid.on("at", _("Name a moment that has passed."))
     move, version = (None, newest_then(prompt, at)) if label == LATEST else pointed_then(prompt, label, at)
     version.prompt = prompt
     segments, erasures = segments_then(version)
@@ -173,7 +189,7 @@ def newest_then(prompt: AgentPrompt, at: datetime) -> PromptVersion:
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     version = rows.filter(created_at__lte=at).order_by("-created_at", "-number").first()
     if version is None:
-        raise NothingThen(f"There was no version yet: {beginning(prompt)}.")
+        raise NothingThen(_("There was no version yet: %(beginning)s.") % {"beginning": beginning(prompt)})
     return version
 
 
@@ -181,16 +197,22 @@ def pointed_then(prompt: AgentPrompt, label: str, at: datetime) -> tuple[LabelMo
     rows = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     move = rows.filter(at__lte=at).order_by("-at", "-sequence").select_related("version").first()
     if move is None:
-        raise NothingThen(f"“{label}” pointed at nothing yet: {beginning(prompt)}.")
+        raise NothingThen(
+            _("“%(label)s” pointed at nothing yet: %(beginning)s.")
+            % {"label": label, "beginning": beginning(prompt)}
+        )
     if move.version is None:
-        raise NothingThen(f"“{label}” was taken off on {move.at:%Y-%m-%d %H:%M} UTC, and pointed at nothing.")
+        said = _("“%(label)s” was taken off on %(moment)s UTC, and pointed at nothing.")
+        raise NothingThen(said % {"label": label, "moment": f"{move.at:%Y-%m-%d %H:%M}"})
     return move, move.version
 
 
 def beginning(prompt: AgentPrompt) -> str:
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, number=1)
     first = rows.values_list("created_at", flat=True).first()
-    return f"the first version was built on {first:%Y-%m-%d %H:%M:%S} UTC" if first else "none was ever built"
+    if first is None:
+        return _("none was ever built")
+    return _("the first version was built on %(moment)s UTC") % {"moment": f"{first:%Y-%m-%d %H:%M:%S}"}
 
 
 # --- words ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import Invalid
@@ -72,7 +73,7 @@ def entry_named(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) -> Ledg
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(pk=ledger_id, prompt=prompt, key=key)
     entry = rows.first()
     if entry is None:
-        raise Invalid.on("ledger_id", "Nothing of this prompt was handed to this key under that number.")
+        raise Invalid.on("ledger_id", _("Nothing of this prompt was handed to this key under that number."))
     return entry
 
 

@@ -6,6 +6,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Min, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM, Actor
 from personas.errors import Invalid
@@ -26,7 +27,9 @@ MOST_BLOCKS = 20
 def keep_ledger_for(workspace: Workspace, months: int, *, by: Actor) -> Workspace:
     """Say how many months the workspace keeps its ledger."""
     if not FLOOR <= months <= 1_200:
-        raise Invalid.on("ledger_months", f"The ledger is kept for {FLOOR} months at least.")
+        raise Invalid.on(
+            "ledger_months", _("The ledger is kept for %(months)s months at least.") % {"months": FLOOR}
+        )
     workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     before, workspace.ledger_months = workspace.ledger_months, months
     workspace.save(update_fields=["ledger_months"])

@@ -104,7 +104,7 @@ class Reading:
     def told_draft(self, origin: Origin) -> Told:
         record = self.draft.record if self.draft else None
         key = getattr(record, KINDS[origin.kind].key, "") or ""
-        words, revision = KINDS[origin.kind].words, origin.revision if record and record.pk else 0
+        words, revision = str(KINDS[origin.kind].words), origin.revision if record and record.pk else 0
         return Told(origin.kind, words, str(record), revision, _("you, not saved yet"), key=str(key))
 
     def source(self, origin: Origin) -> Source:

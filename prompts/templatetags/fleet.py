@@ -7,6 +7,7 @@ from functools import cached_property
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
@@ -27,7 +28,8 @@ BOX = (
     '<label class="dr-fleet-pick"><input class="checkbox checkbox-xs" type="checkbox" name="chosen"'
     ' value="{}" aria-label="{} {}" data-pick data-column="{}"></label>'
 )
-VERSION = '<a class="dr-fleet-version" href="{}" aria-label="{}: {} {}">v{}</a>'
+# Who speaks to the page says what they see: "v5".
+VERSION = '<a class="dr-fleet-version" href="{}"><span class="sr-only">{}: </span>v{}</a>'
 NO_VERSION = '<a class="dr-fleet-version" href="{}">{}<span class="sr-only">: {}</span></a>'
 FLAG = '<li class="dr-fleet-flag is-{}"{}>{}</li>'
 BAR = (
@@ -49,7 +51,7 @@ class Pen:
 
     def __init__(self, *, can_pick: bool) -> None:
         self.can_pick = can_pick
-        self.choose, self.version, self.bots = _("Choose"), _("version"), _("Bots in the last hour:")
+        self.choose, self.bots = _("Choose"), _("Bots in the last hour:")
         self.ages: dict[datetime | None, SafeString | str] = {}
         self.sizes: dict[tuple[int, int | None], SafeString] = {}
 
@@ -69,7 +71,7 @@ class Pen:
 
     def link(self, cell: Cell) -> SafeString:
         if cell.number:
-            return format_html(VERSION, cell.url, cell.named, self.version, cell.number, cell.number)
+            return format_html(VERSION, cell.url, cell.named, cell.number)
         return format_html(NO_VERSION, cell.url, _("No version"), cell.named)
 
     def age(self, cell: Cell) -> SafeString | str:
@@ -139,6 +141,6 @@ def age(moment: datetime | None, look: str = "") -> SafeString | str:
         '<time class="{}" datetime="{}" title="{}">{}</time>',
         look,
         exact.isoformat(timespec="seconds"),
-        f"{exact:%d %b %Y, %H:%M:%S %Z}",
+        date_format(exact, "d M Y, H:i:s T"),
         words,
     )

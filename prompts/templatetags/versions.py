@@ -9,11 +9,13 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
+from personas.stored_words import title_of
 from personas.templatetags.ui import badge, icon
 from prompts.causes import Cause
 from prompts.models import LATEST, PRODUCTION, ReleaseStatus
+from prompts.omission_words import omission_in_words
 from prompts.version_text import Row, Stretch
 from skills.glyphs import Glyph, Seen
 from skills.templatetags.drawing import drawn
@@ -30,11 +32,11 @@ STATUS_TONES = {
     ReleaseStatus.VOIDED: "error",
 }
 CACHE_WORDS = {
-    "release": "All above changes only with a release",
-    "refresh": "All above changes only with a release or a refresh of files",
-    "channel": "All above is the same for everybody on this channel",
-    "user": "All above is the same for every call for this user",
-    "session": "All above is the same within a session",
+    "release": gettext_lazy("All above changes only with a release"),
+    "refresh": gettext_lazy("All above changes only with a release or a refresh of files"),
+    "channel": gettext_lazy("All above is the same for everybody on this channel"),
+    "user": gettext_lazy("All above is the same for every call for this user"),
+    "session": gettext_lazy("All above is the same within a session"),
 }
 # What the builder writes where a call will speak.
 STAND_IN = re.compile(r"(⟦[^⟦⟧\n]+⟧)")
@@ -65,19 +67,25 @@ def quoted(name: str) -> SafeString | str:
 
 
 def at(revision: int) -> str:
-    return f" revision {revision}" if revision else ""
+    return " " + _("revision %(number)s") % {"number": revision} if revision else ""
 
 
 @register.filter
 def section_words(name: str) -> str:
     """A section's name as people write it."""
-    return name.replace("_", " ").replace("-", " ").capitalize()
+    return title_of(name)
+
+
+@register.filter
+def omission_words(reason: str) -> str:
+    """Why a part is not in a prompt."""
+    return omission_in_words(reason)
 
 
 @register.filter
 def cache_words(volatility: str) -> str:
     """What a cache that ends at a line can count on."""
-    return CACHE_WORDS.get(volatility, "")
+    return str(CACHE_WORDS.get(volatility, ""))
 
 
 @register.filter
@@ -110,7 +118,7 @@ def chain_tick(is_linked: bool, digest: str, words: str) -> SafeString:
     """The beginning of a hash with whether it holds; the words say what was compared."""
     mark = icon("chain" if is_linked else "warning")
     look = "dr-chain" if is_linked else "dr-chain is-broken"
-    said = words if is_linked else f"Broken: {words}"
+    said = words if is_linked else _("Broken: %(words)s") % {"words": words}
     return format_html(
         '<span class="{}" title="{}">{}<span class="dr-mono">{}</span><span class="sr-only">{}</span></span>',
         look,

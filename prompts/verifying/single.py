@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from django.utils.translation import gettext as _
+
 from personas.models import Content, digest_of
 from prompts.models import PromptVersion
 from prompts.proof.canonical import canonical
@@ -19,7 +21,7 @@ def faults_of(version: PromptVersion) -> list[str]:
     try:
         return [*chain_faults(version), *digest_faults(version), *content_faults(version)]
     except UNREADABLE as error:
-        return [f"It cannot be read: {type(error).__name__}."]
+        return [_("It cannot be read: %(fault)s.") % {"fault": type(error).__name__}]
 
 
 def chain_faults(version: PromptVersion) -> Iterator[str]:
@@ -34,14 +36,14 @@ def chain_faults(version: PromptVersion) -> Iterator[str]:
     if following is None:
         following = version.prompt.last_hash
     if following != version.hash:
-        yield "What comes after it names another hash."
+        yield _("What comes after it names another hash.")
 
 
 def digest_faults(version: PromptVersion) -> Iterator[str]:
     """The digest again, from the stored list."""
     words = [[row_words(row), row["section"], row["volatility"]] for row in version.segments]
     if digest_of(canonical([version.layout, version.tools, words])) != version.digest:
-        yield "Its segments do not give its digest."
+        yield _("Its segments do not give its digest.")
 
 
 def content_faults(version: PromptVersion) -> Iterator[str]:
@@ -49,15 +51,18 @@ def content_faults(version: PromptVersion) -> Iterator[str]:
     wanted = digests_in(version.segments, version.tools) | {version.report}
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest__in=wanted)
     found = {row.digest: row for row in rows}
-    yield from (f"Content {digest[:16]}… is not there." for digest in sorted(wanted - set(found)))
+    yield from (
+        _("Content %(digest)s… is not there.") % {"digest": digest[:16]}
+        for digest in sorted(wanted - set(found))
+    )
     tombs = contents.erased_digests(version.workspace)
-    for _, row in sorted(found.items()):
+    for _digest, row in sorted(found.items()):
         if fault := contents.fault_of(row, tombs):
             yield str(fault)
     if wanted <= set(found) and not is_erased(version, found):
         text = "".join([text_of(row, found) for row in version.segments])
         if digest_of(text.encode()) != version.text_digest:
-            yield "Its words do not give the digest of its text."
+            yield _("Its words do not give the digest of its text.")
 
 
 def is_erased(version: PromptVersion, found: dict[str, Content]) -> bool:

@@ -8,6 +8,8 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.errors import DomainError, Invalid
 from personas.models import Erasure, Record
@@ -22,9 +24,11 @@ PAGE_SIZE = 50
 
 class ErasureForm(forms.Form):
     reason = forms.CharField(
-        max_length=500, help_text="Kept with the tombstone, so without personal data of its own."
+        label=_("Reason"),
+        max_length=500,
+        help_text=_("Kept with the tombstone, so without personal data of its own."),
     )
-    sure = forms.BooleanField(label="Yes, erase these words everywhere. This cannot be undone.")
+    sure = forms.BooleanField(label=_("Yes, erase these words everywhere. This cannot be undone."))
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -55,7 +59,8 @@ def erase(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
         except DomainError as error:
             form.add_error(None, error.message)
         else:
-            messages.success(request, f"Erased, from {len(tomb.versions)} versions too.")
+            words = gettext("Erased, from %(count)s versions too.")
+            messages.success(request, words % {"count": len(tomb.versions)})
             return redirect("erasures:detail", request.workspace.slug, tomb.pk)
     context: dict[str, Any] = {"form": form, "record": record, "family": family}
     return render(request, "prompts/erasures/erase.html", context, status=422 if form.errors else 200)

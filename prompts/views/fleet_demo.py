@@ -6,6 +6,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from personas.errors import DomainError
 from personas.roles import Permission
 from personas.selectors import agents_of
 from personas.tenancy import WorkspaceRequest, needs
@@ -19,6 +20,11 @@ def load(request: WorkspaceRequest) -> HttpResponse:
     if agents_of(request.workspace).exists():
         messages.error(request, _("This workspace has agents already. The demo is for an empty one."))
     else:
-        bring_cast(request.workspace, by=request.user)
-        messages.success(request, _("The demo is here: seven agents of a small company. Look around."))
+        try:
+            bring_cast(request.workspace, by=request.user)
+        except DomainError as error:
+            # What is here already is in the way, or a second click was as quick as the first.
+            messages.error(request, _("The demo could not be loaded. %(why)s") % {"why": error.message})
+        else:
+            messages.success(request, _("The demo is here: seven agents of a small company. Look around."))
     return redirect("home", request.workspace.slug)

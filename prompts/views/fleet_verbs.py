@@ -136,9 +136,10 @@ def rolled_back(
     request: WorkspaceRequest, form: RollBackForm, moving: Sequence[Return]
 ) -> Sequence[LabelMove]:
     """All in one transaction; what the verb refuses stands on the form."""
-    prompts = [one.prompt for one in moving]
+    prompts, seen = [one.prompt for one in moving], dict(one.places for one in moving)
     try:
-        return roll_back(prompts, by=request.actor, note=form.cleaned_data["note"])
+        # Looked at once more by the verb, which holds them: a second click may be as quick as the first.
+        return roll_back(prompts, by=request.actor, note=form.cleaned_data["note"], expected=seen)
     except Invalid as error:
         form.take_errors(error)
     except DomainError as error:

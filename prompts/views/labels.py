@@ -8,6 +8,7 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
@@ -80,7 +81,7 @@ def prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
 def protect(request: WorkspaceRequest) -> HttpResponse:
     form = ProtectForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "A label has a name of at most 40 characters.")
+        messages.error(request, gettext("A label has a name of at most 40 characters."))
         return redirect("labels:list", request.workspace.slug)
     label, is_protected = form.cleaned_data["label"], form.cleaned_data["protected"]
     try:
@@ -90,8 +91,12 @@ def protect(request: WorkspaceRequest) -> HttpResponse:
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        who = "only owners move it" if is_protected else "everybody who edits may move it again"
-        messages.success(request, f"“{label}”: {who}.")
+        said = (
+            gettext("“%(label)s”: only owners move it.")
+            if is_protected
+            else gettext("“%(label)s”: everybody who edits may move it again.")
+        )
+        messages.success(request, said % {"label": label})
     return redirect("labels:list", request.workspace.slug)
 
 

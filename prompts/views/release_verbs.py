@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
@@ -60,7 +61,7 @@ def reasoned(request: WorkspaceRequest, number: int, verb: Callable[..., Release
     form = ReasonForm(request.POST)
     if not form.is_valid():
         found_release(request, number)
-        messages.error(request, "Say why: those who look later will want to know.")
+        messages.error(request, _("Say why: those who look later will want to know."))
         return redirect("releases:detail", request.workspace.slug, number)
     reason = form.cleaned_data["reason"]
     return decided(request, number, lambda release: verb(release, reason=reason, by=request.actor))
@@ -74,7 +75,7 @@ def decided(request: WorkspaceRequest, number: int, verb: Callable[[Release], Re
         messages.error(request, error.message)
     else:
         if release.status == ReleaseStatus.VOIDED:
-            messages.error(request, f"Nothing was moved. {release.reason}")
+            messages.error(request, _("Nothing was moved. %(reason)s") % {"reason": release.reason})
         else:
             messages.success(request, f"{release}: {release.get_status_display().lower()}.")
     return redirect("releases:detail", request.workspace.slug, number)

@@ -9,6 +9,8 @@ from django.core.paginator import Paginator
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.errors import DomainError, Invalid
 from personas.roles import Permission
@@ -27,7 +29,7 @@ PAGE_SIZE = 25
 # A form has room for no more; the rest is reached by choosing an agent.
 MOST_CHOICES = 400
 OPEN = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
-SHELVES = [("", "All"), ("open", "Open"), *ReleaseStatus.choices]
+SHELVES = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -55,7 +57,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         release = requested(request, form)
         if release is not None:
-            messages.success(request, f"{release} is requested.")
+            messages.success(request, gettext("%(release)s is requested.") % {"release": release})
             return redirect("releases:detail", request.workspace.slug, release.number)
     context = {"form": form, "agent": agent, "is_cut": len(rows) > MOST_CHOICES, "agents": agents_in(every)}
     context |= {

@@ -8,6 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from personas.models import Workspace
+from personas.stored_words import title_of
 from prompts.assembly.pieces import Segment
 from prompts.assembly.slots import filled
 from prompts.compiling import tokens_in
@@ -48,11 +49,7 @@ class ReplayReading(Reading):
     def facts(self) -> list[tuple[str, str]]:
         """What the call brought, by name; what it left out is not told."""
         entry = self.replay.entry
-        return (
-            [(name.replace("_", " "), in_words(value)) for name, value in entry.slots.items()]
-            if entry
-            else []
-        )
+        return [(title_of(name), in_words(value)) for name, value in entry.slots.items()] if entry else []
 
 
 def against_now(replay: Replay, now: PromptVersion, *, is_whole: bool) -> dict[str, Any]:

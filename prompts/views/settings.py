@@ -7,6 +7,8 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.errors import Conflict, Invalid
 from personas.models import Agent, Channel
@@ -19,15 +21,15 @@ from prompts.models import PromptSettings
 from prompts.services.settings import put_settings, settings_at
 
 NAMES = {
-    "identity": "Identity",
-    "soul": "Soul",
-    "user_profile": "User profile",
-    "native_tools": "Tools as definitions",
-    "entry": "Entry point",
-    "mode": "Mode",
-    "mission": "Mission",
-    "total_characters": "Most characters",
-    "token_budget": "Token budget",
+    "identity": _("Identity"),
+    "soul": _("Soul"),
+    "user_profile": _("User profile"),
+    "native_tools": _("Tools as definitions"),
+    "entry": _("Entry point"),
+    "mode": _("Mode"),
+    "mission": _("Mission"),
+    "total_characters": _("Most characters"),
+    "token_budget": _("Token budget"),
 }
 
 
@@ -44,7 +46,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 @needs(Permission.EDIT)
 def of_workspace(request: WorkspaceRequest) -> HttpResponse:
-    return level(request, "Workspace defaults")
+    return level(request, gettext("Workspace defaults"))
 
 
 @needs(Permission.EDIT)
@@ -93,7 +95,7 @@ def level(
         except Conflict as conflict:
             form.add_error(None, conflict.message)
         else:
-            messages.success(request, f"Settings of “{title}” saved.")
+            messages.success(request, gettext("Settings of “%(title)s” saved.") % {"title": title})
             return redirect(request.path)
     context = {"form": form, "title": title, "agent": agent}
     return render(request, "prompts/settings/level.html", context, status=422 if form.errors else 200)

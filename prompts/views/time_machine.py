@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
 from personas.errors import DomainError
 from personas.tenancy import WorkspaceRequest
@@ -72,7 +73,7 @@ def by_moment(request: WorkspaceRequest) -> HttpResponse:
     said = form.cleaned_data
     prompt = found_prompt(request.workspace, said["agent"], said["channel"])
     if prompt is None:
-        form.add_error("channel", "This agent never spoke on this channel.")
+        form.add_error("channel", _("This agent never spoke on this channel."))
         return asked_for(request, status=422, moment_form=form)
     try:
         replay_prompt(prompt, said["at"], said["label"])

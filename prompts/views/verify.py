@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.roles import Permission
@@ -73,7 +74,7 @@ def live(request: WorkspaceRequest) -> HttpResponse:
 def run(request: WorkspaceRequest) -> HttpResponse:
     asked = request_verification(request.workspace, by=request.actor)
     dispatch_verification(asked)
-    messages.success(request, "The record is being verified.")
+    messages.success(request, _("The record is being verified."))
     return redirect(reverse("verify:show", args=[request.workspace.slug]))
 
 

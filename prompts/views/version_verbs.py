@@ -8,11 +8,13 @@ from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
 from personas.models import ReleasePolicy
 from personas.roles import Permission
+from personas.stored_words import title_of
 from personas.tenancy import WorkspaceRequest, needs
 from personas.toasts import say
 from personas.views.returning import back_or
@@ -51,11 +53,12 @@ def rebuild(request: WorkspaceRequest, agent: str) -> HttpResponse:
         messages.error(request, error.message)
     else:
         if built.versions:
-            messages.success(request, f"Built anew: {len(built.versions)} with other words than before.")
+            words = _("Built anew: %(count)s with other words than before.")
+            messages.success(request, words % {"count": len(built.versions)})
         elif not built.failed:
-            messages.success(request, "Built anew: every word is as it was, so there is no new version.")
+            messages.success(request, _("Built anew: every word is as it was, so there is no new version."))
         if built.failed:
-            messages.error(request, "Not everything could be built: see what is said below.")
+            messages.error(request, _("Not everything could be built: see what is said below."))
     return redirect(back_or(request, reverse("versions:list", args=[request.workspace.slug, agent])))
 
 
@@ -70,7 +73,9 @@ def put_back(request: WorkspaceRequest, prompt: int) -> HttpResponse:
         was_following = not row.is_held
         [move] = roll_back([row], by=request.actor, note=form.cleaned_data["note"], to=to)
         where = move.version.number if move.version else "nowhere"
-        words = f"Production is back at version {where}, and stays there until someone releases."
+        words = _("Production is back at version %(version)s, and stays there until someone releases.") % {
+            "version": where
+        }
         if was_following and row.agent.release_policy == ReleasePolicy.AUTOMATIC:
             return Said(words, "follow")
         return Said(words, "roll-back", fields=forth_again(move))
@@ -85,7 +90,7 @@ def follow(request: WorkspaceRequest, prompt: int) -> HttpResponse:
 
     def verb() -> Said:
         follow_again(row, by=request.actor)
-        return Said("Production follows each build again.")
+        return Said(_("Production follows each build again."))
 
     return carried_out(request, row, None, verb)
 
@@ -101,8 +106,8 @@ def label(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
         name, note = said["label"], said["note"]
         move = move_label(row, name, version, expected=form.expected(), by=request.actor, note=note)
         if move is None:
-            return Said(f"“{name}” was at version {number} already.")
-        words = f"“{name}” is at version {number} now."
+            return Said(_("“%(name)s” was at version %(number)s already.") % {"name": name, "number": number})
+        words = _("“%(name)s” is at version %(number)s now.") % {"name": name, "number": number}
         before = move.previous_version
         if before is None:
             return Said(words, "remove-label", (name,))
@@ -120,7 +125,7 @@ def take_off(request: WorkspaceRequest, prompt: int, label: str) -> HttpResponse
         before = current_label(row, label)
         take_off_label(row, label, by=request.actor)
         number = before.version.number if before else 0
-        return Said(f"“{label}” is taken off.", "label", (number,), {"label": label})
+        return Said(_("“%(label)s” is taken off.") % {"label": label}, "label", (number,), {"label": label})
 
     return carried_out(request, row, None, verb)
 
@@ -137,7 +142,7 @@ def carried_out(
     """Do it, or say why not, and go back to where the button stood."""
     if form is not None and not form.is_valid():
         for name, said in form.errors.items():
-            title = form.fields[name].label or name.capitalize() if name in form.fields else ""
+            title = form.fields[name].label or title_of(name) if name in form.fields else ""
             messages.error(request, f"{title}: {' '.join(map(str, said))}".removeprefix(": "))
     else:
         try:

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
 from personas.models import Agent, ReleasePolicy
 from personas.tenancy import WorkspaceRequest
@@ -79,7 +80,7 @@ def to_diff(request: WorkspaceRequest, agent: Agent, prompt: AgentPrompt) -> Htt
     """Two picked versions lead to the page that can be handed on; older first, whatever was picked."""
     picked = [request.GET.get(name, "") for name in ("before", "after")]
     if not all(said.isascii() and said.isdecimal() and len(said) < 10 for said in picked):
-        messages.error(request, "Pick two versions to compare.")
+        messages.error(request, _("Pick two versions to compare."))
         back = reverse("versions:list", args=[request.workspace.slug, agent.slug])
         return redirect(f"{back}?channel={prompt.channel.slug}")
     before, after = sorted(map(int, picked))
@@ -96,7 +97,8 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
         "prompt": row,
         "here": here,
         "label_form": LabelForm(initial={"seen": LabelForm.seen_now(labels)}),
-        "roll_back_form": RollBackForm(initial={"to": number}),
+        # Beside the form for labels, which has a note as well.
+        "roll_back_form": RollBackForm(initial={"to": number}, auto_id="back_%s"),
         "can_return": PRODUCTION not in here and getattr(version, "was_labelled", False),
         "others": version_diffs.others(row, labels, number),
     }

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordChoice
 from personas.models import Agent
@@ -14,17 +15,20 @@ from skills.models import Source
 class ContextForm(VerbForm):
     """The agent's own choice; it starts with what holds now, be it inherited."""
 
-    source = RecordChoice(required=False, empty_label="None: it reads no files")
+    source = RecordChoice(label=_("Source"), required=False, empty_label=_("None: it reads no files"))
     harness = forms.ChoiceField(
-        label="Rule set",
+        label=_("Rule set"),
         choices=[(name, name) for name in HARNESSES],
-        help_text="Which files count, and in which order.",
+        help_text=_("Which files count, and in which order."),
     )
     working_directory = forms.CharField(
+        label=_("Working directory"),
         required=False,
         max_length=1_000,
-        help_text="Below the source’s root; files are looked for from here upwards. Empty: the root, or what "
-        "its parent has.",
+        help_text=_(
+            "Below the source’s root; files are looked for from here upwards. Empty: the root, or what "
+            "its parent has."
+        ),
     )
     revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 

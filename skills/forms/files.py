@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordChoices
 from personas.models import Workspace
@@ -20,10 +22,12 @@ class WaiverForm(VerbForm):
     """Why a quarantined revision may be used all the same, and until when."""
 
     reason = forms.CharField(
-        max_length=500, help_text="For those who ask later: why this text is all right as it is."
+        label=_("Reason"),
+        max_length=500,
+        help_text=_("For those who ask later: why this text is all right as it is."),
     )
     until = forms.DateField(
-        label="Last day", help_text="At most a year from now; the next day it is in quarantine again."
+        label=_("Last day"), help_text=_("At most a year from now; the next day it is in quarantine again.")
     )
     digest = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
 
@@ -40,8 +44,8 @@ class WaiverForm(VerbForm):
 class ReachForm(VerbForm):
     """Which agents a discovered skill is for."""
 
-    reach = forms.ChoiceField(label="Who gets it", choices=Reach.choices, widget=forms.RadioSelect)
-    agents = RecordChoices(label="Chosen agents")
+    reach = forms.ChoiceField(label=_("Who gets it"), choices=Reach.choices, widget=forms.RadioSelect)
+    agents = RecordChoices(label=_("Chosen agents"))
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,5 +56,5 @@ class ReachForm(VerbForm):
     def clean(self) -> dict[str, Any]:
         said = super().clean() or self.cleaned_data
         if said.get("reach") == Reach.CHOSEN and not said.get("agents") and "agents" not in self.errors:
-            self.add_error("agents", "Choose at least one agent.")
+            self.add_error("agents", gettext("Choose at least one agent."))
         return said

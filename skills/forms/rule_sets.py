@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from skills.harness_json import InvalidHarness, dump, load
 from skills.rule_words import KIND_WORDS
@@ -23,17 +25,17 @@ class RulesForm(forms.Form):
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
     kinds = forms.MultipleChoiceField(
-        label="Kinds of files that are read",
+        label=gettext_lazy("Kinds of files that are read"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="A kind without a tick is left out of every look.",
+        help_text=gettext_lazy("A kind without a tick is left out of every look."),
     )
     rules = forms.CharField(
-        label="Rules",
+        label=gettext_lazy("Rules"),
         max_length=MOST_CHARACTERS,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "data-editor": "yaml"}),
-        help_text=(
+        help_text=gettext_lazy(
             "JSON. Each rule has a kind, its paths in order, “at” (each: in every folder from the root down "
             "to the working directory; project: there alone) and “take” (all, or the first that is there). "
             "~/ stands for the global folder. Caps can be lowered, not raised."
@@ -54,8 +56,8 @@ class RulesForm(forms.Form):
     def clean_rules(self) -> dict[str, Any]:
         data = parsed(self.cleaned_data["rules"])
         if not isinstance(data, dict):
-            raise forms.ValidationError("/: Expected an object.")
-        problems = [f"/{key}: This is not said here." for key in ELSEWHERE if key in data]
+            raise forms.ValidationError("/: " + _("Expected an object."))
+        problems = [f"/{key}: " + _("This is not said here.") for key in ELSEWHERE if key in data]
         whole = {key: value for key, value in data.items() if key not in ELSEWHERE}
         try:
             load({"name": self.shown.name} | whole)
@@ -83,19 +85,22 @@ def parsed(text: str) -> Any:
         return json.loads(text, object_pairs_hook=once, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         raise forms.ValidationError(
-            f"Line {error.lineno}, column {error.colno}: this is not JSON. {error.msg}."
+            _("Line %(line)s, column %(column)s: this is not JSON. %(problem)s.")
+            % {"line": error.lineno, "column": error.colno, "problem": error.msg}
         ) from error
     except Twice as error:
         raise forms.ValidationError(str(error)) from error
     except (RecursionError, ValueError) as error:
-        raise forms.ValidationError("This JSON is nested too deeply or holds an endless number.") from error
+        raise forms.ValidationError(
+            _("This JSON is nested too deeply or holds an endless number.")
+        ) from error
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:
-            raise Twice(f"The key “{key}” stands twice in one object.")
+            raise Twice(_("The key “%(key)s” stands twice in one object.") % {"key": key})
     return dict(pairs)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.errors import Invalid
 from personas.forms.base import RecordChoices, RecordForm
@@ -28,33 +30,33 @@ class SkillForm(RecordForm):
     )
     editors = {"body": "markdown"}
     labels = {
-        "body": "Instructions",
-        "disable_model_invocation": "Only people may start it",
-        "for_all_agents": "Give it to every agent",
+        "body": _("Instructions"),
+        "disable_model_invocation": _("Only people may start it"),
+        "for_all_agents": _("Give it to every agent"),
     }
     help_texts = {
-        "name": "Lower-case letters, digits and hyphens, such as release-notes.",
-        "description": "What it does and when to use it: all a model sees before it loads the skill.",
-        "body": "Markdown, loaded only when the skill is used.",
-        "allowed_tools": "Names separated by spaces.",
-        "disable_model_invocation": "Leaves it out of the list that models choose from.",
+        "name": _("Lower-case letters, digits and hyphens, such as release-notes."),
+        "description": _("What it does and when to use it: all a model sees before it loads the skill."),
+        "body": _("Markdown, loaded only when the skill is used."),
+        "allowed_tools": _("Names separated by spaces."),
+        "disable_model_invocation": _("Leaves it out of the list that models choose from."),
     }
     fieldsets = (
-        ("Skill", "", ("name", "description", "body")),
-        ("Who has it", "", ("for_all_agents", "agents")),
+        (_("Skill"), "", ("name", "description", "body")),
+        (_("Who has it"), "", ("for_all_agents", "agents")),
         (
-            "Terms",
+            _("Terms"),
             "",
             ("license", "compatibility", "allowed_tools", "metadata", "disable_model_invocation"),
         ),
     )
 
-    agents = RecordChoices(label="Or to these agents")
+    agents = RecordChoices(label=_("Or to these agents"))
     metadata = forms.CharField(
         required=False,
         max_length=metadata_lines.LONGEST,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="One “key: value” per line.",
+        help_text=_("One “key: value” per line."),
     )
 
     record: Skill | None
@@ -105,21 +107,23 @@ class SkillForm(RecordForm):
 class SkillImportForm(forms.Form):
     """A SKILL.md, or its text pasted."""
 
-    file = forms.FileField(required=False, max_length=200, help_text="At most 256 KiB of UTF-8 text.")
+    file = forms.FileField(
+        label=_("File"), required=False, max_length=200, help_text=_("At most 256 KiB of UTF-8 text.")
+    )
     text = forms.CharField(
-        required=False, strip=False, widget=forms.Textarea(attrs={"rows": 18}), label="Or paste the text"
+        required=False, strip=False, widget=forms.Textarea(attrs={"rows": 18}), label=_("Or paste the text")
     )
 
     def clean_file(self) -> Any:
         upload = self.cleaned_data["file"]
         if upload and upload.size > MAX_BYTES:
-            raise forms.ValidationError("This file is larger than 256 KiB.")
+            raise forms.ValidationError(gettext("This file is larger than 256 KiB."))
         return upload
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if not cleaned.get("file") and not cleaned.get("text", "").strip() and not self.errors:
-            self.add_error("file", "Choose a file or paste its text.")
+            self.add_error("file", gettext("Choose a file or paste its text."))
         return cleaned
 
     def source(self) -> bytes | str:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.forms.base import RecordForm
 from skills.harnesses import HARNESSES, Caps
@@ -21,47 +23,56 @@ class GrantChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic 
         return f"{obj.path} ({obj.note})" if obj.note else obj.path
 
 
+def harness_choices() -> list[tuple[str, str]]:
+    """Asked for each form, in the language of its reader."""
+    return [(name, f"{name}: {files_read(harness)}") for name, harness in HARNESSES.items()]
+
+
 class SourceForm(RecordForm):
     model = Source
     plain = ("label", "folder", "adoption")
     fixed = ("source_kind",)
     widgets = {"adoption": forms.RadioSelect}
-    labels = {"folder": "Folder below it", "adoption": "New revisions"}
+    labels = {"folder": _("Folder below it"), "adoption": _("New revisions")}
     help_texts = {
-        "label": "What your team calls this source in lists.",
-        "folder": "A path such as teams/support. Left empty, the whole granted folder is looked through.",
-        "adoption": "A file with a finding waits in quarantine either way.",
+        "label": _("What your team calls this source in lists."),
+        "folder": _("A path such as teams/support. Left empty, the whole granted folder is looked through."),
+        "adoption": _("A file with a finding waits in quarantine either way."),
     }
     fieldsets = (
-        ("Source", "", ("label", "source_kind")),
-        ("Folder", "What workers read, and how often. They never leave it.", ON_DISK),
-        ("Rules", "What counts as a context file or a skill, and who lets it in.", ("harnesses", "adoption")),
+        (_("Source"), "", ("label", "source_kind")),
+        (_("Folder"), _("What workers read, and how often. They never leave it."), ON_DISK),
+        (
+            _("Rules"),
+            _("What counts as a context file or a skill, and who lets it in."),
+            ("harnesses", "adoption"),
+        ),
     )
 
     source_kind = forms.ChoiceField(
-        label="Kind", choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
+        label=_("Kind"), choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
     )
     grant = GrantChoice(
         queryset=None,
-        label="Granted folder",
-        empty_label="Choose a folder",
-        error_messages={"required": "Choose the folder that operators granted."},
+        label=_("Granted folder"),
+        empty_label=_("Choose a folder"),
+        error_messages={"required": _("Choose the folder that operators granted.")},
     )
     refresh_minutes = forms.IntegerField(
-        label="Refresh every … minutes",
+        label=_("Refresh every … minutes"),
         required=False,
         min_value=1,
         max_value=7 * 24 * 60,
         initial=15,
-        help_text="Left empty, it is looked at only when someone asks.",
+        help_text=_("Left empty, it is looked at only when someone asks."),
     )
     harnesses = forms.MultipleChoiceField(
-        label="Rule sets",
-        choices=[(name, f"{name}: {files_read(harness)}") for name, harness in HARNESSES.items()],
+        label=_("Rule sets"),
+        choices=harness_choices,
         widget=forms.CheckboxSelectMultiple,
         initial=list(HARNESSES),
-        error_messages={"required": "Choose at least one of the rule sets."},
-        help_text="An agent that reads this source picks one of them.",
+        error_messages={"required": _("Choose at least one of the rule sets.")},
+        help_text=_("An agent that reads this source picks one of them."),
     )
 
     record: Source | None
@@ -86,7 +97,9 @@ class SourceForm(RecordForm):
         lost = readers_beyond(self.record, chosen) if self.record else []
         if lost:
             named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
-            raise forms.ValidationError(f"Still in use: {named}. Change that at the agents first.")
+            raise forms.ValidationError(
+                gettext("Still in use: %(agents)s. Change that at the agents first.") % {"agents": named}
+            )
         return chosen
 
     def values(self) -> dict[str, Any]:
@@ -101,21 +114,28 @@ class UploadForm(forms.Form):
     """A zip, checked for its size here and for all else by whoever reads it."""
 
     archive = forms.FileField(
-        label="Zip archive",
+        label=_("Zip archive"),
         max_length=200,
-        help_text=f"At most {MOST_ZIP_BYTES // 1024 // 1024} MiB, paths as they would lie in a folder.",
-        error_messages={"required": "Choose a zip archive.", "empty": "This file is empty."},
+        error_messages={"required": _("Choose a zip archive."), "empty": _("This file is empty.")},
         widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}),
     )
     replace = forms.BooleanField(
         required=False,
-        label="Let go of files that are not in it",
-        help_text="Else they stay beside the new ones. Earlier revisions are kept in any case.",
+        label=_("Let go of files that are not in it"),
+        help_text=_("Else they stay beside the new ones. Earlier revisions are kept in any case."),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        told = gettext("At most %(size)s MiB, paths as they would lie in a folder.")
+        self.fields["archive"].help_text = told % {"size": MOST_ZIP_BYTES // 1024 // 1024}
 
     def clean_archive(self) -> bytes:
         upload: Any = self.cleaned_data["archive"]
         if upload.size > MOST_ZIP_BYTES:
-            raise forms.ValidationError(f"It has {upload.size:,} bytes; at most {MOST_ZIP_BYTES:,} are read.")
+            raise forms.ValidationError(
+                gettext("It has %(size)s bytes; at most %(most)s are read.")
+                % {"size": f"{upload.size:,}", "most": f"{MOST_ZIP_BYTES:,}"}
+            )
         content: bytes = upload.read()
         return content

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent, Content, WorkspaceOwned
 from personas.models.fields import LineField
@@ -13,21 +14,21 @@ from skills.models.sources import Source
 class FileState(models.TextChoices):
     """What a person should know about a file at a glance."""
 
-    NEW = "new", "New"
-    CURRENT = "current", "Current"
-    CHANGED = "changed", "Changed"
-    MISSING = "missing", "Missing"
-    INVALID = "invalid", "Invalid"
-    QUARANTINED = "quarantined", "Quarantined"
-    IGNORED = "ignored", "Ignored"
+    NEW = "new", _("New")
+    CURRENT = "current", _("Current")
+    CHANGED = "changed", _("Changed")
+    MISSING = "missing", _("Missing")
+    INVALID = "invalid", _("Invalid")
+    QUARANTINED = "quarantined", _("Quarantined")
+    IGNORED = "ignored", _("Ignored")
 
 
 class Reach(models.TextChoices):
     """Which agents a discovered skill is for."""
 
-    FOUND = "found", "Agents whose rules find it"
-    ALL = "all", "Every agent"
-    CHOSEN = "chosen", "Chosen agents"
+    FOUND = "found", _("Agents whose rules find it")
+    ALL = "all", _("Every agent")
+    CHOSEN = "chosen", _("Chosen agents")
 
 
 class ContextFile(WorkspaceOwned):
@@ -81,9 +82,9 @@ class ContextFile(WorkspaceOwned):
 class Verdict(models.TextChoices):
     """What was made of a revision when it was read."""
 
-    GOOD = "good", "Good"
-    INVALID = "invalid", "Invalid"
-    BLOCKED = "blocked", "Quarantined"
+    GOOD = "good", _("Good")
+    INVALID = "invalid", _("Invalid")
+    BLOCKED = "blocked", _("Quarantined")
 
 
 class FileRevision(WorkspaceOwned):

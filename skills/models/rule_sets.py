@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils.translation import gettext as _
 
 from personas.models import Record
 from personas.models.fields import LineField
@@ -29,14 +30,14 @@ class RuleSet(Record):
     def clean(self) -> None:
         super().clean()
         if self.harness not in HARNESSES:
-            raise ValidationError({"harness": "That is none of the harnesses."})
+            raise ValidationError({"harness": _("That is none of the harnesses.")})
         try:
             name = load(self.rules).name
         except InvalidHarness as error:
             said = [f"{place or '/'}: {words}" for place, words in error.problems]
             raise ValidationError({"rules": said}) from error
         if name != self.harness:
-            raise ValidationError({"rules": f"/name: Expected “{self.harness}”."})
+            raise ValidationError({"rules": "/name: " + _("Expected “%(name)s”.") % {"name": self.harness}})
 
     def as_harness(self) -> Harness:
         return load(self.rules)

@@ -7,6 +7,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent, Content, Named, WorkspaceOwned
 from personas.models.fields import LineField
@@ -16,7 +18,7 @@ from skills.harnesses import HARNESSES
 class SourceGrant(WorkspaceOwned):
     """A folder that operators let one workspace read from; tenants can neither make nor widen it."""
 
-    path = LineField(max_length=1_000, help_text="One of the allowed roots, or a folder below one.")
+    path = LineField(max_length=1_000, help_text=_("One of the allowed roots, or a folder below one."))
     note = LineField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -30,7 +32,9 @@ class SourceGrant(WorkspaceOwned):
         super().clean()
         # Later it may lie below a root that was withdrawn: then nothing is read, but its note can be edited.
         if self._state.adding and not is_allowed(self.path):
-            raise ValidationError({"path": "It lies below none of the roots in DRAMATIS_SOURCE_ROOTS."})
+            raise ValidationError(
+                {"path": gettext("It lies below none of the roots in DRAMATIS_SOURCE_ROOTS.")}
+            )
 
 
 def is_allowed(path: str) -> bool:
@@ -44,15 +48,15 @@ def is_allowed(path: str) -> bool:
 class SourceKind(models.TextChoices):
     """How a source's files come here."""
 
-    FOLDER = "folder", "A folder that workers read"
-    PUSHED = "pushed", "Files pushed by upload or API"
+    FOLDER = "folder", _("A folder that workers read")
+    PUSHED = "pushed", _("Files pushed by upload or API")
 
 
 class Adoption(models.TextChoices):
     """Who decides that a new revision goes into prompts."""
 
-    AUTOMATIC = "automatic", "Automatic: sound files are used at once"
-    BY_HAND = "by_hand", "By hand: someone adopts each change"
+    AUTOMATIC = "automatic", _("Automatic: sound files are used at once")
+    BY_HAND = "by_hand", _("By hand: someone adopts each change")
 
 
 def every_harness() -> list[str]:
@@ -87,7 +91,7 @@ class Source(Named):
             models.CheckConstraint(
                 condition=Q(refresh_minutes=None) | Q(refresh_minutes__range=(1, 10_080)),
                 name="source_schedule_sane",
-                violation_error_message="Refresh every 1 to 10,080 minutes (a week), or leave it empty.",
+                violation_error_message=_("Refresh every 1 to 10,080 minutes (a week), or leave it empty."),
             ),
         ]
 
@@ -95,13 +99,13 @@ class Source(Named):
         super().clean()
         problems: dict[str, str] = {}
         if self.source_kind == SourceKind.FOLDER and self.grant is None:
-            problems["grant"] = "Choose the folder that operators granted."
+            problems["grant"] = gettext("Choose the folder that operators granted.")
         if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
-            problems["folder"] = "Pushed files have no folder on disk."
+            problems["folder"] = gettext("Pushed files have no folder on disk.")
         if problem := folder_problem(self.folder):
             problems["folder"] = problem
         if not isinstance(self.harnesses, list) or not self.harnesses or set(self.harnesses) - set(HARNESSES):
-            problems["harnesses"] = "Choose at least one of the rule sets."
+            problems["harnesses"] = gettext("Choose at least one of the rule sets.")
         if problems:
             raise ValidationError(problems)
 
@@ -130,10 +134,10 @@ def folder_problem(folder: str) -> str:
         return ""
     names = folder.split("/")
     if folder.startswith(("/", "~")) or "\\" in folder:
-        return "Write a path below the granted folder, with / between names."
+        return gettext("Write a path below the granted folder, with / between names.")
     if {"", ".", ".."} & set(names) or len(names) > 20:
-        return "Names may not be empty, . or .. in a path, and at most 20 deep."
-    return "" if folder.isprintable() else "It holds characters that cannot be shown."
+        return gettext("Names may not be empty, . or .. in a path, and at most 20 deep.")
+    return "" if folder.isprintable() else gettext("It holds characters that cannot be shown.")
 
 
 class AgentContext(WorkspaceOwned):
@@ -168,11 +172,11 @@ class PushedFile(WorkspaceOwned):
 class RunStatus(models.TextChoices):
     """How far a look at a source has come."""
 
-    QUEUED = "queued", "Queued"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    FAILED = "failed", "Failed"
-    LOST = "lost", "Lost with its worker"
+    QUEUED = "queued", _("Queued")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    LOST = "lost", _("Lost with its worker")
 
 
 class RefreshRun(WorkspaceOwned):

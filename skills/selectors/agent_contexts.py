@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, Sum
+from django.utils.translation import gettext as _
 
 from personas.models import Agent
 from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
@@ -27,12 +28,12 @@ class Choice:
     def why_nothing(self) -> str:
         """Why the agent reads no files, when it does not."""
         if self.row is None:
-            return "Nobody has chosen a source for it yet."
+            return _("Nobody has chosen a source for it yet.")
         if self.row.source is None:
-            return "It was decided that it reads no files."
+            return _("It was decided that it reads no files.")
         if self.row.source.is_archived:
-            return f"Its source “{self.row.source}” is archived."
-        return "Its rule set is not known any more."
+            return _("Its source “%(source)s” is archived.") % {"source": self.row.source}
+        return _("Its rule set is not known any more.")
 
 
 def choice_of(agent: Agent, known: Above | None = None) -> Choice:

@@ -14,6 +14,9 @@ from skills.selectors.contexts import Outlook, outlooks_of, reads_nowhere
 Found = list[tuple[str, ContextFile]]
 WITHHELD = {"invalid", "quarantined", "missing"}
 
+# What stands for the path of a skill that no file holds; programs get it as it is.
+WRITTEN_HERE = "written here"
+
 
 @dataclass(frozen=True)
 class FileInUse:
@@ -47,7 +50,7 @@ class SkillInUse:
 
     @property
     def place(self) -> str:
-        return self.file.path if self.file else "written here"
+        return self.file.path if self.file else WRITTEN_HERE
 
 
 @dataclass(frozen=True)

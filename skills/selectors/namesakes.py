@@ -10,7 +10,7 @@ from django.db.models import IntegerField, Value
 from personas.models import Agent, Workspace
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.selectors.contexts import Outlook, outlooks_of
-from skills.selectors.in_use import SkillInUse, judged_skill, resolved
+from skills.selectors.in_use import WRITTEN_HERE, SkillInUse, judged_skill, resolved
 
 WRITTEN, FOUND, LIVE = range(3)
 # A skill written here or a found one, by its id.
@@ -35,8 +35,8 @@ class Standing:
 
     @property
     def rivals(self) -> list[tuple[str, int]]:
-        """What hides it and for how many agents; a template cannot ask a counter."""
-        return sorted(self.hidden.items())
+        """The file that hides it, none if it is one written here, and for how many agents."""
+        return [("" if place == WRITTEN_HERE else place, n) for place, n in sorted(self.hidden.items())]
 
 
 @dataclass(frozen=True)

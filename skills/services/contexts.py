@@ -1,6 +1,7 @@
 """Which source an agent reads and by whose rules."""
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import Invalid
@@ -18,10 +19,12 @@ def choose_context(
 ) -> AgentContext:
     """Let an agent read a source; None means it reads nothing, also not what its parent reads."""
     if harness not in HARNESSES:
-        raise Invalid.on("harness", "That is none of the rule sets.")
+        raise Invalid.on("harness", _("That is none of the rule sets."))
     if source is not None and harness not in source.harnesses:
         raise Invalid.on(
-            "harness", f"“{source}” is not looked through by these rules. Edit the source first."
+            "harness",
+            _("“%(source)s” is not looked through by these rules. Edit the source first.")
+            % {"source": source},
         )
     agent = edit_record(agent, {"working_directory": working_directory}, expected=expected, by=by)
     rows = AgentContext.objects.in_workspace(agent.workspace_id).select_related("source")

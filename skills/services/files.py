@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM, Actor
 from personas.errors import DomainError, Invalid
@@ -79,10 +80,10 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
     file = fresh(file)
     refuse_unless_seen(file, digest)
     if file.newest is None or file.newest.verdict != Verdict.BLOCKED:
-        raise NotAdoptable("Nothing of this file is in quarantine.")
+        raise NotAdoptable(_("Nothing of this file is in quarantine."))
     today = timezone.now().date()
     if not today <= until <= today + LONGEST_WAIVER:
-        raise Invalid.on("until", "Choose a day from today to a year from now.")
+        raise Invalid.on("until", _("Choose a day from today to a year from now."))
     Waiver.objects.in_workspace(file.workspace_id).filter(file=file, digest=digest, ended_at=None).update(
         ended_at=timezone.now()
     )
@@ -133,7 +134,7 @@ def end_lapsed_waivers(today: date) -> int:
 def hand_to_agents(file: ContextFile, reach: str, agents: Iterable[Agent], *, by: Actor) -> ContextFile:
     """Say which agents a discovered skill is for."""
     if file.file_kind != "skill":
-        raise NotAdoptable("Only skills are handed to agents; other files follow the rules.")
+        raise NotAdoptable(_("Only skills are handed to agents; other files follow the rules."))
     source = hold(file.source)
     file = fresh(file)
     before = reach_of(file)
@@ -241,11 +242,15 @@ def refuse_unless_seen(file: ContextFile, digest: str) -> None:
     """What someone agrees to is what they looked at, not what came a second later."""
     present = file.newest.digest if file.newest and file.is_there else ""
     if digest != present:
-        raise ChangedMeanwhile("The file has changed since you looked at it. Look again before you decide.")
+        raise ChangedMeanwhile(
+            _("The file has changed since you looked at it. Look again before you decide.")
+        )
 
 
 def refuse_unusable(file: ContextFile) -> None:
     if file.state == FileState.QUARANTINED:
-        raise NotAdoptable("This revision is in quarantine. Waive its findings first, or mend the file.")
+        raise NotAdoptable(_("This revision is in quarantine. Waive its findings first, or mend the file."))
     if file.state == FileState.INVALID:
-        raise NotAdoptable(f"This revision cannot be used. {file.problem}".strip())
+        raise NotAdoptable(
+            (_("This revision cannot be used. %(problem)s") % {"problem": file.problem}).strip()
+        )

@@ -1,10 +1,12 @@
 """Which folders a workspace may read from: operators' verbs, noted in that workspace's log."""
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import InUse
 from personas.models import Workspace
+from personas.naming import first_few
 from personas.services.history import note_event
 from personas.services.records import readable_errors
 from skills.models import Source, SourceGrant
@@ -39,13 +41,13 @@ def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
     """Take a grant back that no source uses, not even an archived one."""
     grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
     sources = Source.objects.in_workspace(grant.workspace_id).filter(grant=grant).order_by("label")
-    names = [f"{source} (archived)" if source.is_archived else str(source) for source in sources]
+    names = [_("%(source)s (archived)") % {"source": one} if one.is_archived else str(one) for one in sources]
     if names:
-        said = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        raise InUse(
-            f"{grant} is still used by {said}. To stop the reading at once, take its root out of "
+        said = _(
+            "%(grant)s is still used by %(names)s. To stop the reading at once, take its root out of "
             "DRAMATIS_SOURCE_ROOTS."
         )
+        raise InUse(said % {"grant": grant, "names": first_few(names)})
     tell(grant, "withdrawn", facts(grant), None, by=by)
     grant.delete()
 

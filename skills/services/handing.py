@@ -1,6 +1,7 @@
 """Hands skills that are written here to agents, and takes them back."""
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import DomainError
@@ -27,7 +28,7 @@ def take_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
     refuse_unless_chosen(skill)
     holders = holders_of(skill)
     if agent not in holders:
-        raise DomainError(f"{agent} does not have it.")
+        raise DomainError(_("%(agent)s does not have it.") % {"agent": agent})
     return change_holders(skill, [one for one in holders if one != agent], f"Taken from {agent}", by=by)
 
 
@@ -41,9 +42,9 @@ def give_skill_to_all(skill: Skill, *, by: Actor) -> Skill:
 
 def refuse_unless_chosen(skill: Skill) -> None:
     if skill.is_archived:
-        raise DomainError("It is archived.")
+        raise DomainError(_("It is archived."))
     if skill.for_all_agents:
-        raise DomainError("Every agent has it.")
+        raise DomainError(_("Every agent has it."))
 
 
 def holders_of(skill: Skill) -> list[Agent]:

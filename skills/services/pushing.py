@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
@@ -41,7 +42,7 @@ class BadBundle(DomainError):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         whole = next((refusal.reason for refusal in refusals if refusal.path == WHOLE), "")
         self.refusals = tuple(refusals)
-        super().__init__(whole or "None of its files can be taken.")
+        super().__init__(whole or _("None of its files can be taken."))
 
 
 @transaction.atomic
@@ -76,7 +77,7 @@ def remove_pushed(source: Source, path: str, *, by: Actor) -> RefreshRun:
     """Let go of one pushed file; its revisions stay for the record."""
     source = hold_pushed(source)
     if not remove(source, {path}):
-        raise NotThere(f"There is no pushed file {path[:200]} here.")
+        raise NotThere(_("There is no pushed file %(path)s here.") % {"path": path[:200]})
     told = {"path": path}
     note_event(source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=told)
     return awaited_run(source, Bundle((), ()), by=by)
@@ -85,9 +86,9 @@ def remove_pushed(source: Source, path: str, *, by: Actor) -> RefreshRun:
 def hold_pushed(source: Source) -> Source:
     source = hold(source)
     if source.source_kind != SourceKind.PUSHED:
-        raise NotPushed("The files of this source lie in a folder. Change them there.")
+        raise NotPushed(_("The files of this source lie in a folder. Change them there."))
     if source.is_archived:
-        raise NotRefreshable("This source is archived. Restore it to push files.")
+        raise NotRefreshable(_("This source is archived. Restore it to push files."))
     return source
 
 
@@ -112,7 +113,7 @@ def prefixes(path: str) -> list[str]:
 
 def refuse_unsound(bundle: Bundle) -> None:
     if not bundle.files and not bundle.refusals:
-        raise BadBundle([Refusal(WHOLE, "empty", "There are no files in it.")])
+        raise BadBundle([Refusal(WHOLE, "empty", _("There are no files in it."))])
     if not bundle.files or any(refusal.path == WHOLE for refusal in bundle.refusals):
         raise BadBundle(bundle.refusals)
 
@@ -122,11 +123,12 @@ def refuse_too_much(bundle: Bundle, kept: Mapping[str, PushedFile]) -> None:
     sizes = {path: row.content.size for path, row in kept.items()}
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > CAPS.files:
-        said = f"A source holds at most {CAPS.files:,} pushed files; this would make it {len(sizes):,}."
-        raise BadBundle([Refusal(WHOLE, "files", said)])
+        said = _("A source holds at most %(most)s pushed files; this would make it %(count)s.")
+        counts = {"most": f"{CAPS.files:,}", "count": f"{len(sizes):,}"}
+        raise BadBundle([Refusal(WHOLE, "files", said % counts)])
     if sum(sizes.values()) > CAPS.total_bytes:
-        said = f"All pushed files of a source together may have at most {CAPS.total_bytes:,} bytes."
-        raise BadBundle([Refusal(WHOLE, "total", said)])
+        said = _("All pushed files of a source together may have at most %(most)s bytes.")
+        raise BadBundle([Refusal(WHOLE, "total", said % {"most": f"{CAPS.total_bytes:,}"})])
 
 
 def write(source: Source, bundle: Bundle, have: Mapping[str, PushedFile]) -> dict[str, int]:

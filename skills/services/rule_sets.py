@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import Invalid
@@ -23,7 +24,7 @@ def write_rules(
     Expected is the revision of the copy the caller saw, 0 where there was none.
     """
     if harness not in HARNESSES:
-        raise Invalid.on("harness", "That is none of the harnesses.")
+        raise Invalid.on("harness", _("That is none of the harnesses."))
     copy = rule_set_of(workspace, harness)
     is_own = copy is not None and not copy.is_archived
     if not is_own and expected == (copy.revision if copy else 0) and rules == dump(HARNESSES[harness]):

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM, Actor
 from personas.errors import DomainError
@@ -45,11 +46,11 @@ class LostRun(Exception):
 def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
     """Ask for one more look; whoever asks while one waits gets that one."""
     if source.is_archived:
-        raise NotRefreshable("This source is archived. Restore it to refresh it.")
-    for _ in range(MOST_TRIES):
+        raise NotRefreshable(_("This source is archived. Restore it to refresh it."))
+    for _try in range(MOST_TRIES):
         if run := waiting_run(source) or new_run(source, cause, by):
             return run
-    raise Crowded("Too many ask for this refresh at once. Try again.")
+    raise Crowded(_("Too many ask for this refresh at once. Try again."))
 
 
 def waiting_run(source: Source) -> RefreshRun | None:

@@ -5,6 +5,9 @@ from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
@@ -20,11 +23,14 @@ from skills.parsing import HEAD_LINE, ParsedSkill, Problem, UnfitSkill, parse_sk
 from skills.selectors.skills import folder_of
 
 FILE_NAME = "SKILL.md"
-NO_BODY = "There are no instructions below the head; a skill that is written here needs some."
-UNEDITABLE = (
-    "Metadata is kept as one “key: value” per line: no line breaks, no colon in a key, "
-    f"and at most {LONGEST:,} characters in all."
+UNEDITABLE = format_lazy(
+    gettext_lazy(
+        "Metadata is kept as one “key: value” per line: no line breaks, no colon in a key, "
+        "and at most {most} characters in all."
+    ),
+    most=f"{LONGEST:,}",
 )
+NO_BODY = gettext_lazy("There are no instructions below the head; a skill that is written here needs some.")
 # Columns that a file calls otherwise.
 KEYS = {
     "allowed_tools": "allowed-tools",
@@ -90,9 +96,9 @@ def refusals_of(workspace: Workspace, values: dict[str, Any]) -> Invalid:
     except ValidationError as error:
         errors = Invalid.from_validation(error).errors
     if not values["body"]:
-        errors["body"] = [NO_BODY]
+        errors["body"] = [str(NO_BODY)]
     if not is_editable(values["metadata"]):
-        errors["metadata"] = [UNEDITABLE]
+        errors["metadata"] = [str(UNEDITABLE)]
     return Invalid(errors)
 
 
@@ -150,9 +156,11 @@ def copyable_revision(file: ContextFile) -> FileRevision:
     """What prompts use, else the newest; an editor's copy is no way round a quarantine."""
     revision = file.in_force or file.newest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
-        raise NotCopyable("Only a skill whose words are here is copied.")
+        raise NotCopyable(_("Only a skill whose words are here is copied."))
     if file.in_force is None and revision.verdict == Verdict.BLOCKED:
-        raise NotCopyable("This revision is in quarantine. Mend the file, or have its findings waived first.")
+        raise NotCopyable(
+            _("This revision is in quarantine. Mend the file, or have its findings waived first.")
+        )
     return revision
 
 
@@ -171,4 +179,6 @@ def skill_archive(skill: Skill) -> bytes:
     try:
         return write_zip([(f"{skill.name}/{FILE_NAME}", render_skill(parsed).encode())])
     except UnfitSkill as error:
-        raise NotExportable(f"This skill does not fit into a file: {error}") from error
+        raise NotExportable(
+            _("This skill does not fit into a file: %(problem)s") % {"problem": error}
+        ) from error

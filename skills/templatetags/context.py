@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from personas.diffing import Line
 from personas.models import Agent
@@ -13,6 +14,7 @@ from personas.templatetags.ui import badge
 from skills.glyphs import Seen, glyph
 from skills.models import FileState
 from skills.reasons import KIND_WORDS, reasons_of, standing_of
+from skills.selectors.in_use import WRITTEN_HERE
 from skills.selectors.troubles import AgentFiles, files_about
 from skills.templatetags.drawing import DrawnLine, Part, box, drawn, drawn_apart
 from skills.templatetags.drawing import diff_parts as parts_of_lines
@@ -42,7 +44,13 @@ def state_badge(state: str) -> SafeString:
 @register.filter
 def kind_words(kind: str) -> str:
     """What sort of file it is, for people."""
-    return KIND_WORDS.get(kind, kind)
+    return str(KIND_WORDS.get(kind, kind))
+
+
+@register.filter
+def place_words(place: str) -> str:
+    """Where a skill lies: a path, or words for one that no file holds."""
+    return _("written here") if place == WRITTEN_HERE else place
 
 
 register.filter("reasons", reasons_of)

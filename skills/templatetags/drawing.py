@@ -8,6 +8,7 @@ from typing import Literal
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from personas.diffing import Line, Span
 from skills.glyphs import Glyph, Seen, glyph
@@ -19,7 +20,6 @@ AROUND, SHORTEST_FOLD = 3, 4
 LONGEST_FOLD, MOST_LINES = 400, 4_000
 # So many pieces of one line are drawn; where every second character hides, the rest tells nothing new.
 MOST_PIECES = 2_000
-CUT = Glyph("…", "The rest of this line is not drawn; download the file to read it.")
 
 WORDS = {
     "added": '<ins class="dr-diff-word">{}</ins>',
@@ -52,7 +52,7 @@ def drawn(pieces: Iterable[str | Glyph]) -> SafeString:
     """Pieces as HTML; whatever a tenant wrote is escaped."""
     shown = [box(one) if isinstance(one, Glyph) else one for one in islice(pieces, MOST_PIECES + 1)]
     if len(shown) > MOST_PIECES:
-        shown[-1] = box(CUT)
+        shown[-1] = box(Glyph("…", _("The rest of this line is not drawn; download the file to read it.")))
     return joined(shown)
 
 
@@ -121,7 +121,7 @@ def stretches(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
     """Runs of lines with whether they may be folded."""
     near = near_a_change(lines)
     for is_near, group in groupby(zip(near, lines, strict=True), key=lambda pair: pair[0]):
-        stretch = [line for _, line in group]
+        stretch = [line for _is_near, line in group]
         yield not is_near and len(stretch) >= SHORTEST_FOLD, stretch
 
 

@@ -5,6 +5,8 @@ from datetime import timedelta
 from django import template
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.actors import SYSTEM
 from personas.templatetags.ui import badge
@@ -29,22 +31,22 @@ FILE_TONES = {
     FileState.IGNORED: "neutral",
 }
 CAUSES = {
-    "created": "First look",
-    "person": "Asked for",
-    "schedule": "On schedule",
-    "watch": "A file changed",
-    "push": "Files pushed",
-    "lost": "After a lost worker",
-    "edited": "Source edited",
-    "rules": "Rules edited",
-    "command": "Command line",
+    "created": _("First look"),
+    "person": _("Asked for"),
+    "schedule": _("On schedule"),
+    "watch": _("A file changed"),
+    "push": _("Files pushed"),
+    "lost": _("After a lost worker"),
+    "edited": _("Source edited"),
+    "rules": _("Rules edited"),
+    "command": _("Command line"),
 }
 
 
 @register.simple_tag
 def run_badge(run: RefreshRun | None) -> SafeString:
     if run is None:
-        return badge("Not looked at yet")
+        return badge(gettext("Not looked at yet"))
     return badge(RunStatus(run.status).label, RUN_TONES[RunStatus(run.status)])
 
 
@@ -62,7 +64,7 @@ def state_label(state: str) -> str:
 
 @register.filter
 def cause_words(run: RefreshRun) -> str:
-    return CAUSES.get(run.cause, run.cause)
+    return str(CAUSES.get(run.cause, run.cause))
 
 
 @register.filter
@@ -82,6 +84,8 @@ def duration(run: RefreshRun) -> str:
 def span(time: timedelta) -> str:
     seconds = max(time.total_seconds(), 0)
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return gettext("%(seconds)s s") % {"seconds": f"{seconds:.1f}"}
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    if not minutes:
+        return gettext("%(seconds)s s") % {"seconds": rest}
+    return gettext("%(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": rest}

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import Conflict, Invalid
@@ -51,7 +52,7 @@ def choose(request: WorkspaceRequest, agent: str) -> HttpResponse:
         except Conflict:
             return render(request, TEMPLATE, page(request, row, late(request, row)), status=409)
         else:
-            messages.success(request, f"Saved what {row} reads.")
+            messages.success(request, _("Saved what %(agent)s reads.") % {"agent": row})
             return redirect(address(request, row))
     return render(request, TEMPLATE, page(request, row, form), status=422)
 
@@ -62,7 +63,10 @@ def inherit(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = found(request, agent)
     inherit_context(row, by=request.actor)
     messages.success(
-        request, f"{row} now reads what its parent reads." if row.parent_id else "Choice dropped."
+        request,
+        _("%(agent)s now reads what its parent reads.") % {"agent": row}
+        if row.parent_id
+        else _("Choice dropped."),
     )
     return redirect(address(request, row))
 
@@ -96,7 +100,9 @@ def late(request: WorkspaceRequest, agent: Agent) -> ContextForm:
     said = request.POST.copy()
     said["revision"] = str(agent.revision)
     form = ContextForm(said, agent=agent)
-    form.add_error(None, "Someone changed this agent after you opened the page. Look once more, then save.")
+    form.add_error(
+        None, _("Someone changed this agent after you opened the page. Look once more, then save.")
+    )
     return form
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from personas.diffing import Line, diff_lines
 from personas.tenancy import WorkspaceRequest
@@ -81,12 +82,12 @@ def trust_words(file: ContextFile) -> tuple[str, str]:
     """Whether someone stands for the skill as it is now, with a tone."""
     newest = file.newest
     if newest is not None and newest.digest == file.trusted_digest:
-        return "Trusted as it is now", "success"
+        return _("Trusted as it is now"), "success"
     if not file.source.workspace.skills_need_trust:
-        return "Not asked for in this workspace", "neutral"
+        return _("Not asked for in this workspace"), "neutral"
     if file.trusted_digest:
-        return "Lost: it has changed since someone trusted it", "warning"
-    return "Not yet: no agent gets it before someone trusts it", "warning"
+        return _("Lost: it has changed since someone trusted it"), "warning"
+    return _("Not yet: no agent gets it before someone trusts it"), "warning"
 
 
 def revision_page(file: ContextFile, revision: FileRevision) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from django.http import FileResponse, Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError, Invalid
@@ -61,7 +62,7 @@ def raw(request: WorkspaceRequest, key: int, number: int) -> HttpResponseBase:
 def adopt(request: WorkspaceRequest, key: int) -> HttpResponse:
     digest = request.POST.get("digest", "")
     return carried_out(
-        request, key, lambda file: adopt_file(file, digest=digest, by=request.actor), "Adopted"
+        request, key, lambda file: adopt_file(file, digest=digest, by=request.actor), _("Adopted")
     )
 
 
@@ -69,7 +70,7 @@ def adopt(request: WorkspaceRequest, key: int) -> HttpResponse:
 @require_POST
 def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
     return carried_out(
-        request, key, lambda file: ignore_file(file, by=request.actor), "Ignored from now on", undo="heed"
+        request, key, lambda file: ignore_file(file, by=request.actor), _("Ignored from now on"), undo="heed"
     )
 
 
@@ -77,7 +78,7 @@ def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
 @require_POST
 def heed(request: WorkspaceRequest, key: int) -> HttpResponse:
     return carried_out(
-        request, key, lambda file: heed_file(file, by=request.actor), "Heeded again", undo="ignore"
+        request, key, lambda file: heed_file(file, by=request.actor), _("Heeded again"), undo="ignore"
     )
 
 
@@ -96,7 +97,11 @@ def waive(request: WorkspaceRequest, key: int) -> HttpResponse:
             messages.error(request, error.message)
             return redirect(address(file))
         else:
-            messages.success(request, f"Waived until {said['until']:%d %b %Y}: {file.path}.")
+            messages.success(
+                request,
+                _("Waived until %(day)s: %(path)s.")
+                % {"day": f"{said['until']:%d %b %Y}", "path": file.path},
+            )
             return redirect(address(file))
     page = file_page(request, file, waiver_form=form)
     return render(request, "skills/files/detail.html", page, status=422)
@@ -108,7 +113,7 @@ def take_back_waiver(request: WorkspaceRequest, key: int, waiver: int) -> HttpRe
     file = found(request, key)
     row = get_object_or_404(waivers_of(file).select_related("file__source"), pk=waiver)
     end_waiver(row, by=request.actor)
-    messages.success(request, "The waiver has ended.")
+    messages.success(request, _("The waiver has ended."))
     return redirect(address(file))
 
 
@@ -122,7 +127,7 @@ def reach(request: WorkspaceRequest, key: int) -> HttpResponse:
         return render(request, "skills/files/detail.html", page, status=422)
     said = form.cleaned_data
     hand_to_agents(file, said["reach"], said["agents"], by=request.actor)
-    messages.success(request, f"Saved who gets “{file.name or file.path}”.")
+    messages.success(request, _("Saved who gets “%(name)s”.") % {"name": file.name or file.path})
     return redirect(address(file))
 
 

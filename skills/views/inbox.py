@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
@@ -126,9 +128,10 @@ def adopt(request: WorkspaceRequest) -> HttpResponse:
         else:
             adopted += 1
     if adopted:
-        messages.success(request, f"{adopted} file{'s' if adopted > 1 else ''} adopted.")
+        words = ngettext("%(count)s file adopted.", "%(count)s files adopted.", adopted)
+        messages.success(request, words % {"count": adopted})
     elif not files:
-        messages.error(request, "Tick the files that you want to adopt.")
+        messages.error(request, _("Tick the files that you want to adopt."))
     return redirect(back_or(request, reverse("inbox:list", args=[request.workspace.slug])))
 
 

@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from personas.tenancy import WorkspaceRequest
 from skills.reasons import GRAVITY
@@ -25,7 +26,7 @@ def choices(request: WorkspaceRequest, wanted: Wanted, tally: Tally, page: int) 
 
 
 def state_tabs(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
-    choices = [("", "All", tally.all_states), *((one, one.label, tally.states[one]) for one in GRAVITY)]
+    choices = [("", _("All"), tally.all_states), *((one, one.label, tally.states[one]) for one in GRAVITY)]
     return [
         {
             "label": label,
@@ -42,7 +43,7 @@ def source_choices(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
     slugs = sorted(tally.labels, key=lambda slug: tally.labels[slug].lower())
     if len(slugs) < 2 and not wanted.source:
         return []
-    choices = [("", "All sources", tally.all_sources)]
+    choices = [("", _("All sources"), tally.all_sources)]
     choices += [(slug, tally.labels[slug], tally.sources[slug]) for slug in slugs]
     return [
         {

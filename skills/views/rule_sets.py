@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.errors import Conflict, DomainError, Invalid
 from personas.roles import Permission
@@ -30,8 +32,9 @@ class RuleSetPages(RecordPages[RuleSet]):
     """Six harnesses are always there; a record is made by the first change to one."""
 
     model = RuleSet
-    name, one, icon, templates = "rule-sets", "rule set", "rules", "skills/rule_sets"
-    lede = "What each harness reads: which files, where, and in which order."
+    one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
+    name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
+    lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
     key, write = "harness", Permission.MANAGE_SOURCES
     # As with sources: other rules find other files, but only a look can tell which.
     feeds_prompts = False
@@ -72,19 +75,22 @@ class RuleSetPages(RecordPages[RuleSet]):
         before = shown.copy.revision if shown.copy and shown.is_own else 0
         copy = write_rules(request.workspace, shown.name, form.values(), expected=expected, by=request.actor)
         is_changed = copy is not None and copy.revision != before
-        messages.success(request, f"“{shown.name}” saved." if is_changed else "Nothing had changed.")
+        messages.success(
+            request,
+            _("“%(name)s” saved.") % {"name": shown.name} if is_changed else _("Nothing had changed."),
+        )
         return self.afterwards(request, shown.name, is_changed=is_changed)
 
     def reset(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         shown = self.shown(request, key)
         reset_rules(request.workspace, key, by=request.actor)
-        messages.success(request, f"“{key}” works by the built-in rules again.")
+        messages.success(request, _("“%(name)s” works by the built-in rules again.") % {"name": key})
         return self.afterwards(request, key, is_changed=shown.is_own)
 
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         copy = self.find(request, key)
         restore_record(copy, by=request.actor)
-        messages.success(request, f"Your own rules for “{key}” are in use again.")
+        messages.success(request, _("Your own rules for “%(name)s” are in use again.") % {"name": key})
         return self.afterwards(request, key, is_changed=copy.is_archived)
 
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:

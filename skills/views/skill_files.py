@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
 
 from personas.errors import DomainError
 from personas.roles import Permission
@@ -49,7 +50,9 @@ class SkillFilePages(RecordPages[Skill]):
             form.keep(decode(source)[0])
             context = {"form": form, "problems": error.problems}
             return self.show(request, "import", context, status=422)
-        return self.taken(request, skill, warnings, f"Taken in as “{skill}”. No agent has it yet.")
+        return self.taken(
+            request, skill, warnings, _("Taken in as “%(skill)s”. No agent has it yet.") % {"skill": skill}
+        )
 
     @needs(Permission.EDIT)
     def copy(self, request: WorkspaceRequest, file_id: int) -> HttpResponse:
@@ -59,13 +62,15 @@ class SkillFilePages(RecordPages[Skill]):
         try:
             skill, warnings = copy_found_skill(file, by=request.actor)
         except NotASkill as error:
-            text, _ = decode(bytes(copyable_revision(file).content.data or b""))
+            text, _warnings = decode(bytes(copyable_revision(file).content.data or b""))
             context = {"form": SkillImportForm(initial={"text": text}), "problems": error.problems}
             return self.show(request, "import", context, status=422)
         except DomainError as error:
             messages.error(request, error.message)
             return redirect("files:detail", request.workspace.slug, file.pk)
-        said = f"Copied as “{skill}”. Where an agent has both, the copy wins; none has it yet."
+        said = _("Copied as “%(skill)s”. Where an agent has both, the copy wins; none has it yet.") % {
+            "skill": skill
+        }
         return self.taken(request, skill, warnings, said)
 
     def taken(
@@ -73,7 +78,9 @@ class SkillFilePages(RecordPages[Skill]):
     ) -> HttpResponse:
         messages.success(request, said)
         for warning in warnings:
-            messages.warning(request, f"Line {warning.line}: {warning.message}")
+            messages.warning(
+                request, _("Line %(line)s: %(problem)s") % {"line": warning.line, "problem": warning.message}
+            )
         return redirect(self.address(skill))
 
     def export(self, request: WorkspaceRequest, key: str) -> HttpResponse:

@@ -1,5 +1,6 @@
 """Skills, written here or found: one list, and the pages of those that are written here."""
 
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -10,6 +11,8 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from personas.exporting import file_answer, file_asked
 from personas.roles import Permission
@@ -25,22 +28,23 @@ from skills.selectors.skill_list import Asked, listed_skills, namesakes_of, skil
 from skills.services.files import require_trust
 from skills.views.skill_bulk import COLUMNS, SkillBulkPages, in_chunks
 
-PLACES = [("", "Everywhere"), ("here", "Written here"), ("found", "Found")]
+PLACES = [("", _("Everywhere")), ("here", _("Written here")), ("found", _("Found"))]
 STATES = [
-    ("", "In view"),
-    ("trusted", "Trusted"),
-    ("waiting", "Waiting for trust"),
-    ("quarantined", "Quarantined"),
-    ("invalid", "Invalid"),
-    ("missing", "Missing"),
-    ("aside", "Archived or ignored"),
+    ("", _("In view")),
+    ("trusted", _("Trusted")),
+    ("waiting", _("Waiting for trust")),
+    ("quarantined", _("Quarantined")),
+    ("invalid", _("Invalid")),
+    ("missing", _("Missing")),
+    ("aside", _("Archived or ignored")),
 ]
 
 
 class SkillPages(SkillBulkPages):
     model, form = Skill, SkillForm
-    name, one, icon, templates = "skills", "skill", "skill", "skills"
-    lede = "Know-how in Markdown: agents see name and description, and load the rest when they need it."
+    one, many = _("skill"), _("Skills")
+    name, icon, templates = "skills", "skill", "skills"
+    lede = _("Know-how in Markdown: agents see name and description, and load the rest when they need it.")
     key, used_word = "name", "skill"
     sorts = {"name": ("sort",), "where": ("kind", "source_id", "path")}
     usual_sort = "name"
@@ -60,9 +64,12 @@ class SkillPages(SkillBulkPages):
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         sources = source_choices(request.workspace)
-        offered = [("where", "Where", PLACES), ("state", "State", STATES)]
+        offered: list[tuple[str, str, Sequence[tuple[str, object]]]] = [
+            ("where", gettext("Where"), PLACES),
+            ("state", gettext("State"), STATES),
+        ]
         if sources:
-            offered.append(("source", "Source", [("", "Every source"), *sources]))
+            offered.append(("source", gettext("Source"), [("", gettext("Every source")), *sources]))
         return [{"name": name, "label": label, "options": options} for name, label, options in offered]
 
     def index(self, request: WorkspaceRequest) -> HttpResponseBase:
@@ -92,11 +99,15 @@ class SkillPages(SkillBulkPages):
         """Whether found skills wait for someone's trust."""
         needed = request.POST.get("needed")
         if needed not in {"0", "1"}:
-            messages.error(request, "Say whether found skills need trust: 1 or 0.")
+            messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
         else:
             require_trust(request.workspace, needed == "1", by=request.actor)
-            said = "wait until someone trusts them" if needed == "1" else "are used as soon as they are sound"
-            messages.success(request, f"Found skills now {said}.")
+            said = (
+                gettext("Found skills now wait until someone trusts them.")
+                if needed == "1"
+                else gettext("Found skills now are used as soon as they are sound.")
+            )
+            messages.success(request, said)
         return redirect("skills:list", request.workspace.slug)
 
     # --- one skill --------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from personas.body_limits import takes_up_to
 from personas.errors import DomainError
@@ -39,8 +41,11 @@ UPLOAD_BYTES = MOST_ZIP_BYTES + 64 * 1024
 
 class SourcePages(RecordPages[Source]):
     model, form = Source, SourceForm
-    name, one, icon, templates = "sources", "source", "source", "skills/sources"
-    lede = "Where context files and skills are found: folders that workers read, or files pushed here."
+    one, many = gettext_lazy("source"), gettext_lazy("Sources")
+    name, icon, templates = "sources", "source", "skills/sources"
+    lede = gettext_lazy(
+        "Where context files and skills are found: folders that workers read, or files pushed here."
+    )
     searched = ("label", "slug", "folder", "grant__path")
     write = Permission.MANAGE_SOURCES
     # What an edit does to prompts is known only after the look that follows it.
@@ -92,7 +97,7 @@ class SourcePages(RecordPages[Source]):
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            messages.success(request, f"A look at “{source}” is on its way.")
+            messages.success(request, _("A look at “%(source)s” is on its way.") % {"source": source})
         return redirect(self.address(source))
 
     @takes_up_to(UPLOAD_BYTES)
@@ -122,9 +127,10 @@ class SourcePages(RecordPages[Source]):
 
     def say_pushed(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
         if run.refused:
-            messages.warning(request, f"Pushed, but for {run.refused:,} refused: see below.")
+            words = _("Pushed, but for %(count)s refused: see below.")
+            messages.warning(request, words % {"count": f"{run.refused:,}"})
         else:
-            messages.success(request, "Pushed. A look at the files is on its way.")
+            messages.success(request, _("Pushed. A look at the files is on its way."))
         return redirect(self.address(run.source))
 
     # --- what pages show --------------------------------------------------------------------------------

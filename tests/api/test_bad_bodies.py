@@ -24,11 +24,13 @@ def memory(workspace: Workspace, admin: Api) -> Memory:
     return make_memory(workspace)
 
 
+@pytest.mark.promise("R8", "at least 60 bodies")
 def test_the_corpus_is_large_and_says_each_thing_once() -> None:
     assert len(BAD) >= 60
     assert [name for name, count in Counter(bad.name for bad in BAD).items() if count > 1] == []
 
 
+@pytest.mark.promise("R8")
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
 def test_a_bad_request_is_told_what_is_wrong(
     bad: Bad, admin: Api, memory: Memory, workspace: Workspace

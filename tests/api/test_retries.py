@@ -17,7 +17,8 @@ from personas.api import idempotency
 from personas.models import ApiKey, KeptAnswer, Memory, Soul, Workspace
 from tests.api.conftest import Api
 
-KEYS, EACH = 100, 10
+KEYS, EACH = 20, 10
+HARD_KEYS = 100
 
 
 @pytest.mark.django_db
@@ -30,6 +31,7 @@ def test_the_first_answer_is_given_again(admin: Api, workspace: Workspace) -> No
     assert Soul.objects.in_workspace(workspace).count() == 1
 
 
+@pytest.mark.promise("R12")
 @pytest.mark.django_db
 def test_another_body_is_refused(admin: Api) -> None:
     admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
@@ -89,20 +91,23 @@ def remember(secret: str, number: int, barrier: Barrier) -> tuple[int, bytes]:
         connections.close_all()
 
 
+@pytest.mark.promise("R12")
 @pytest.mark.django_db(transaction=True)
-def test_a_hundred_keys_and_ten_posts_each_make_a_hundred_records(
-    admin: Api, workspace: Workspace, settings: Any
+@pytest.mark.parametrize("keys", [KEYS, pytest.param(HARD_KEYS, marks=pytest.mark.hard)])
+def test_so_many_keys_and_ten_posts_each_make_so_many_records(
+    keys: int, admin: Api, workspace: Workspace, settings: Any
 ) -> None:
     settings.DRAMATIS_RATE_LIMITS = {"write": (100_000, 100_000)}
     with ThreadPoolExecutor(EACH) as pool:
-        for number in range(KEYS):
+        for number in range(keys):
             barrier = Barrier(EACH)
             calls = [pool.submit(remember, admin.secret, number, barrier) for _ in range(EACH)]
             assert len({call.result() for call in calls}) == 1
     texts = list(Memory.objects.in_workspace(workspace).values_list("text", flat=True))
-    assert sorted(texts) == sorted(f"Fact {number}." for number in range(KEYS))
+    assert sorted(texts) == sorted(f"Fact {number}." for number in range(keys))
 
 
+@pytest.mark.promise("R12", "another body 422, still running 409")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(
     "connection.vendor != 'postgresql'", reason="on SQLite the second writer waits for the first"
@@ -127,6 +132,7 @@ def test_a_call_still_under_way_is_said_to_be(admin: Api, workspace: Workspace) 
     assert admin.post("souls", {"label": "Calm"}, Idempotency_Key="one").status_code == 201
 
 
+@pytest.mark.promise("R12")
 @pytest.mark.planted
 @pytest.mark.django_db
 def test_without_the_kept_row_a_retry_makes_two(

@@ -69,12 +69,14 @@ def refused_everywhere(
     assert after.statuses() == {status}, after.seen
 
 
+@pytest.mark.promise("R11", "1,000 requests to 2 processes after the revocation, 0 accepted")
 def test_a_revoked_key_opens_nothing_in_any_process(processes, harbour, alice):
     key, secret = new_key(harbour, alice)
     asks = with_key(secret, FETCH, SOULS)
     refused_everywhere(processes, asks, lambda: revoke_key(key, by=Actor.person(alice)), MANY)
 
 
+@pytest.mark.promise("R11")
 def test_a_key_that_has_expired_opens_nothing(processes, harbour, alice):
     key, secret = new_key(harbour, alice)
 
@@ -86,6 +88,7 @@ def test_a_key_that_has_expired_opens_nothing(processes, harbour, alice):
     refused_everywhere(processes, with_key(secret, FETCH, SOULS), expire, SOME)
 
 
+@pytest.mark.promise("R11")
 def test_the_keys_of_somebody_who_was_removed_open_nothing(processes, harbour, alice, bob):
     member = Membership.objects.in_workspace(harbour).get(user=bob)
     _, secret = new_key(harbour, bob, ADMIN)
@@ -93,6 +96,7 @@ def test_the_keys_of_somebody_who_was_removed_open_nothing(processes, harbour, a
     refused_everywhere(processes, asks, lambda: remove_member(member, by=Actor.person(alice)), SOME)
 
 
+@pytest.mark.promise("R11")
 def test_an_admin_key_may_no_more_than_its_maker_may_now(processes, harbour, alice, mallory):
     member = join(harbour, mallory, Role.EDITOR)
     _, secret = new_key(harbour, mallory, ADMIN)
@@ -102,6 +106,7 @@ def test_an_admin_key_may_no_more_than_its_maker_may_now(processes, harbour, ali
     refused_everywhere(processes, [ask], lower, SOME, status=403)
 
 
+@pytest.mark.promise("R11", "the same for an expired key, a removed member, a lowered role, an ended session")
 def test_an_ended_session_opens_no_page(processes, harbour, alice):
     browser = signed_in(alice)
     cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
@@ -138,6 +143,7 @@ def pair() -> Iterator[tuple[StandIn, StandIn]]:
         yield one, other
 
 
+@pytest.mark.promise("R11")
 @pytest.mark.planted
 def test_one_process_of_two_that_remembers_keys_is_found(pair):
     rows, asks = Rows(), with_key("a-key", SOULS)

@@ -20,50 +20,56 @@ layouts = st.sampled_from(list(LAYOUTS.values()))
 laws = settings(max_examples=60, deadline=None)
 
 
-@laws
-@given(layouts, inputs, slots)
-def test_the_text_is_exactly_the_join_of_the_segments(layout, held, said):
+def the_text_is_exactly_the_join_of_the_segments(layout, held, said):
     built, rendered = build(layout, held), render(layout, held, said)
     assert built.text == "".join(segment.text for segment in built.segments)
     assert rendered.text == "".join(segment.text for segment in rendered.segments)
 
 
-@laws
-@given(layouts, inputs, slots)
-def test_filling_a_stored_build_gives_the_bytes_of_building_with_slots(layout, held, said):
+def filling_a_stored_build_gives_the_bytes_of_building_with_slots(layout, held, said):
     stored = build(layout, held)
     assert fill(skeleton(stored.segments), said) == render(layout, held, said).text
 
 
-@laws
-@given(layouts, inputs, slots)
-def test_the_same_inputs_give_the_same_bytes(layout, held, said):
+def the_same_inputs_give_the_same_bytes(layout, held, said):
     again = load(PromptInputs, json.loads(json.dumps(dump(held))))
     assert render(layout, again, said).text == render(layout, held, said).text
 
 
-@laws
-@given(inputs, slots)
-def test_inputs_and_slots_survive_a_trip_through_json(held, said):
+def inputs_and_slots_survive_a_trip_through_json(_, held, said):
     assert load(PromptInputs, json.loads(json.dumps(dump(held)))) == held
     assert load(Slots, json.loads(json.dumps(dump(said)))) == said
 
 
-@laws
-@given(layouts, inputs, slots)
-def test_parts_stand_in_the_layouts_order(layout, held, said):
+def parts_stand_in_the_layouts_order(layout, held, said):
     order = [part.name for part in layout.parts]
     places = [order.index(segment.section) for segment in render(layout, held, said).segments]
     assert places == sorted(places)
 
 
-@laws
-@given(layouts, inputs, slots)
-def test_no_segment_is_empty_and_no_part_leaves_a_stray_separator(layout, held, said):
+def no_segment_is_empty_and_no_part_leaves_a_stray_separator(layout, held, said):
     prompt = render(layout, held, said)
     assert all(segment.text for segment in prompt.segments)
     if prompt.segments:
         assert prompt.segments[0].lead == 0
+
+
+LAWS = (
+    the_text_is_exactly_the_join_of_the_segments,
+    filling_a_stored_build_gives_the_bytes_of_building_with_slots,
+    the_same_inputs_give_the_same_bytes,
+    inputs_and_slots_survive_a_trip_through_json,
+    parts_stand_in_the_layouts_order,
+    no_segment_is_empty_and_no_part_leaves_a_stray_separator,
+)
+
+
+@laws
+@given(layouts, inputs, slots)
+def test_every_law_holds_for_whatever_is_said(layout, held, said):
+    """All of them for each example: to make one up takes longer than to look at it."""
+    for law in LAWS:
+        law(layout, held, said)
 
 
 @laws

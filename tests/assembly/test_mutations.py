@@ -1,12 +1,12 @@
 """Planted changes of order, frame, condition and literal: each must turn at least one golden text red."""
 
+import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,35 +125,35 @@ LITERALS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def exits(tmp_path_factory) -> dict[str, int]:
+    """The exit of the golden check for the sources as they are, and with each change planted in them.
+
+    One program checks them all, so that Python starts once: a copy of the sources is changed, loaded, checked
+    and put back. It stays away from the sources in use, and keeps no bytecode that could outlive a change.
+    """
+    folder = tmp_path_factory.mktemp("mutants")
+    (folder / "prompts").mkdir()
+    shutil.copy(ROOT / "prompts" / "__init__.py", folder / "prompts")
+    kept = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "prompts" / "assembly", folder / "prompts" / "assembly", ignore=kept)
+    command = [sys.executable, "-B", "-m", "tests.assembly.planting", str(folder)]
+    told = json.dumps([["", "", ""], *LITERALS])
+    done = subprocess.run(
+        command, input=told, capture_output=True, text=True, check=True, timeout=120, cwd=ROOT
+    )
+    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
 @pytest.mark.parametrize(
     ("file", "stands", "planted"), LITERALS, ids=[f"{row[0]}: {row[2][:40]}" for row in LITERALS]
 )
-def test_no_change_of_a_rule_or_a_literal_goes_unseen(file, stands, planted, tmp_path):
-    source = ROOT / "prompts"
-    (tmp_path / "prompts").mkdir()
-    shutil.copy(source / "__init__.py", tmp_path / "prompts")
-    shutil.copytree(
-        source / "assembly", tmp_path / "prompts" / "assembly", ignore=shutil.ignore_patterns("*.pyc")
-    )
-    target = tmp_path / "prompts" / "assembly" / file
-    text = target.read_text(encoding="utf-8")
+def test_no_change_of_a_rule_or_a_literal_goes_unseen(file, stands, planted, exits):
+    text = (ROOT / "prompts" / "assembly" / file).read_text(encoding="utf-8")
     assert stands in text, "The planted fault has lost its place: write it anew."
-    target.write_text(text.replace(stands, planted), encoding="utf-8")
-    assert checked(tmp_path) != 0
+    assert exits[f"{file}: {planted}"] != 0
 
 
-def test_unchanged_sources_are_not_accused(tmp_path):
-    (tmp_path / "prompts").mkdir()
-    shutil.copy(ROOT / "prompts" / "__init__.py", tmp_path / "prompts")
-    shutil.copytree(ROOT / "prompts" / "assembly", tmp_path / "prompts" / "assembly")
-    assert checked(tmp_path) == 0
-
-
-def checked(folder: Path) -> int:
-    """The exit of the golden check with the sources of this folder."""
-    program = (
-        "import runpy, sys; sys.path[:0] = sys.argv[1:3]; sys.argv[1:] = []; "
-        "runpy.run_module('tests.assembly.goldens', run_name='__main__')"
-    )
-    command = [sys.executable, "-c", program, str(folder), str(ROOT)]
-    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode
+def test_unchanged_sources_are_not_accused(exits):
+    assert exits[": "] == 0

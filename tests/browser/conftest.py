@@ -2,57 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response
+from playwright.sync_api import Browser, Page
+from pytest_django.live_server_helper import LiveServer
 
 from personas.models import User, Workspace
 from prompts.demo.load import load_demo
 from tests.browser.people import Visit
+from tests.browser.serving import KeptFiles
+from tests.browser.watching import Watch
+from tests.browser.windows import Window, Windows
 from tests.factories import signed_in
 
-HOME = {"127.0.0.1", "localhost"}
+__all__ = ["Visitor", "Watch"]
+
 Visitor = Callable[..., Page]
-
-
-class Watch:
-    """Notes whatever a person with open developer tools would frown at."""
-
-    def __init__(self) -> None:
-        self.complaints: list[str] = []
-        self.refused: set[str] = set()
-
-    def over(self, context: BrowserContext) -> None:
-        context.on("console", self.hear)
-        context.on("weberror", lambda error: self.complaints.append(f"script error: {error.error}"))
-        context.on("request", self.see)
-        context.on("response", self.note_refusal)
-        # Chromium reports some breaches of the policy to the page only.
-        context.add_init_script(
-            "addEventListener('securitypolicyviolation', e => "
-            "console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI))"
-        )
-
-    def hear(self, message: ConsoleMessage) -> None:
-        # A form or page that is refused on purpose makes Chromium mention the status of the page itself.
-        expected = message.text.startswith("Failed to load resource") and self.is_refused(message)
-        if message.type == "error" and not expected:
-            self.complaints.append(f"console: {message.text} ({message.location['url']})")
-
-    def is_refused(self, message: ConsoleMessage) -> bool:
-        return message.location["url"] in self.refused
-
-    def see(self, request: Request) -> None:
-        address = urlsplit(request.url)
-        if address.scheme not in {"data", "blob"} and address.hostname not in HOME:
-            self.complaints.append(f"foreign host: {request.url}")
-
-    def note_refusal(self, response: Response) -> None:
-        if 400 <= response.status < 500 and response.request.is_navigation_request():
-            self.refused.add(response.url)
 
 
 @pytest.fixture
@@ -69,40 +36,53 @@ def fresh_limits(transactional_db: None) -> None:
     cache.clear()
 
 
-@pytest.fixture
-def new_context(
-    new_context: Callable[..., BrowserContext], live_server: Any, watch: Watch
-) -> Callable[..., BrowserContext]:
-    """Contexts at the live server's address; nothing moves, so colours are final when they are read."""
+@pytest.fixture(scope="session")
+def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
+    """As pytest-django's, but files are kept by the browser."""
+    server = LiveServer("localhost", start=False)
+    server.thread.static_handler = KeptFiles
+    server.start()
+    yield server
+    server.stop()
 
-    def make(**options: Any) -> BrowserContext:
-        said = {"base_url": live_server.url, "reduced_motion": "reduce"} | options
-        context = new_context(**said)
-        context.set_default_timeout(6_000)
-        # The first page of a process pays for all that is read once.
-        context.set_default_navigation_timeout(20_000)
-        watch.over(context)
-        return context
 
-    return make
+@pytest.fixture(scope="session")
+def windows(browser: Browser, live_server: LiveServer) -> Windows:
+    return Windows(browser, live_server.url)
 
 
 @pytest.fixture
-def visitor(new_context: Callable[..., BrowserContext]) -> Visitor:
+def open_window(windows: Windows, watch: Watch) -> Iterator[Callable[..., Window]]:
+    """Windows at the live server's address; each is given back when the test has ended."""
+    opened: list[Window] = []
+
+    def open_one(**options: Any) -> Window:
+        opened.append(windows.open(watch, **options))
+        return opened[-1]
+
+    yield open_one
+    while opened:
+        windows.put_back(opened.pop())
+
+
+@pytest.fixture
+def visitor(open_window: Callable[..., Window]) -> Visitor:
     """A browser in which nobody is signed in."""
-    return lambda **options: new_context(**options).new_page()
+    return lambda **options: open_window(**options).page
 
 
 @pytest.fixture
-def logged_in_page(new_context: Callable[..., BrowserContext], live_server: Any) -> Visitor:
+def logged_in_page(open_window: Callable[..., Window], live_server: LiveServer) -> Visitor:
     """A browser in which this person has just signed in."""
 
     def open_page(user: User, **options: Any) -> Page:
-        context = new_context(**options)
+        window = open_window(**options)
         client = signed_in(user)
         key = client.cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": key, "url": live_server.url}])
-        return context.new_page()
+        window.context.add_cookies(
+            [{"name": settings.SESSION_COOKIE_NAME, "value": key, "url": live_server.url}]
+        )
+        return window.page
 
     return open_page
 

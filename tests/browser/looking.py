@@ -1,7 +1,6 @@
 """Which pages there are to look at, and how: by axe in light and in dark, and at three widths."""
 
-from typing import Any
-
+import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
@@ -18,6 +17,7 @@ from personas.models import (
     Workspace,
 )
 from skills.models import Skill
+from tests.browser.serving import AXE
 
 # The word in the address, the model, and what stands for one record there.
 FAMILIES = (
@@ -33,16 +33,21 @@ FAMILIES = (
     ("skills", Skill, "name"),
 )
 WIDTHS = (390, 1024, 1440)
-# Stylesheets are not fetched a second time: only a rule about turned phones would read them.
-FEW = {"resultTypes": ["violations"], "preload": False}
-COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-SHAPES = {"rules": {"color-contrast": {"enabled": False}}}
 # Each way of text to look that this process has found good: judging colours takes most of axe's time.
 JUDGED: dict[str, set[str]] = {"light": set(), "dark": set()}
-# How a text looks is what its contrast depends on: its colour and size, and all that is painted behind it.
-JUDGE = """
-async ([options, known]) => {
-  const seen = new Set(known), grounds = new Map(), fresh = new Map();
+OTHER = {"light": "dark", "dark": "light"}
+# Stylesheets are not fetched a second time: only a rule about turned phones would read them.
+LOOK = """
+async ([source, known, shapes]) => {
+  const load = (done, failed) => {
+    const script = document.createElement("script");
+    Object.assign(script, { src: source, onload: done, onerror: failed });
+    document.head.append(script);
+    script.remove();
+  };
+  if (!window.axe) await new Promise(load);
+  const seen = new Set(known.split(" ")), grounds = new Map(), fresh = new Map();
+  // How a text looks is what its contrast depends on: its colour and size, and all that is painted behind it.
   const behind = (element) => {
     if (!element) return "";
     if (!grounds.has(element)) {
@@ -60,20 +65,41 @@ async ([options, known]) => {
   const speaks = (element) =>
     element.matches("input, select, textarea") ||
     [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  const short = (text) => {
+    let [one, two] = [7, 11];
+    for (let at = 0; at < text.length; at++) {
+      one = Math.imul(one ^ text.charCodeAt(at), 2654435761);
+      two = Math.imul(two ^ text.charCodeAt(at), 1597334677);
+    }
+    return (one >>> 0).toString(36) + (two >>> 0).toString(36);
+  };
   for (const element of document.querySelectorAll("body *")) {
     if (!speaks(element) || !element.checkVisibility()) continue;
     const style = getComputedStyle(element);
     const off = element.closest("[disabled], [aria-disabled=true]") ? "off" : "";
     const letters = [style.color, style.fontSize, style.fontWeight, style.textShadow];
-    const look = [...letters, off, behind(element)].join("; ");
+    const look = short([...letters, off, behind(element)].join("; "));
     // Three of each, for one may lie under something else.
     if (!seen.has(look)) fresh.set(look, [...(fresh.get(look) ?? []), element].slice(0, 3));
   }
-  const include = [...fresh.values()].flat();
-  const answer = include.length ? await axe.run({ include }, options) : { violations: [] };
-  return { violations: answer.violations, judged: [...fresh.keys()] };
+  const theme = getComputedStyle(document.documentElement).colorScheme;
+  const judged = [...fresh.keys()].join(" ");
+  if (!fresh.size && !shapes) return { theme, judged, found: [] };
+  const marked = [...fresh.values()].flat();
+  for (const element of marked) element.dataset.fresh = "";
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-fresh]" }] });
+  const only = shapes ? {} : { runOnly: { type: "rule", values: ["color-contrast"] } };
+  const answer = await axe.run({ resultTypes: ["violations"], preload: false, ...only });
+  for (const element of marked) delete element.dataset.fresh;
+  const found = answer.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${target} ${failureSummary}`));
+  return { theme, judged, found };
 }
 """
+# In every run the pages that differ most; the others, which share their templates, when all is asked.
+SOME_OR_ALL = pytest.mark.parametrize(
+    "is_all", [pytest.param(False, id="some"), pytest.param(True, id="all", marks=pytest.mark.hard)]
+)
 COMMON = ("", "members/", "audit/", "settings/")
 ACCOUNT = (
     "/profile/",
@@ -117,48 +143,33 @@ def records(workspace: Workspace, *pages: str) -> list[str]:
 
 
 def complaints(page: Page) -> list[str]:
-    """What axe has to say about the page as it stands: everything in light, colours in dark too."""
-    page.evaluate(AXE_SCRIPT)
-    said = told(page, "light", page.evaluate("options => axe.run(options)", FEW | SHAPES))
-    for theme in ("light", "dark"):
-        show(page, theme)
-        said += faint(page, theme)
-    show(page, "light")
-    return said
+    """What axe has to say about the page as it stands: everything in one light, colours in the other too."""
+    if page.url.startswith("about:"):
+        page.evaluate(AXE_SCRIPT)
+    theme, said = judged(page, shapes=True)
+    # It stays so: the next page is looked at in this light first.
+    page.emulate_media(color_scheme=OTHER[theme])  # type: ignore[arg-type]  # the two words it knows
+    other, more = judged(page, shapes=False)
+    assert other == OTHER[theme]
+    return said + more
 
 
-def told(page: Page, theme: str, answer: Any) -> list[str]:
-    return [
-        f"{page.url} ({theme}) {found['id']}: {node['target']} {node['failureSummary']}"
-        for found in answer["violations"]
-        for node in found["nodes"]
-    ]
-
-
-def faint(page: Page, theme: str) -> list[str]:
-    """Text that is hard to read; colours that were judged before, on this page or another, are not again."""
-    answer = page.evaluate(JUDGE, [FEW | COLOURS, sorted(JUDGED[theme])])
-    said = told(page, theme, answer)
-    if not said:
-        JUDGED[theme].update(answer["judged"])
-    return said
-
-
-def show(page: Page, theme: str) -> None:
-    """Change the light and wait until the colours are there."""
-    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # the two words it knows
-    shown = page.evaluate(
-        "async () => { await new Promise(requestAnimationFrame);"
-        "return getComputedStyle(document.documentElement).colorScheme }"
-    )
-    assert shown == theme
+def judged(page: Page, *, shapes: bool) -> tuple[str, list[str]]:
+    """The light, and what is wrong in it; colours that were good before are not judged again."""
+    theme = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
+    answer = page.evaluate(LOOK, [AXE, " ".join(JUDGED[theme]), shapes])
+    if not answer["found"]:
+        JUDGED[theme].update(answer["judged"].split())
+    return theme, [f"{page.url} ({theme}) {line}" for line in answer["found"]]
 
 
 def overflows(page: Page) -> list[str]:
     """The screen widths at which the page has to be moved sideways to be read."""
     said = []
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 900})
+    now = page.viewport_size
+    for width in sorted(WIDTHS, key=lambda width: not now or width != now["width"]):
+        if not now or width != now["width"]:
+            page.set_viewport_size({"width": width, "height": 900})
         over = page.evaluate("document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth")
         if over > 0:
             said.append(f"{page.url} is {over} px too wide for {width}")

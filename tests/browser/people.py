@@ -24,9 +24,9 @@ class Visit:
             put(field(self.page, label), value)
 
     def press(self, name: str) -> int:
-        """Press a button that sends a form, and tell the status of what comes back."""
+        """Press a button that sends a form, and tell the status of the page that comes, once it is there."""
         button = self.page.get_by_role("main").get_by_role("button", name=name, exact=True)
-        with self.page.expect_response(lambda answer: answer.request.is_navigation_request()) as caught:
+        with self.page.expect_navigation() as caught:
             button.click()
         return caught.value.status
 
@@ -61,7 +61,17 @@ def value_of(control: Locator) -> str:
 
 
 def put(control: Locator, value: str) -> None:
-    if control.evaluate("element => element.tagName") == "SELECT":
-        control.select_option(label=value)
-    else:
-        control.fill(value)
+    """Choose or write it, whatever stood there."""
+    # A long text's field gives way to its editor while the page loads; what is typed before would be lost.
+    control.wait_for(state="attached")
+    control.page.wait_for_load_state()
+    match control.evaluate("element => element.isContentEditable ? 'EDITOR' : element.tagName"):
+        case "SELECT":
+            control.select_option(label=value)
+        case "EDITOR":
+            # Only the lines in view are there to be replaced, so the editor itself is asked for all of them.
+            control.press("ControlOrMeta+a")
+            control.press("Delete")
+            control.page.keyboard.insert_text(value)
+        case _:
+            control.fill(value)

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-import pytest
 from playwright.sync_api import expect
 
 from personas.models import Agent, Revision, Soul, UserProfile
 from tests.browser.people import field, value_of
-from tests.factories import make_agent, make_tool
+from tests.factories import make_agent
 
 FAMILY = "👨‍👩‍👧‍👦"
 RTL = "سفينة الميناء"
@@ -25,20 +24,11 @@ class Case:
     label: str
     words: str
 
-    def __str__(self) -> str:
-        return self.name
 
-
+# One for each kind of field; the rest of what may be wrong is asked in tests/personas/test_bad_input.py.
 CASES = [
     Case("empty", "agents", "agent", {"Name": "", "Address": "pilot"}, "Name", "This field is required."),
-    Case("only spaces", "souls", "soul", {"Label": "   ", "Text": "Be."}, "Label", "This field is required."),
-    Case("over-long line", "agents", "agent", {"Name": "n" * 81, "Address": "p"}, "Name", "at most 80"),
     Case("over-long text", "souls", "soul", {"Label": "Calm", "Text": LONG}, "Text", "at most 60000"),
-    Case("duplicate", "agents", "agent", {"Name": "Two", "Address": "keeper"}, "Address", "already"),
-    Case("duplicate tool", "tools", "tool", {"Name": "read_tide"}, "Name", "already"),
-    Case(
-        "bad address", "agents", "agent", {"Name": "P", "Address": "Ünfit!"}, "Address", "lower-case letters"
-    ),
     Case("control character", "souls", "soul", {"Label": "Be\x07ll"}, "Label", "U+0007"),
     Case(
         "bad JSON",
@@ -48,46 +38,21 @@ CASES = [
         "Parameters (JSON Schema)",
         "",
     ),
-    Case(
-        "bad front matter",
-        "identities",
-        "identity",
-        {"Label": "F", "Other front matter": "a: ["},
-        "Other front matter",
-        "",
-    ),
-    Case(
-        "bad skill name",
-        "skills",
-        "skill",
-        {"Name": "No Spaces", "Description": "d", "Instructions": "b"},
-        "Name",
-        "",
-    ),
-    Case(
-        "bad pair",
-        "skills",
-        "skill",
-        {"Name": "ok", "Description": "d", "Instructions": "b", "Metadata": "x"},
-        "Metadata",
-        "Line 1",
-    ),
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_bad_input_is_refused_on_its_field_and_kept(case, bobs, workspace):
-    make_agent(workspace, "keeper")
-    make_tool(workspace, "read_tide")
+def test_bad_input_is_refused_on_its_field_and_kept(bobs, workspace, subtests):
     before = Revision.unscoped.count()
-    bobs.go(f"{case.path}/new/")
-    lift_limits(bobs.page)
-    bobs.fill(**case.typed)
-    assert bobs.press(f"Create {case.button}") == 422
-    bobs.is_refused(case.label, case.words)
-    expect(bobs.page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
-    for label, text in case.typed.items():
-        assert value_of(field(bobs.page, label)) == text
+    for case in CASES:
+        with subtests.test(case.name):
+            bobs.go(f"{case.path}/new/")
+            lift_limits(bobs.page)
+            bobs.fill(**case.typed)
+            assert bobs.press(f"Create {case.button}") == 422
+            bobs.is_refused(case.label, case.words)
+            expect(bobs.page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
+            for label, text in case.typed.items():
+                assert value_of(field(bobs.page, label)) == text
     assert Revision.unscoped.count() == before
 
 
@@ -96,8 +61,8 @@ def lift_limits(page):
     page.evaluate("document.querySelectorAll('[maxlength]').forEach(e => e.removeAttribute('maxlength'))")
 
 
-def test_a_nul_is_refused_like_any_other_unwritable_character(bobs, workspace):
-    """A text box cannot hold one, so the form is given it by script."""
+def test_what_no_field_offers_is_refused_all_the_same(bobs, workspace, elsewhere):
+    # A text box cannot hold a NUL, so the form is given it by script.
     bobs.go("souls/new/")
     bobs.fill(Label="Calm", Text="Be")
     bobs.page.evaluate(
@@ -108,8 +73,7 @@ def test_a_nul_is_refused_like_any_other_unwritable_character(bobs, workspace):
     bobs.is_refused("Text", "Null characters are not allowed")
     assert not Soul.objects.in_workspace(workspace).exists()
 
-
-def test_an_unknown_timezone_and_a_foreign_id_are_no_choice(bobs, workspace, elsewhere):
+    # An unknown timezone and somebody else's agent are no choice.
     foreign = make_agent(elsewhere, "spy")
     bobs.go("user-profiles/new/")
     bobs.fill(Label="Guest")
@@ -132,7 +96,7 @@ def choose(visit, label, value):
     control.select_option(value)
 
 
-def test_emoji_sequences_and_right_to_left_text_come_back_as_typed(bobs, workspace):
+def test_any_script_comes_back_as_typed_and_markup_as_text(bobs, workspace):
     bobs.go("identities/new/")
     bobs.fill(Label=RTL, Emoji=FAMILY, Name=f"Mira {FAMILY}", Vibe="Żółć, naïve, 東京")
     bobs.press("Create identity")
@@ -147,8 +111,7 @@ def test_emoji_sequences_and_right_to_left_text_come_back_as_typed(bobs, workspa
     heading = bobs.page.get_by_role("link", name=RTL)
     assert heading.evaluate("element => getComputedStyle(element).direction") == "rtl"
 
-
-def test_markup_is_shown_as_text_and_never_runs(bobs, workspace):
+    # Markup never runs.
     bobs.go("agents/new/")
     trap = "<img src=x onerror=document.title='owned'><b>Bold</b>"
     bobs.fill(Name=trap[:80], Address="trap", Instructions=trap)

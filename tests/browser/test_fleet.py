@@ -11,6 +11,7 @@ from personas.services.keys import create_key
 from prompts.models import PRODUCTION, PromptLabel, Release
 from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit
+from tests.browser.test_versions import reword
 from tests.factories import BY, join, make_agent, make_channel, make_soul
 from tests.prompts.fleet_stage import fetched, prompt_of
 
@@ -26,12 +27,6 @@ def crew(workspace: Any) -> Any:
     return soul
 
 
-def reword(visit: Visit, text: str) -> None:
-    visit.go("souls/calm/edit/")
-    visit.fill(Text=text)
-    visit.press("Save")
-
-
 def in_production() -> list[int]:
     rows = PromptLabel.unscoped.filter(name=PRODUCTION).order_by(
         "prompt__agent__name", "prompt__channel__name"
@@ -40,7 +35,7 @@ def in_production() -> list[int]:
 
 
 def test_a_column_is_chosen_rolled_back_and_released_again(alices, crew):
-    reword(alices, "Be brave and wise.")
+    reword(crew, "Be brave and wise.")
     assert in_production() == [2, 2, 2]
     alices.go()
     page = alices.page
@@ -66,7 +61,7 @@ def test_a_column_is_chosen_rolled_back_and_released_again(alices, crew):
     expect(bar).to_contain_text("2 prompts chosen")
     bar.get_by_role("button", name="Release").click()
     alices.fill(Message="Wise after all")
-    alices.press("Request for the chosen")
+    alices.press("Request a release of the chosen")
     alices.is_told("Release 1 is requested.")
     assert Release.unscoped.get().items.count() == 2
     assert not said, "\n\n".join(said)
@@ -76,7 +71,7 @@ def test_the_fleet_is_searched_and_suits_everyone(alices, crew, workspace):
     key, _ = create_key(workspace, "Reception", {}, by=BY)
     for agent in Agent.unscoped.filter(slug__in=["pilot", "cook"]):
         fetched(prompt_of(agent), key)
-    reword(alices, "Be wise.")
+    reword(crew, "Be wise.")
     alices.go()
     page = alices.page
     expect(page.get_by_role("row", name=re.compile("Pilot"))).to_contain_text("1 bot behind")
@@ -119,6 +114,6 @@ def test_a_new_workspace_is_filled_with_the_demo(alices, workspace):
     )
     alices.sees("Hut Support")
     said += complaints(alices.page) + overflows(alices.page)
-    alices.press("Put away")
+    alices.press("Put away the first steps")
     expect(alices.page.get_by_role("heading", name="First steps")).to_have_count(0)
     assert not said, "\n\n".join(said)

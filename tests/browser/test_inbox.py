@@ -7,7 +7,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from skills.services.contexts import choose_context
-from tests.browser.looking import complaints, overflows
+from tests.browser.looking import SOME_OR_ALL, complaints, overflows
 from tests.browser.people import Visit, field
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.skills.context_making import GOOD, POISON, adopted, every_state, file_at, write, write_skill
@@ -36,38 +36,41 @@ def row(visit: Visit, path: str):
 
 
 def test_a_poisoned_revision_is_seen_explained_and_waived(alices: Visit, poisoned):
+    page = alices.page
     alices.go("inbox/")
     expect(row(alices, "AGENTS.md")).to_contain_text("Quarantined")
     expect(row(alices, "AGENTS.md")).to_contain_text("makes text read in another order")
+    # A poll without news leaves the page alone.
+    page.evaluate("document.querySelector('#inbox-live').dataset.untouched = 'yes'")
+    with page.expect_response(lambda answer: "/inbox/live/" in answer.url) as caught:
+        pass
+    assert caught.value.status == 204
+    expect(page.locator("#inbox-live")).to_have_attribute("data-untouched", "yes")
+
     alices.follow("AGENTS.md")
     alices.sees("Revision 2 is in quarantine")
     alices.sees("Revision 1 stays in force, unchanged.")
-    box = alices.page.locator(".dr-diff-line.is-added .dr-glyph").filter(has_text="U+202E").first
+    box = page.locator(".dr-diff-line.is-added .dr-glyph").filter(has_text="U+202E").first
     expect(box).to_be_visible()
     expect(box).to_have_attribute("title", "U+202E RIGHT-TO-LEFT OVERRIDE")
     assert file_at(poisoned.source).in_force.content.text == GOOD
+    # A finding leads to its line.
+    page.get_by_role("link", name="Line and column 2:").first.click()
+    line = page.locator("#L2")
+    expect(line).to_be_in_viewport()
+    expect(line.locator(".dr-glyph").first).to_have_text("U+200B")
+
+    alices.go(f"files/{poisoned.pk}/")
+    assert alices.press("Waive the findings") == 422
+    alices.is_refused("Reason", "required")
+    assert not complaints(page)
     until = timezone.now().date() + timedelta(days=3)
     alices.fill(Reason="A quotation of the attack.")
-    field(alices.page, "Last day").fill(until.isoformat())
+    field(page, "Last day").fill(until.isoformat())
     alices.press("Waive the findings")
     alices.is_told("Waived until")
     alices.sees("A quotation of the attack.")
     assert file_at(poisoned.source).in_force.content.text == POISON
-
-
-def test_a_refused_waiver_says_what_is_missing(alices: Visit, poisoned):
-    alices.go(f"files/{poisoned.pk}/")
-    assert alices.press("Waive the findings") == 422
-    alices.is_refused("Reason", "required")
-    assert not complaints(alices.page)
-
-
-def test_a_finding_leads_to_its_line(bobs: Visit, poisoned):
-    bobs.go(f"files/{poisoned.pk}/")
-    bobs.page.get_by_role("link", name="Line and column 2:").first.click()
-    line = bobs.page.locator("#L2")
-    expect(line).to_be_in_viewport()
-    expect(line.locator(".dr-glyph").first).to_have_text("U+200B")
 
 
 def test_a_file_is_adopted_from_its_row_and_many_by_their_boxes(bobs: Visit, workspace, root):
@@ -110,21 +113,21 @@ def test_news_comes_by_itself_and_takes_neither_focus_nor_ticks(bobs: Visit, wor
     expect(search).to_have_value("half a wor")
 
 
-def test_a_poll_without_news_leaves_the_page_alone(bobs: Visit, poisoned):
-    bobs.go("inbox/")
-    bobs.page.evaluate("document.querySelector('#inbox-live').dataset.untouched = 'yes'")
-    with bobs.page.expect_response(lambda answer: "/inbox/live/" in answer.url) as caught:
-        pass
-    assert caught.value.status == 204
-    expect(bobs.page.locator("#inbox-live")).to_have_attribute("data-untouched", "yes")
-
-
-def test_an_agents_context_follows_the_disk_without_a_click(bobs: Visit, workspace, root):
+def test_someone_chooses_what_an_agent_reads_and_it_follows_the_disk(bobs: Visit, workspace, root):
     source = make_source(workspace, root)
     write(root / "AGENTS.md", GOOD)
     write(root / "docs/AGENTS.md", "Write plainly.\n")
     refreshed(source)
     agent = make_agent(workspace, "pilot")
+    bobs.go("agents/pilot/")
+    bobs.follow("Context")
+    bobs.sees("Nobody has chosen a source for it yet.")
+    field(bobs.page, "Source").select_option(label="House files")
+    bobs.press("Save")
+    bobs.is_told("Saved what Pilot reads.")
+    bobs.sees("1 file, 31 characters")
+
+    agent.refresh_from_db()
     choose_context(agent, source, "plain", working_directory="docs", expected=agent.revision, by=BY)
     bobs.go("agents/pilot/context/")
     bobs.page.get_by_text("AGENTS.md", exact=True).click()
@@ -143,21 +146,11 @@ def test_an_agents_context_follows_the_disk_without_a_click(bobs: Visit, workspa
     bobs.sees("1 file of this agent is withheld")
 
 
-def test_someone_chooses_what_an_agent_reads(bobs: Visit, workspace, root):
-    source = make_source(workspace, root)
-    write(root / "AGENTS.md", GOOD)
-    refreshed(source)
-    make_agent(workspace, "pilot")
-    bobs.go("agents/pilot/")
-    bobs.follow("Context")
-    bobs.sees("Nobody has chosen a source for it yet.")
-    field(bobs.page, "Source").select_option(label="House files")
-    bobs.press("Save")
-    bobs.is_told("Saved what Pilot reads.")
-    bobs.sees("1 file, 31 characters")
-
-
-def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root):
+@SOME_OR_ALL
+def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root, is_all):
+    alices.go("inbox/")
+    alices.sees("No sources yet")
+    said = complaints(alices.page) + overflows(alices.page)
     source = every_state(workspace, root)
     paths = [write_skill(root, "tea"), write_skill(root, "tea", folder="docs/")]
     write(root / ("very-long-folder-name-" * 8) / "AGENTS.md", "word" * 300 + "\n" + "שלום " * 60 + POISON)
@@ -169,20 +162,17 @@ def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root
     states = ("quarantined", "invalid", "missing", "changed", "new")
     files = [file_at(source, f"{state}/AGENTS.md").pk for state in states]
     long = file_at(source, "very-long-folder-name-" * 8 + "/AGENTS.md").pk
+    keys = [file_at(source, path).pk for path in paths]
     pages = [
-        *("inbox/", "inbox/?q=nothing", "agents/pilot/context/", "agents/pilot/"),
-        *(f"files/{key}/" for key in (*files, long, *(file_at(source, path).pk for path in paths))),
-        *(f"files/{key}/revisions/1/" for key in (files[0], long)),
-        f"files/{files[0]}/revisions/2/",
+        *("inbox/", "agents/pilot/context/", f"files/{files[0]}/", f"files/{long}/", f"files/{keys[0]}/"),
+        f"files/{long}/revisions/1/",
     ]
-    said = []
+    if is_all:
+        pages += [
+            *("inbox/?q=nothing", "agents/pilot/", *(f"files/{key}/" for key in (*files[1:], keys[1]))),
+            *(f"files/{files[0]}/revisions/{number}/" for number in (1, 2)),
+        ]
     for page in pages:
         assert alices.go(page) == 200
         said += complaints(alices.page) + overflows(alices.page)
     assert not said, "\n\n".join(said)
-
-
-def test_an_empty_inbox_suits_everyone(alices: Visit):
-    alices.go("inbox/")
-    alices.sees("No sources yet")
-    assert not complaints(alices.page) + overflows(alices.page)

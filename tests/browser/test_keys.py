@@ -1,5 +1,6 @@
 """Making, copying, rotating and revoking keys, as people do it; with script and without."""
 
+import re
 from importlib import import_module
 
 import pytest
@@ -9,10 +10,9 @@ from playwright.sync_api import Error, expect
 from personas.key_format import key_digest, well_formed
 from personas.models import ApiKey
 from personas.services.keys import create_key, revoke_key
-from prompts.demo import DEMO_PASSWORD
 from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit
-from tests.factories import BY, PASSWORD, make_agent
+from tests.factories import BY, PASSWORD, make_agent, make_channel
 
 PAGES = ("", "rotate/", "revoke/")
 
@@ -43,12 +43,12 @@ def make_key(visit, name="Front desk"):
     return secret
 
 
-def test_the_list_the_form_and_the_secret_suit_everyone(demo, demo_page):
-    juniper, ended = (create_key(demo, name, {}, by=BY)[0] for name in ("Juniper", "Ended"))
+def test_the_list_the_form_and_the_secret_suit_everyone(alices, workspace):
+    make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+    juniper, ended = (create_key(workspace, name, {}, by=BY)[0] for name in ("Juniper", "Ended"))
     revoke_key(ended, by=BY)
-    visit, said = Visit(demo_page(), demo.slug), []
-    confirm(visit, "keys/new/", DEMO_PASSWORD)
-    for path in ("", "?shelf=all", "?q=nothing-like-it", "new/", *(f"{juniper.pk}/{page}" for page in PAGES)):
+    visit, said = alices, []
+    for path in ("?shelf=all", "?q=nothing-like-it", "new/", *(f"{juniper.pk}/{page}" for page in PAGES)):
         visit.go(f"keys/{path}")
         said += complaints(visit.page) + overflows(visit.page)
     make_key(visit)
@@ -59,7 +59,7 @@ def test_the_list_the_form_and_the_secret_suit_everyone(demo, demo_page):
     assert not said, "\n\n".join(said)
 
 
-def test_a_key_is_copied_by_its_button_and_never_shown_again(alices, workspace):
+def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alices, workspace):
     make_agent(workspace, "pilot")
     page = alices.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -74,7 +74,22 @@ def test_a_key_is_copied_by_its_button_and_never_shown_again(alices, workspace):
     # The browser has nothing to show: it would have to send the form again.
     with pytest.raises(Error, match="ERR_CACHE_MISS"):
         page.go_back()
+    page.wait_for_url(re.compile("^chrome-error:"), wait_until="commit")
     assert ApiKey.objects.in_workspace(workspace).get().digest == key_digest(secret)
+
+    alices.go("keys/")
+    alices.follow("Front desk")
+    alices.follow("Rotate")
+    alices.fill(**{"The old key goes on for": "3 days"})
+    assert alices.press("Rotate") == 200
+    alices.sees("Front desk goes on until")
+    assert alices.page.get_by_label("Secret of Front desk 2").input_value() != secret
+    alices.go("keys/")
+    alices.follow("Revoke Front desk 2")
+    alices.sees("The very next request with it is refused")
+    alices.press("Revoke now")
+    alices.is_told("“Front desk 2” is revoked")
+    expect(alices.page.get_by_role("main").get_by_role("table")).not_to_contain_text("Front desk 2")
 
 
 def test_without_script_the_secret_can_be_selected(logged_in_page, alice, workspace):
@@ -85,34 +100,9 @@ def test_without_script_the_secret_can_be_selected(logged_in_page, alice, worksp
     expect(visit.page.get_by_role("button", name="Copy key")).to_be_hidden()
 
 
-def test_a_key_is_rotated_with_overlap_and_then_revoked(alices, workspace):
-    first = make_key(alices)
-    alices.go("keys/")
-    alices.follow("Front desk")
-    alices.follow("Rotate")
-    alices.fill(**{"The old key goes on for": "3 days"})
-    assert alices.press("Rotate") == 200
-    alices.sees("Front desk goes on until")
-    assert alices.page.get_by_label("Secret of Front desk 2").input_value() != first
-    alices.go("keys/")
-    alices.follow("Revoke Front desk 2")
-    alices.sees("The very next request with it is refused")
-    alices.press("Revoke now")
-    alices.is_told("“Front desk 2” is revoked")
-    expect(alices.page.get_by_role("main").get_by_role("table")).not_to_contain_text("Front desk 2")
-
-
-def test_what_a_bot_may_not_do_is_said_at_the_field(alices):
-    alices.go("keys/new/")
-    alices.fill(Name="Too much")
-    alices.page.get_by_label("Approve (admin keys)").check()
-    assert alices.press("Make key") == 422
-    alices.sees("A bot's key may not approve: that takes an admin key.")
-    alices.page.get_by_role("radio", name="Admin", exact=True).check()
-    assert alices.press("Make key") == 200
-
-
-def test_making_a_key_asks_for_the_password_again_after_a_while(logged_in_page, alice, workspace):
+def test_making_a_key_asks_for_the_password_again_and_says_what_a_bot_may_not_do(
+    logged_in_page, alice, workspace
+):
     alice.set_password(PASSWORD)
     alice.save()
     alices = Visit(logged_in_page(alice), workspace.slug)
@@ -125,3 +115,11 @@ def test_making_a_key_asks_for_the_password_again_after_a_while(logged_in_page, 
     alices.press("Confirm")
     secret = alices.page.get_by_label("Secret of Late").input_value()
     assert ApiKey.objects.in_workspace(workspace).get().digest == key_digest(secret)
+
+    alices.go("keys/new/")
+    alices.fill(Name="Too much")
+    alices.page.get_by_label("Approve (admin keys)").check()
+    assert alices.press("Make key") == 422
+    alices.sees("A bot's key may not approve: that takes an admin key.")
+    alices.page.get_by_role("radio", name="Admin", exact=True).check()
+    assert alices.press("Make key") == 200

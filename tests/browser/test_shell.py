@@ -8,12 +8,13 @@ from playwright.sync_api import Route, expect
 from personas.models import Agent, Soul
 from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit
-from tests.factories import join, make_agent, make_soul, make_workspace
+from tests.factories import join, make_agent, make_channel, make_soul, make_workspace
 
 PHONE = {"width": 390, "height": 844}
 
 
-def test_the_palette_opens_finds_and_goes(bobs):
+def test_the_palette_finds_pages_and_records_and_remembers_where_one_went(bobs, workspace):
+    make_agent(workspace, "juniper", name="Juniper")
     bobs.go()
     bobs.page.keyboard.press("Control+k")
     palette = bobs.page.get_by_role("dialog", name="Search or jump to")
@@ -26,6 +27,25 @@ def test_the_palette_opens_finds_and_goes(bobs):
     expect(options.last).to_have_attribute("aria-selected", "true")
     bobs.page.keyboard.press("Enter")
     expect(bobs.page).to_have_url(re.compile("/souls/new/$"))
+
+    bobs.go("souls/")
+    palette = open_palette(bobs)
+    bobs.page.keyboard.type("junip")
+    expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
+    bobs.page.keyboard.press("Enter")
+    expect(bobs.page).to_have_url(re.compile("/agents/juniper/$"))
+    bobs.go("souls/")
+    palette = open_palette(bobs)
+    expect(palette.get_by_role("group").first).to_have_attribute("aria-labelledby", "dr-palette-group-0")
+    expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
+    bobs.page.keyboard.type("dark")
+    bobs.page.keyboard.press("Enter")
+    expect(bobs.page.locator("html")).to_have_attribute("data-theme", "dark")
+    open_palette(bobs)
+    bobs.page.keyboard.type("sign out")
+    bobs.page.keyboard.press("Enter")
+    expect(bobs.page).to_have_url(re.compile("/accounts/login/"))
+    assert bobs.page.evaluate("localStorage.getItem('palette-recent')") is None
 
 
 def test_the_palette_closes_on_escape_and_offers_viewers_nothing_to_create(
@@ -42,41 +62,25 @@ def test_the_palette_closes_on_escape_and_offers_viewers_nothing_to_create(
     expect(palette).to_be_hidden()
 
 
-def test_a_chosen_theme_stays(bobs):
-    bobs.go()
-    html = bobs.page.locator("html")
-    bobs.page.get_by_text("Theme", exact=True).locator("..").click()
-    bobs.page.get_by_role("button", name="Dark").click()
-    expect(html).to_have_attribute("data-theme", "dark")
-    bobs.go("agents/")
-    expect(html).to_have_attribute("data-theme", "dark")
-    bobs.page.get_by_text("Theme", exact=True).locator("..").click()
-    expect(bobs.page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
-    bobs.page.get_by_role("button", name="System").click()
-    expect(html).not_to_have_attribute("data-theme", "dark")
-
-
-def test_the_switcher_leads_to_another_workspace_and_to_a_new_one(alices, alice):
+def test_a_chosen_theme_stays_and_the_switcher_leads_to_other_workspaces(alices, alice):
     make_workspace("Lighthouse", owner=alice)
     alices.go()
+    html = alices.page.locator("html")
+    alices.page.get_by_text("Theme", exact=True).locator("..").click()
+    alices.page.get_by_role("button", name="Dark").click()
+    expect(html).to_have_attribute("data-theme", "dark")
+    alices.go("agents/")
+    expect(html).to_have_attribute("data-theme", "dark")
+    alices.page.get_by_text("Theme", exact=True).locator("..").click()
+    expect(alices.page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    alices.page.get_by_role("button", name="System").click()
+    expect(html).not_to_have_attribute("data-theme", "dark")
     alices.page.get_by_text("Workspace: Harbour").click()
     alices.page.get_by_role("link", name="Lighthouse").click()
     expect(alices.page).to_have_url(re.compile("/w/lighthouse/$"))
     alices.page.get_by_text("Workspace: Lighthouse").click()
     alices.page.get_by_role("link", name="New workspace").click()
     expect(alices.page.get_by_role("heading", name="New workspace")).to_be_visible()
-
-
-def test_a_list_is_searched_and_cleared(bobs, workspace):
-    for name in ("keeper", "pilot"):
-        make_agent(workspace, name)
-    bobs.go("agents/")
-    bobs.page.keyboard.press("/")
-    bobs.page.keyboard.type("pil")
-    bobs.page.keyboard.press("Enter")
-    expect(bobs.page.get_by_role("rowheader")).to_have_count(1)
-    bobs.follow("Clear")
-    expect(bobs.page.get_by_role("rowheader")).to_have_count(2)
 
 
 def test_on_a_phone_the_sidebar_opens_and_leads_on(logged_in_page, bob, workspace):
@@ -122,28 +126,6 @@ def test_one_very_long_word_widens_no_page(bobs, workspace):
         assert not overflows(bobs.page)
 
 
-def test_the_palette_finds_records_and_remembers_where_one_went(bobs, workspace):
-    make_agent(workspace, "juniper", name="Juniper")
-    bobs.go("souls/")
-    palette = open_palette(bobs)
-    bobs.page.keyboard.type("junip")
-    expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
-    bobs.page.keyboard.press("Enter")
-    expect(bobs.page).to_have_url(re.compile("/agents/juniper/$"))
-    bobs.go("souls/")
-    palette = open_palette(bobs)
-    expect(palette.get_by_role("group").first).to_have_attribute("aria-labelledby", "dr-palette-group-0")
-    expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
-    bobs.page.keyboard.type("dark")
-    bobs.page.keyboard.press("Enter")
-    expect(bobs.page.locator("html")).to_have_attribute("data-theme", "dark")
-    open_palette(bobs)
-    bobs.page.keyboard.type("sign out")
-    bobs.page.keyboard.press("Enter")
-    expect(bobs.page).to_have_url(re.compile("/accounts/login/"))
-    assert bobs.page.evaluate("localStorage.getItem('palette-recent')") is None
-
-
 def test_the_palette_says_that_it_searches_and_that_it_could_not(bobs, workspace, watch):
     make_agent(workspace, "juniper", name="Juniper")
     held: list[Route] = []
@@ -166,10 +148,18 @@ def test_the_palette_says_that_it_searches_and_that_it_could_not(bobs, workspace
     watch.complaints = [said for said in watch.complaints if "/find/" not in said]
 
 
-def test_keys_walk_a_list_and_go_to_places(bobs, workspace):
+def test_keys_search_and_walk_a_list_and_go_to_places_and_can_be_silenced(bobs, workspace):
     for name in ("keeper", "pilot"):
         make_agent(workspace, name)
     bobs.go("agents/")
+    bobs.page.keyboard.press("/")
+    bobs.page.keyboard.type("pil")
+    bobs.page.keyboard.press("Enter")
+    expect(bobs.page.get_by_role("rowheader")).to_have_count(1)
+    bobs.follow("Clear")
+    expect(bobs.page.get_by_role("rowheader")).to_have_count(2)
+    # Keys are heard once the page is there.
+    bobs.page.wait_for_load_state()
     keys = bobs.page.keyboard
     for key, name in (("j", "Keeper"), ("j", "Pilot"), ("j", "Pilot"), ("k", "Keeper"), ("j", "Pilot")):
         keys.press(key)
@@ -192,9 +182,7 @@ def test_keys_walk_a_list_and_go_to_places(bobs, workspace):
     keys.press("m")
     expect(bobs.page).to_have_url(re.compile("/memories/"))
 
-
-def test_the_help_shows_what_works_here_and_can_silence_single_keys(bobs, workspace):
-    make_agent(workspace, "pilot")
+    # The help shows what works here.
     bobs.go("agents/pilot/")
     bobs.page.keyboard.press("?")
     dialog = bobs.page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -209,7 +197,8 @@ def test_the_help_shows_what_works_here_and_can_silence_single_keys(bobs, worksp
     expect(bobs.page).to_have_url(re.compile("/agents/pilot/$"))
 
 
-def test_a_toast_is_undone_by_key_and_others_fade_unless_looked_at(bobs, workspace):
+def test_a_toast_is_undone_by_key_and_others_fade_unless_looked_at(logged_in_page, bob, workspace):
+    bobs = Visit(logged_in_page(bob, alone=True), workspace.slug)
     make_soul(workspace, "Calm")
     bobs.go("souls/calm/")
     bobs.page.clock.install()
@@ -241,7 +230,7 @@ PRESS_TWICE = """() => {
 }"""
 
 
-def test_a_slow_form_shows_that_it_works_and_is_sent_once(bobs, workspace):
+def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_tried_again(bobs, workspace, watch):
     bobs.go("souls/new/")
     bobs.fill(Label="Calm")
     sent = []
@@ -258,9 +247,7 @@ def test_a_slow_form_shows_that_it_works_and_is_sent_once(bobs, workspace):
     assert sent == ["POST"]
     assert Soul.objects.in_workspace(workspace).count() == 1
 
-
-def test_a_failed_fragment_is_told_and_tried_again(bobs, workspace, watch):
-    make_soul(workspace, "Calm")
+    bobs.page.unroute("**/souls/new/")
     bobs.go("souls/calm/edit/")
     bobs.fill(Text="Be quick.")
     bobs.page.route("**/impact/**", lambda route: route.abort())
@@ -280,10 +267,11 @@ def test_a_failed_fragment_is_told_and_tried_again(bobs, workspace, watch):
     watch.complaints = [said for said in watch.complaints if not re.search("impact|htmx", said)]
 
 
-def test_on_paper_there_is_the_record_alone(demo, demo_page):
-    page = demo_page()
-    for path in ("audit/", "agents/hut-support/versions/"):
-        page.goto(f"/w/{demo.slug}/{path}")
+def test_on_paper_there_is_the_record_alone(bobs, workspace):
+    make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+    page = bobs.page
+    for path in ("audit/", "agents/pilot/versions/"):
+        bobs.go(path)
         page.emulate_media(media="print")
         for look in (".dr-sidebar", ".dr-topbar", ".dr-filters"):
             expect(page.locator(look).first).to_be_hidden()

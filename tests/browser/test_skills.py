@@ -44,22 +44,20 @@ def test_a_bad_name_is_told_while_typing_and_mended(bobs, tmp_path):
     assert skills_ref.validate(tmp_path / "brew-tea") == []
 
 
-def test_what_was_refused_at_saving_gives_way_to_what_is_typed(bobs):
+def test_a_refused_or_taken_name_gives_way_to_what_is_typed(bobs, workspace):
+    make_skill(workspace, "tea")
+    make_skill(workspace, "cake")
     bobs.go("skills/new/")
     bobs.fill(Name="Bad Name", Description="Brews.", Instructions="Boil.")
     assert bobs.press("Create skill") == 422
     bobs.is_refused("Name", "lower-case")
     stale = bobs.page.locator("#id_name_error")
     expect(stale).to_be_visible()
-    field(bobs.page, "Name").fill("brew")
+    field(bobs.page, "Name").fill("boil")
     expect(stale).to_be_hidden()
     bobs.press("Create skill")
     bobs.is_told("created")
 
-
-def test_a_taken_name_is_told_on_editing_another_skill_only(bobs, workspace):
-    make_skill(workspace, "tea")
-    make_skill(workspace, "cake")
     bobs.go("skills/tea/edit/")
     field(bobs.page, "Name").fill("cake")
     expect(told(bobs.page, "name")).to_contain_text("Another skill")
@@ -67,7 +65,7 @@ def test_a_taken_name_is_told_on_editing_another_skill_only(bobs, workspace):
     expect(told(bobs.page, "name")).to_be_empty()
 
 
-def test_hidden_characters_are_flagged_where_the_text_is_shown(bobs, workspace):
+def test_hidden_characters_are_flagged_and_a_pasted_file_is_taken_in_once_mended(bobs, workspace):
     soul = make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind.")
     bobs.go(f"souls/{soul.slug}/")
     bobs.sees("Look at this text before you rely on it")
@@ -75,8 +73,6 @@ def test_hidden_characters_are_flagged_where_the_text_is_shown(bobs, workspace):
     bobs.sees("And⟦U+200B⟧ kind.")
     assert not complaints(bobs.page) + overflows(bobs.page)
 
-
-def test_a_pasted_file_is_refused_with_every_line_and_taken_in_once_mended(bobs):
     bobs.go("skills/")
     bobs.follow("Import")
     box = field(bobs.page, "Or paste the text")
@@ -113,15 +109,13 @@ def crowded(workspace, tmp_path, settings):
     return source
 
 
-def test_lists_and_skills_suit_everyone(alices, crowded):
+def test_lists_suit_everyone_are_narrowed_and_trust_is_one_button(alices, crowded):
     said = []
     for path in ("skills/", "skills/?state=waiting", "skills/tea/", "skills/tea/edit/", "skills/import/"):
         assert alices.go(path) == 200
         said += complaints(alices.page) + overflows(alices.page)
     assert not said, "\n\n".join(said)
 
-
-def test_the_list_is_narrowed_in_the_address_and_trust_is_one_button(alices, crowded):
     alices.go("skills/")
     alices.page.get_by_label("State").select_option(label="Waiting for trust")
     alices.press("Apply")
@@ -134,7 +128,7 @@ def test_the_list_is_narrowed_in_the_address_and_trust_is_one_button(alices, cro
     alices.is_told("Found skills now wait until someone trusts them.")
 
 
-def test_skills_are_written_without_any_script(new_context, bob, workspace, live_server, logged_in_page):
+def test_skills_are_written_without_any_script(bob, workspace, logged_in_page):
     page = logged_in_page(bob, java_script_enabled=False)
     page.goto(f"/w/{workspace.slug}/skills/new/")
     field(page, "Name").fill("Bad Name")

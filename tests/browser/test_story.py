@@ -85,7 +85,7 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
     """Whoever asks cannot approve, nor can an editor; a reviewer can."""
     alices.go("releases/new/?agent=pilot")
     alices.fill(Message="Say ahoy")
-    alices.press("Request for all 2")
+    alices.press("Request a release of all 2")
     alices.is_told("Release 2 is requested.")
     alices.sees("Somebody else must approve this")
     for visit in (alices, bobs):
@@ -119,7 +119,7 @@ def taken_away(alices: Visit, request_id: str, path: Path) -> bytes:
     alices.press("Show what it was told")
     alices.sees("These are the very bytes that were handed out")
     with alices.page.expect_download() as caught:
-        alices.follow("Text")
+        alices.follow("Download the text")
     caught.value.save_as(path)
     return path.read_bytes()
 

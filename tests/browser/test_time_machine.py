@@ -36,7 +36,7 @@ def closed(stage: Stage) -> None:
     sign_checkpoint(stage.workspace.pk)
 
 
-def test_an_earlier_fetch_is_replayed_byte_for_byte(alices, stage, by_alice, tmp_path):
+def test_an_earlier_fetch_is_replayed_byte_for_byte_and_a_moment_is_found(alices, stage, by_alice, tmp_path):
     early = stage.fetch()
     stage.edit("Be careful instead.")
     late = stage.fetch()
@@ -49,12 +49,12 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte(alices, stage, by_alice, tmp
     alices.sees("These are the very bytes that were handed out")
     alices.sees(early.served_digest)
     with alices.page.expect_download() as caught:
-        alices.follow("Text")
+        alices.follow("Download the text")
     caught.value.save_as(tmp_path / "early.md")
     assert (tmp_path / "early.md").read_bytes() == early.text.encode()
 
     with alices.page.expect_download() as caught:
-        alices.follow("Evidence")
+        alices.follow("Download the evidence")
     caught.value.save_as(tmp_path / "evidence.json")
     data = json.loads((tmp_path / "evidence.json").read_text())
     assert {check.state for check in checks_of(data, public_key_told()[0])} == {"ok"}
@@ -69,9 +69,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte(alices, stage, by_alice, tmp
     alices.sees("the same call with the same facts would be told now")
     expect(alices.page.locator(".dr-diff-line.is-removed").first).to_contain_text("careful")
 
-
-def test_a_moment_is_found_by_agent_and_channel(alices, stage):
-    stage.edit("Be careful instead.")
+    # A moment is found by agent and channel.
     alices.go("time-machine/")
     page = alices.page
     page.get_by_role("combobox", name="Agent").select_option(label="Pilot")
@@ -85,6 +83,10 @@ def test_a_moment_is_found_by_agent_and_channel(alices, stage):
     assert "/time-machine/prompts/" in page.url
     alices.page.get_by_role("link", name="The next change").click()
     alices.sees("pointed at version 2")
+
+    # Bots behind come to the list by themselves.
+    alices.go("ledger/")
+    expect(alices.page.get_by_role("complementary")).to_contain_text("holds 2, production is 1")
 
 
 def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
@@ -105,22 +107,12 @@ def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
         "time-machine/?request=never",
         f"time-machine/fetches/{served.ledger_id}/?check=all",
         f"time-machine/prompts/{stage.prompt.pk}/latest/{moment(timezone.now())}/",
-        "ledger/",
         "ledger/?agent=pilot&version=3",
         "ledger/stale/",
-        "verify/",
     ):
         alices.go(path)
         said += complaints(alices.page) + overflows(alices.page)
     assert not said, "\n\n".join(said)
-
-
-def test_bots_behind_come_to_the_list_by_themselves(alices, stage, by_alice):
-    stage.edit("Be careful instead.")
-    stage.fetch()
-    roll_back([stage.prompt], by=by_alice, note="Too careful")
-    alices.go("ledger/")
-    expect(alices.page.get_by_role("complementary")).to_contain_text("holds 2, production is 1")
 
 
 def test_without_any_script_all_of_it_works(alice, workspace, stage, logged_in_page):

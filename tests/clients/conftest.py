@@ -1,6 +1,7 @@
 """A stand-in server and both kinds of client."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,18 +17,24 @@ def stand_in() -> Iterator[StandIn]:
         yield server
 
 
-@pytest.fixture(params=[Blocking, Looping], ids=["sync", "async"])
-def make_client(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes clients and closes them in the end."""
+@pytest.fixture
+def make_either() -> Iterator[Callable[..., Driver]]:
+    """Makes clients of the kind that is named first, and closes them in the end."""
     made: list[Driver] = []
 
-    def make(url: str, *args: Any, **options: Any) -> Driver:
-        made.append(request.param(url, *args, **options))
+    def make(kind: type[Blocking] | type[Looping], url: str, *args: Any, **options: Any) -> Driver:
+        made.append(kind(url, *args, **options))
         return made[-1]
 
     yield make
     for driver in made:
         driver.close()
+
+
+@pytest.fixture(params=[Blocking, Looping], ids=["sync", "async"])
+def make_client(request: pytest.FixtureRequest, make_either: Callable[..., Driver]) -> Make:
+    """Makes clients of one kind; the test runs once for each."""
+    return partial(make_either, request.param)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from prompts.services.building import rebuild_agents
 from prompts.services.erasing import erase_record
 from prompts.serving import lines
 from skills.models import PushedFile, Source, SourceKind
-from tests.clients.drivers import at
+from tests.clients.drivers import Blocking, Looping, at
 from tests.clients.live import LiveServer
 from tests.factories import BY, make_memory, make_skill, make_task
 from tests.prompts.serving_stage import Stage, make_stage
@@ -195,32 +195,41 @@ def test_the_command_speaks_with_the_real_server(staged, shell, alice, tmp_path,
 # --- a server that goes away ---------------------------------------------------------------------------
 
 
-def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server, make_client, tmp_path):
-    options = {"cache_dir": tmp_path / "kept"}
-    client = make_client(server.url, staged.secret, attempts=8, **options)
+def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server, make_either, tmp_path):
+    """Both kinds of client miss the same server: to start another takes seconds."""
+    kinds = (Blocking, Looping)
     now = time.time()
-    text = client.prompt().text
+    folders = {kind: {"cache_dir": tmp_path / kind.__name__} for kind in kinds}
+    clients = {
+        kind: make_either(kind, server.url, staged.secret, attempts=9, **folders[kind]) for kind in kinds
+    }
+    texts = {kind: client.prompt().text for kind, client in clients.items()}
     server.kill()
-    at(client, now + 1_000)
-    for _ in range(50):
-        held = client.prompt()
-        assert (held.text, held.is_stale) == (text, True)
-    assert make_client(server.url, staged.secret, **options).prompt().text == text
-    with pytest.raises(Unreachable):
-        make_client(server.url, staged.secret, attempts=1).prompt()
+    for kind, client in clients.items():
+        at(client, now + 1_000)
+        for _ in range(50):
+            held = client.prompt()
+            assert (held.text, held.is_stale) == (texts[kind], True), kind
+        assert make_either(kind, server.url, staged.secret, **folders[kind]).prompt().text == texts[kind]
+        with pytest.raises(Unreachable):
+            make_either(kind, server.url, staged.secret, attempts=1).prompt()
     staged.edit("Be bold.")
     # The first try is lost for certain, as nobody listens; a later one of the same name is carried out.
-    with ThreadPoolExecutor(1) as elsewhere:
-        told = elsewhere.submit(client.call, "remember", "Likes tea.", agent="pilot")
+    with ThreadPoolExecutor(len(kinds)) as elsewhere:
+        told = [
+            elsewhere.submit(client.call, "remember", kind.__name__, agent="pilot")
+            for kind, client in clients.items()
+        ]
         time.sleep(0.3)
         # In the main thread: a process that is to die with its parent dies with the thread that made it.
         server.start()
-        assert told.result(60).text == "Likes tea."
-    assert Memory.objects.in_workspace(staged.workspace).count() == 1
-    at(client, now + 1_100)
-    client.prompt()
-    client.settle()
-    assert "Be bold." in client.prompt().text
+        assert [one.result(60).text for one in told] == [kind.__name__ for kind in kinds]
+    assert Memory.objects.in_workspace(staged.workspace).count() == len(kinds)
+    for client in clients.values():
+        at(client, now + 1_100)
+        client.prompt()
+        client.settle()
+        assert "Be bold." in client.prompt().text, type(client)
 
 
 def test_a_frozen_server_is_waited_for_once(staged, server, make_client):
@@ -282,7 +291,7 @@ print(json.dumps(seen))
 """
 
 
-def test_two_processes_share_a_folder(staged, server, make_client, tmp_path):
+def test_two_processes_share_a_folder(staged, server, make_either, tmp_path):
     kept = tmp_path / "kept"
     told = {
         **os.environ,
@@ -303,7 +312,8 @@ def test_two_processes_share_a_folder(staged, server, make_client, tmp_path):
         assert seen == sorted(seen)
     [path] = kept.rglob("*.json")
     assert [one.name for one in path.parent.iterdir()] == [path.name]
-    last = make_client(server.url, staged.secret, cache_dir=kept).prompt().version
-    with server.frozen():
-        held = make_client(server.url, staged.secret, cache_dir=kept, timeout=0.5).prompt()
-    assert held.version == last == 7
+    for kind in (Blocking, Looping):
+        last = make_either(kind, server.url, staged.secret, cache_dir=kept).prompt().version
+        with server.frozen():
+            held = make_either(kind, server.url, staged.secret, cache_dir=kept, timeout=0.5).prompt()
+        assert held.version == last == 7, kind

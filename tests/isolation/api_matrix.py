@@ -47,8 +47,8 @@ IsDue = Callable[[Caller, int, str], bool]
 IN_TURN = (
     ("malformed key", "expired bot", "revoked owner", "removed member"),
     ("cookie only", "expired owner", "revoked bot", "lost member"),
-    ("admin", "editor", "reviewer"),
-    ("reading bot", "fetching bot", "reading owner", "narrow owner"),
+    ("admin", "editor", "reviewer", "viewer"),
+    ("reading bot", "fetching bot", "reading owner", "narrow owner", "narrow bot"),
 )
 
 
@@ -57,7 +57,7 @@ def every_cell(caller: Caller, number: int, target: str) -> bool:
 
 
 def one_in_turn(caller: Caller, number: int, target: str) -> bool:
-    """What every run asks: each operation is met by its owner, a viewer, bots, and one of each group."""
+    """What every run asks: each operation is met by its owner, a bot, nobody, and one of each group."""
     if caller.home == ELSEWHERE:
         # The houses are alike, so a part of it is enough.
         return number % 4 == 0

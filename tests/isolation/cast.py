@@ -8,7 +8,6 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-import pytest
 from django.db import models, transaction
 from django.test import Client
 from django.utils import timezone
@@ -279,17 +278,3 @@ def settled_memory() -> Iterator[None]:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="module")
-def seeded(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
-    """One stage for all tests of a module; seeding takes longer than most questions."""
-    with django_db_blocker.unblock(), undone(), settled_memory():
-        yield set_stage()
-
-
-@pytest.fixture
-def stage(seeded: Stage) -> Iterator[Stage]:
-    """The stage, put back as it was after each test."""
-    with undone():
-        yield seeded

@@ -1,6 +1,7 @@
 """The pages of one agent: who it is, what it knows, what it may call, and the order of its duties."""
 
 import pytest
+from django.db import transaction
 
 from personas.errors import DomainError
 from personas.models import Memory, MemoryState, Responsibility
@@ -86,11 +87,13 @@ def test_a_page_below_a_tab_has_the_card_too(as_bob, pilot):
 
 
 def test_a_tab_asks_few_questions(as_bob, workspace, deck, pilot, django_assert_max_num_queries):
-    for number in range(4):
-        make_responsibility(pilot)
-        make_memory(workspace, f"Fact {number}")
-        make_memory(workspace, f"Own fact {number}", agent=pilot)
-        make_agent(workspace, parent=pilot, soul=pilot.soul, channels=[deck])
+    # Together, so that all prompts are built once instead of after each of them.
+    with transaction.atomic():
+        for number in range(4):
+            make_responsibility(pilot)
+            make_memory(workspace, f"Fact {number}")
+            make_memory(workspace, f"Own fact {number}", agent=pilot)
+            make_agent(workspace, parent=pilot, soul=pilot.soul, channels=[deck])
     for tab in ("", "memory/", "skills/", "tools/", "context/", "channels/", "activity/"):
         page(as_bob, f"agents/pilot/{tab}")
         with django_assert_max_num_queries(MOST_QUERIES, info=tab):

@@ -73,6 +73,7 @@ def values_of(head: str) -> dict[str | None, object]:
     return {block.key: block.value for block in load(head) if block.key is not None}
 
 
+@pytest.mark.promise("R8")
 @pytest.mark.parametrize("name", NASTY)
 def test_a_nasty_head_is_refused_quickly_with_its_line_and_reason(name):
     head, line, words = NASTY[name]

@@ -15,6 +15,7 @@ from personas.front_matter import FrontMatterError, load, split
 from personas.yaml_blocks import read_blocks
 from personas.yaml_events import LIBYAML, is_read_differently, libyaml_events
 from tests.personas.test_front_matter import LINES, NASTY, YAMLISH
+from tests.thoroughness import examples
 
 SAMPLES = sorted((Path(__file__).parents[1] / "skills/samples").glob("*/SKILL.md"))
 HEADS = [split(path.read_text(encoding="utf-8"))[0] for path in SAMPLES]
@@ -81,6 +82,7 @@ def quick_blocks(head):
     return read_blocks(head, 2, libyaml_events(head))
 
 
+@pytest.mark.promise("R8")
 @pytest.mark.parametrize("head", [*HEADS, WHOLE, "", "# c\n", "{}\n", *(row[0] for row in NASTY.values())])
 def test_both_readers_say_the_same(head):
     assert outcome(head) == slow_outcome(head)
@@ -104,7 +106,7 @@ def damaged(draw):
     return head
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(150, hard=400), deadline=None)
 @given(
     st.one_of(damaged(), st.lists(PIECES, max_size=8).map("".join), LINES.map("\n".join), YAMLISH, st.text())
 )
@@ -122,6 +124,7 @@ def test_where_the_readers_differ_pyyaml_decides(name):
     assert outcome(DIFFERENCES[name]) == slow_outcome(DIFFERENCES[name])
 
 
+@pytest.mark.promise("R8")
 @needs_libyaml
 @pytest.mark.planted
 @pytest.mark.parametrize("name", DIFFERENCES)

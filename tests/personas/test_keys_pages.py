@@ -203,36 +203,36 @@ def test_an_admin_key_acts_for_whoever_makes_it(as_alice, home, workspace, alice
     assert "Read, manage sources, manage keys, manage members" in page
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field", "complaint"),
-    [
-        ({"name": ""}, "name", "This field is required."),
-        ({"name": "Reception"}, "name", "already"),
-        ({"name": "two\nlines"}, "name", ""),
-        ({"name": "n" * 81}, "name", "80 characters"),
-        ({"kind": "root"}, "kind", "Select a valid choice"),
-        ({"kind": ""}, "kind", "This field is required."),
-        ({"verbs": []}, "verbs", "Choose at least one thing"),
-        ({"verbs": ["fly"]}, "verbs", "Select a valid choice"),
-        ({"verbs": ["approve"]}, "verbs", "may not approve: that takes an admin key"),
-        ({"agents": ["spy"]}, "agents", "Select a valid choice"),
-        ({"channels": ["moon"]}, "channels", "Select a valid choice"),
-        ({"labels": ["no-such-label"]}, "labels", "Select a valid choice"),
-        ({"expires_at": ""}, "expires_at", "This field is required."),
-        ({"expires_at": "soon"}, "expires_at", "Enter a valid date."),
-        ({"expires_at": "9999-12-31"}, "expires_at", "365 days at most"),
-        ({"expires_at": "0001-01-01"}, "expires_at", "still to come"),
-    ],
-)
+WRONG: list[tuple[dict[str, object], str, str]] = [
+    ({"name": ""}, "name", "This field is required."),
+    ({"name": "Reception"}, "name", "already"),
+    ({"name": "two\nlines"}, "name", ""),
+    ({"name": "n" * 81}, "name", "80 characters"),
+    ({"kind": "root"}, "kind", "Select a valid choice"),
+    ({"kind": ""}, "kind", "This field is required."),
+    ({"verbs": []}, "verbs", "Choose at least one thing"),
+    ({"verbs": ["fly"]}, "verbs", "Select a valid choice"),
+    ({"verbs": ["approve"]}, "verbs", "may not approve: that takes an admin key"),
+    ({"agents": ["spy"]}, "agents", "Select a valid choice"),
+    ({"channels": ["moon"]}, "channels", "Select a valid choice"),
+    ({"labels": ["no-such-label"]}, "labels", "Select a valid choice"),
+    ({"expires_at": ""}, "expires_at", "This field is required."),
+    ({"expires_at": "soon"}, "expires_at", "Enter a valid date."),
+    ({"expires_at": "9999-12-31"}, "expires_at", "365 days at most"),
+    ({"expires_at": "0001-01-01"}, "expires_at", "still to come"),
+]
+
+
 @pytest.mark.usefixtures("key", "spy")
-def test_wrong_input_is_told_at_its_field_and_makes_nothing(as_alice, home, wrong, field, complaint):
-    answer = as_alice.post(f"{home}new/", said(**wrong))
-    assert answer.status_code == 422
-    assert list(answer.context["form"].errors) == [field]
-    assert complaint in str(answer.context["form"].errors[field])
-    assert f'id="id_{field}_error"' in words(answer)
-    assert not SECRET.search(words(answer))
-    assert ApiKey.unscoped.count() == 1
+def test_wrong_input_is_told_at_its_field_and_makes_nothing(as_alice, home):
+    for wrong, field, complaint in WRONG:
+        answer = as_alice.post(f"{home}new/", said(**wrong))
+        assert answer.status_code == 422, wrong
+        assert list(answer.context["form"].errors) == [field], wrong
+        assert complaint in str(answer.context["form"].errors[field]), wrong
+        assert f'id="id_{field}_error"' in words(answer), wrong
+        assert not SECRET.search(words(answer)), wrong
+        assert ApiKey.unscoped.count() == 1, wrong
 
 
 @pytest.mark.parametrize("days", [0, 364, 365])

@@ -1,14 +1,21 @@
 """Memories: proposed, believed, replaced, taken back."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
-from personas.models import AuditEvent, MemoryState
+from personas.models import AuditEvent, Memory, MemoryState
 from personas.roles import Role
-from personas.services.memories import approve_memory, reinstate_memory, revoke_memory, supersede_memory
+from personas.services.memories import (
+    approve_memory,
+    reinstate_memory,
+    remember,
+    revoke_memory,
+    supersede_memory,
+)
+from personas.services.records import restore_revision
 from tests.factories import join, make_agent, make_memory, make_user, signed_in
 
 
@@ -92,3 +99,42 @@ def test_the_audit_log_names_the_verb_that_was_carried_out(workspace, by_alice):
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="memory", object_id=memory.pk)
     verbs = list(events.order_by("pk").values_list("verb", flat=True))
     assert verbs == ["created", "approved", "revoked", "reinstated", "superseded"]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00", "0999-12-31T23:59", "9999-12-31T23:59"])
+@pytest.mark.parametrize("name", ["valid_from", "valid_until"])
+def test_a_moment_that_some_timezone_has_not_is_refused(workspace, as_bob, bob, name, moment):
+    """One such row, and nobody there could open the board any more."""
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        bob.timezone = zone
+        bob.save()
+        said = {"text": "For ever.", "state": "active", name: moment}
+        assert as_bob.post(f"/w/{workspace.slug}/memories/new/", said).status_code == 422
+        assert as_bob.get(f"/w/{workspace.slug}/memories/board/").status_code == 200
+    assert not Memory.objects.in_workspace(workspace).exists()
+
+
+def test_a_bot_cannot_say_such_a_moment_either(workspace):
+    far = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    with pytest.raises(Invalid, match="Name a year from 1000 to 9998"):
+        remember(workspace, {"text": "For ever.", "valid_from": far}, by=Actor.bot("scout"))
+
+
+def test_the_first_and_last_years_that_are_taken_can_be_read_everywhere(workspace, as_bob, bob):
+    for year in (1000, 9998):
+        ends = [datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, tzinfo=UTC)]
+        make_memory(workspace, "Long.", valid_from=ends[0], valid_until=ends[1])
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        bob.timezone = zone
+        bob.save()
+        for page in ("", "board/", "?format=csv"):
+            assert as_bob.get(f"/w/{workspace.slug}/memories/{page}").status_code == 200
+
+
+def test_an_old_revision_brings_the_shelf_back_with_the_state(workspace, by_alice):
+    memory = make_memory(workspace, "The gate is blue.")
+    revoked = revoke_memory(memory, by=by_alice)
+    again = restore_revision(revoked, 1, expected=2, by=by_alice)
+    assert (again.state, again.is_archived) == (MemoryState.ACTIVE, False)
+    away = restore_revision(again, 2, expected=3, by=by_alice)
+    assert (away.state, away.is_archived) == (MemoryState.REVOKED, True)

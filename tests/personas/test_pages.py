@@ -65,7 +65,7 @@ def test_a_list_asks_few_questions_whatever_its_length(workspace, as_bob):
     crowd(workspace, 2)
     as_bob.get(addresses[0])
     short = {address: questions(as_bob, address) for address in addresses}
-    crowd(workspace, 12)
+    crowd(workspace, 5)
     long = {address: questions(as_bob, address) for address in addresses}
     assert {address: len(asked) for address, asked in long.items()} == {
         address: len(asked) for address, asked in short.items()

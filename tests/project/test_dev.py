@@ -83,7 +83,8 @@ def test_leaving_the_browser_out_takes_a_word(poor_machine):
 
 
 @pytest.mark.parametrize("name", dev.BENCHES)
-def test_a_bench_is_a_module_that_runs_by_its_name(poor_machine, name):
+def test_a_bench_is_a_module_that_runs_by_its_name(poor_machine, monkeypatch, name):
+    monkeypatch.setattr(dev, "has_chromium", lambda: True)
     dev.main(["bench", name])
     assert poor_machine == [("-m", f"benches.{name}")]
     assert (ROOT / "benches" / f"{name}.py").exists()
@@ -91,6 +92,7 @@ def test_a_bench_is_a_module_that_runs_by_its_name(poor_machine, name):
 
 def test_pictures_need_chromium_and_may_be_chosen_by_name(poor_machine, monkeypatch):
     assert dev.main(["shots"]) == 1
+    assert dev.main(["bench", "pages"]) == 1
     monkeypatch.setattr(dev, "has_chromium", lambda: True)
     dev.main(["shots", "fleet", "studio"])
     assert poor_machine == [("-m", "screens", "fleet", "studio")]

@@ -9,7 +9,7 @@ from project import env
 from tests.project.production import COMPLETE, ROOT, run_settings
 
 # Read by docker-compose.yml, never by the settings.
-COMPOSE_ONLY = {"POSTGRES_PASSWORD", "SOURCES_FOLDER"}
+COMPOSE_ONLY = {"SECRETS_FOLDER", "SOURCES_FOLDER", "DRAMATIS_IMAGE", "WEB_ADDRESS"}
 
 
 @pytest.fixture(autouse=True)

@@ -1,20 +1,23 @@
 """`manage.py up`: everything starts, everything stops, nothing stays behind."""
 
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from project.guard import groups_to_end
 from project.supervisor import Supervisor
+from tests.prepared import fingerprint
 from tests.project.production import ROOT
 
 # Named by no other process, so that leftovers can be found.
@@ -99,8 +102,31 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="leftovers are l
 
 
 @needs_proc
-def test_it_stops_cleanly_and_killed_on_its_second_start_leaves_nothing_behind(tmp_path):
-    """The second start finds its database ready, which saves a third of the time."""
+def test_it_stops_cleanly(tmp_path):
+    """Its tables are those of an earlier run, until a migration changes: to make them takes the longest."""
+    kept, own = ROOT / "var" / f"test-start-{fingerprint()}.sqlite3", tmp_path / "dramatis.sqlite3"
+    if kept.exists():
+        shutil.copy(kept, own)
+    stops_cleanly(tmp_path, signal.SIGTERM)
+    if not kept.exists():
+        keep_copy(own, kept)
+
+
+def keep_copy(database, kept):
+    """Of what is in its log too, and in place at once."""
+    kept.parent.mkdir(exist_ok=True)
+    for older in kept.parent.glob("test-start-*.sqlite3"):
+        older.unlink(missing_ok=True)
+    unfinished = kept.with_suffix(f".{os.getpid()}")
+    with closing(sqlite3.connect(database)) as source:
+        source.execute("VACUUM INTO ?", [str(unfinished)])
+    unfinished.replace(kept)
+
+
+@needs_proc
+@pytest.mark.hard
+def test_killed_on_its_second_start_it_leaves_nothing_behind(tmp_path):
+    """The first, from an empty folder, makes the tables."""
     stops_cleanly(tmp_path, signal.SIGTERM)
     with product(tmp_path) as (process, port):
         process.kill()
@@ -145,6 +171,26 @@ def test_the_first_child_to_end_is_named_and_the_others_are_stopped(supervisor):
     assert supervisor.watch() == "beat"
     supervisor.stop()
     assert supervisor.children["web"].poll() is not None
+
+
+HOLDER = """
+import os, time
+from project.supervisor import Supervisor
+Supervisor().start("web", ["sh", "-c", "sleep 60 & sleep 60"], dict(os.environ))
+time.sleep(60)
+"""
+
+
+@needs_proc
+def test_a_killed_parent_leaves_neither_children_nor_theirs_behind(tmp_path):
+    """The same in small, on every run; the product itself is killed among the long proofs."""
+    mark = str(tmp_path)
+    held = subprocess.Popen([sys.executable, "-c", HOLDER], cwd=ROOT, env=environment(tmp_path, mark))
+    # Itself, the guard, a shell and two that sleep.
+    assert wait_for(lambda: len(running(mark)) == 5, 20), running(mark)
+    held.kill()
+    held.wait()
+    assert wait_for(lambda: not running(mark), 5), running(mark)
 
 
 def child_named(word, parent):

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
+from django.db.models import Model
 from django.utils import timezone
 
 from personas.models import Agent, AgentChannel, ApiKey, Channel, Workspace
@@ -87,7 +89,15 @@ def crowd(workspace: Workspace, agents: int, channels: int) -> Sequence[AgentPro
             for prompt, first in zip(prompts, versions[::2], strict=True)
         ]
     )
+    count_rows(Channel, Agent, AgentChannel, AgentPrompt, PromptVersion, PromptLabel)
     return prompts
+
+
+def count_rows(*models: type[Model]) -> None:
+    """By itself the database counts what was committed; of the rest it knows nothing, and plans badly."""
+    with connection.cursor() as cursor:
+        for model in models:
+            cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")
 
 
 def version_row(prompt: AgentPrompt, number: int) -> PromptVersion:

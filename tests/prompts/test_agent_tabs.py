@@ -1,6 +1,7 @@
 """Channels and activity of an agent, and what its header counts."""
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from personas.services.records import edit_record
@@ -196,8 +197,9 @@ def test_a_kind_is_chosen_in_the_address(as_bob, pilot, deck, soul):
 
 
 def test_long_activity_comes_in_pages(as_bob, workspace, pilot):
-    for number in range(PAGE_SIZE):
-        make_memory(workspace, f"Fact {number}.", agent=pilot)
+    with transaction.atomic():
+        for number in range(PAGE_SIZE):
+            make_memory(workspace, f"Fact {number}.", agent=pilot)
     first, second = activity_of(pilot), activity_of(pilot, number=2)
     assert len(first.happenings) == PAGE_SIZE
     assert first.has_next

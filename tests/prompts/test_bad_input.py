@@ -217,6 +217,18 @@ def test_of_label_moves_that_race_one_wins_and_the_others_are_told(quick, by_ali
     assert chain_of(quick) == []
 
 
+def test_a_roll_back_pressed_twice_at_once_goes_one_step_back(quick, soul, by_alice):
+    reword(soul)
+    places = {quick.pk: (numbered(quick, 3).pk, numbered(quick, 2).pk)}
+
+    def verb() -> None:
+        roll_back([quick], by=by_alice, note="Too wise.", expected=places)
+
+    errors = at_once(*[verb] * 4)
+    assert [type(error) for error in errors] == [MovedMeanwhile] * 3
+    assert PromptLabel.unscoped.get(prompt=quick, name=PRODUCTION).version.number == 2
+
+
 @pytest.mark.planted
 def test_without_the_lock_a_race_is_not_refused_in_words(quick, by_alice, monkeypatch):
     """The fault: the prompt is read but not held."""

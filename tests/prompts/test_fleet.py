@@ -9,11 +9,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from personas.models import Agent, AuditEvent
+from personas.models import Agent, AuditEvent, Memory
 from personas.queueing import breaker
 from personas.roles import Role
 from personas.services.keys import create_key
 from personas.services.records import archive_record, edit_record
+from personas.services.workspaces import create_workspace
+from prompts.demo.load import told as cast_told
 from prompts.fleet.bots import bots_of
 from prompts.fleet.serving_chart import HEIGHT, served_per_hour
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, Release
@@ -436,8 +438,12 @@ def test_an_empty_workspace_offers_three_ways_in(as_alice, as_bob, viewers):
 
 def test_the_demo_is_loaded_into_an_empty_workspace_only(as_alice, as_bob, alice, workspace):
     assert as_bob.post("/w/harbour/fleet/demo/").status_code == 403
+    [known] = [entry["text"] for entry in cast_told("memories") if entry["key"] == "storm-gate"]
+    mine = make_memory(workspace, known, author_label=alice.email)
     answer = as_alice.post("/w/harbour/fleet/demo/", follow=True)
     assert "The demo is here" in told(answer)
+    # What the cast replaces by words that stood here already is replaced by those.
+    assert Memory.objects.in_workspace(workspace).filter(superseded_by=mine).exists()
     assert Agent.objects.in_workspace(workspace).count() == 7
     assert not AuditEvent.objects.in_workspace(workspace).exclude(actor=alice).exclude(actor=None).exists()
     answer = as_alice.post("/w/harbour/fleet/demo/", follow=True)
@@ -465,6 +471,16 @@ def test_the_first_steps_can_be_put_away_by_each_person_and_for_one_workspace(as
     assert answer.cookies["dr_no_steps"]["path"] == HOME
     assert "First steps" not in as_alice.get(HOME).content.decode()
     assert "First steps" in as_bob.get(HOME).content.decode()
+
+
+def test_a_workspace_called_nought_has_a_fleet_too(alice, as_alice):
+    house = create_workspace("Nought", "0", owner=alice)
+    agent = make_agent(house, "pilot", channels=[make_channel(house, "deck")])
+    built(agent)
+    [row] = as_alice.get("/w/0/").context["rows"]
+    [(_channel, cell)] = row.cells
+    assert cell.timeline == "/w/0/agents/pilot/versions/?channel=deck"
+    assert as_alice.get(cell.url).status_code == 200
 
 
 def test_a_stranger_finds_nothing(as_mallory, pilot):

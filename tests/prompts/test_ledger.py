@@ -31,6 +31,9 @@ def stage(workspace) -> Stage:
 # --- no record, no prompt ------------------------------------------------------------------------------
 
 
+TRIES = [40, pytest.param(200, marks=pytest.mark.hard)]
+
+
 def refused_and_leaked(stage: Stage, tries: int) -> tuple[int, int]:
     """How many of the fetches were refused, and how many bytes left all the same."""
     refused = leaked = 0
@@ -45,11 +48,13 @@ def refused_and_leaked(stage: Stage, tries: int) -> tuple[int, int]:
     return refused, leaked
 
 
-def test_when_the_row_cannot_be_written_no_byte_leaves(stage):
+@pytest.mark.promise("R5")
+@pytest.mark.parametrize("tries", TRIES)
+def test_when_the_row_cannot_be_written_no_byte_leaves(stage, tries):
     stage.fetch()
     with statements_fail_at(INSERT) as tried:
-        assert refused_and_leaked(stage, 200) == (200, 0)
-    assert len(tried) == 200
+        assert refused_and_leaked(stage, tries) == (tries, 0)
+    assert len(tried) == tries
     assert len(stage.rows) == 1
     assert stage.fetch().status == 200
 
@@ -78,17 +83,20 @@ def execute(statements) -> None:
             cursor.execute(statement)
 
 
+@pytest.mark.promise("R5", "200 of 200 refused, 0 bytes left")
 @pytest.mark.django_db(transaction=True)
-def test_when_the_database_itself_refuses_the_row_no_byte_leaves(stage):
+@pytest.mark.parametrize("tries", TRIES)
+def test_when_the_database_itself_refuses_the_row_no_byte_leaves(stage, tries):
     stage.fetch()
     execute(REFUSING)
     try:
-        assert refused_and_leaked(stage, 200) == (200, 0)
+        assert refused_and_leaked(stage, tries) == (tries, 0)
     finally:
         execute(ALLOWING)
     assert len(stage.rows) == 1
 
 
+@pytest.mark.promise("R5")
 @pytest.mark.parametrize("word", ["SELECT", "INSERT"])
 def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
     with statements_fail_at(word), pytest.raises(ServingDown):
@@ -96,6 +104,7 @@ def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
     assert stage.rows == []
 
 
+@pytest.mark.promise("R5")
 @pytest.mark.planted
 def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
     real = recording.record
@@ -108,7 +117,7 @@ def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
 
     monkeypatch.setattr("prompts.serving.handing.record", record_later)
     with pytest.raises(AssertionError):
-        test_when_the_row_cannot_be_written_no_byte_leaves(stage)
+        test_when_the_row_cannot_be_written_no_byte_leaves(stage, 10)
 
 
 # --- the seal ------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from personas.actors import Actor
@@ -28,7 +29,7 @@ from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-WRITERS, EACH = 16, 50
+WRITERS = 16
 
 
 @pytest.fixture
@@ -111,21 +112,24 @@ def faults_of(prompt: AgentPrompt) -> list[str]:
     return found
 
 
-def test_sixteen_writers_publish_eight_hundred_versions_without_a_gap(pilot):
+@pytest.mark.promise("R3", "16 writers × 50: 800 versions, no gap, none twice")
+@pytest.mark.parametrize("each", [10, pytest.param(50, marks=pytest.mark.hard)])
+def test_sixteen_writers_publish_without_a_gap(pilot, each):
     gathered = gathered_once(pilot)
 
     def write(place: int) -> None:
-        for turn in range(EACH):
+        for turn in range(each):
             publish_in_turn(gathered, f"Be {place} and {turn}.")
 
     assert all_at_once(WRITERS, write) == []
     prompt = AgentPrompt.objects.in_workspace(pilot.workspace_id).get(agent=pilot)
-    assert prompt.last_number == 1 + WRITERS * EACH
+    assert prompt.last_number == 1 + WRITERS * each
     digests = PromptVersion.objects.in_workspace(pilot.workspace_id).values_list("digest", flat=True)
-    assert len(set(digests)) == 1 + WRITERS * EACH
+    assert len(set(digests)) == 1 + WRITERS * each
     assert faults_of(prompt) == []
 
 
+@pytest.mark.promise("R3")
 @pytest.mark.planted
 def test_without_the_lock_numbers_collide(pilot, monkeypatch):
     """The fault: the prompt is read but not held."""
@@ -182,7 +186,7 @@ def each_statement_fails(workspace, verb: Callable[[], Any], most: int = 400) ->
     before = state_of(workspace)
     for number in range(1, most):
         try:
-            with failing_at(number), transaction.atomic():
+            with failing_at(number):
                 verb()
         except Broken:
             assert state_of(workspace) == before, f"half-done after statement {number}"
@@ -198,11 +202,13 @@ def still(settings, monkeypatch):
     monkeypatch.setattr("prompts.receivers.build_or_hand_on", lambda *_: None)
 
 
+@pytest.mark.promise("R14")
 def test_a_rebuild_that_fails_anywhere_shows_nothing(pilot, soul, workspace, still):
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
     assert each_statement_fails(workspace, lambda: rebuild_agents(workspace, [pilot.pk])) > 10
 
 
+@pytest.mark.promise("R14")
 def test_a_rollback_that_fails_anywhere_shows_nothing(pilot, soul, workspace, alice):
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
     prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=pilot)
@@ -210,6 +216,7 @@ def test_a_rollback_that_fails_anywhere_shows_nothing(pilot, soul, workspace, al
     assert each_statement_fails(workspace, lambda: roll_back([prompt], by=by, note="Back.")) > 5
 
 
+@pytest.mark.promise("R14")
 def test_a_release_that_fails_anywhere_shows_nothing(soul, deck, workspace, alice, bob):
     agents = [
         make_agent(workspace, f"careful-{at}", soul=soul, channels=[deck], release_policy="reviewed")
@@ -223,11 +230,23 @@ def test_a_release_that_fails_anywhere_shows_nothing(soul, deck, workspace, alic
     assert PromptLabel.objects.in_workspace(workspace).filter(name="production").count() == 3
 
 
+@pytest.mark.promise("R14")
 def test_an_erasure_that_fails_anywhere_shows_nothing(pilot, workspace, alice, still):
     memory = make_memory(workspace, "The cook is called Rosamund.")
     rebuild_agents(workspace, [pilot.pk])
     verb = lambda: erase_record(memory, reason="Asked for.", by=Actor.person(alice))  # noqa: E731  # read once
     assert each_statement_fails(workspace, verb) > 10
+
+
+@pytest.mark.planted
+@pytest.mark.promise("R14")
+def test_a_verb_that_is_not_all_or_nothing_is_found(pilot, soul, workspace, alice):
+    """The fault: each statement stands by itself."""
+    edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
+    prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=pilot)
+    step_by_step: Any = vars(roll_back)["__wrapped__"]
+    with pytest.raises((AssertionError, TransactionManagementError)):
+        each_statement_fails(workspace, lambda: step_by_step([prompt], by=Actor.person(alice), note="Back."))
 
 
 def test_an_edit_is_kept_although_its_build_fails(pilot, workspace, monkeypatch):

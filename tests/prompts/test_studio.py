@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from personas.models import KeptDraft, Memory, ReleasePolicy, Responsibility, Soul
+from personas.errors import DomainError
+from personas.models import KeptDraft, Memory, ReleasePolicy, Responsibility, Revision, Soul
 from personas.roles import Role
-from personas.services.drafts import TooMuchKept, drafts_of, keep_draft
+from personas.services.drafts import DraftMoved, TooMuchKept, drafts_of, keep_draft, save_draft
 from personas.services.keys import create_key
 from personas.services.members import remove_member
 from personas.services.records import edit_record
@@ -38,7 +39,7 @@ SOUL = "souls:calm"
 HTMX: dict[str, Any] = {"HTTP_HX_REQUEST": "true"}
 MOST_QUERIES = 12
 # It gathers for every agent that the draft touches, and reads what all of them are told now.
-MOST_FOR_REVIEW = 17
+MOST_FOR_REVIEW = 16
 
 
 def at(verb: str = "", part: str = SOUL, **more: str) -> str:
@@ -531,6 +532,70 @@ def test_a_new_part_is_made_by_the_review(deck: Deck, as_alice: Client) -> None:
     made = Memory.objects.in_workspace(deck.workspace).get()
     assert f"memories%3A{made.pk}" in answer.redirect_chain[-1][0]
     assert not Responsibility.objects.in_workspace(deck.workspace).exists()
+
+
+def test_a_message_is_one_line_that_every_history_can_keep(deck: Deck, as_alice: Client) -> None:
+    as_alice.post(at("review"), typed())
+    message = "Wi\x00ser,\r\n\tand\x1b kinder" + "!" * 400
+    answer = as_alice.post(at("review"), {"apply": "1", "message": message})
+    assert answer.status_code == 302
+    [said] = Revision.unscoped.filter(kind="soul", number=2).values_list("message", flat=True)
+    assert said.startswith("Wiser,   and kinder!!")
+    assert len(said) == 200
+
+
+def test_what_another_tab_changed_after_the_review_is_not_saved_unseen(
+    deck: Deck, as_alice: Client, alice: Any
+) -> None:
+    as_alice.post(at("review"), typed("Be wise."))
+    page = as_alice.get(at("review")).content.decode()
+    [mark] = re.findall(r'name="draft" value="([^"]+)"', page)
+    as_alice.post(at("save"), typed("Be wild."))
+    answer = as_alice.post(at("review"), {"apply": "1", "draft": mark}, follow=True)
+    assert "Your draft was changed after you looked" in read(answer)
+    deck.soul.refresh_from_db()
+    assert (deck.soul.revision, drafts_of(deck.workspace, alice).count()) == (1, 1)
+    [mark] = re.findall(r'name="draft" value="([^"]+)"', answer.content.decode())
+    assert as_alice.post(at("review"), {"apply": "1", "draft": mark}).status_code == 302
+    deck.soul.refresh_from_db()
+    assert deck.soul.text == "Be wild."
+
+
+def test_of_two_tabs_that_save_the_same_draft_one_does(deck: Deck, as_alice: Client, alice: Any) -> None:
+    as_alice.post(at("review", "memories:"), {"text": "Owns a boat.", "state": "active"})
+    [first], [second] = drafts_of(deck.workspace, alice), drafts_of(deck.workspace, alice)
+    save_draft(first, lambda: make_memory(deck.workspace, "Owns a boat."))
+    with pytest.raises(DraftMoved):
+        save_draft(second, lambda: make_memory(deck.workspace, "Owns a boat."))
+    assert Memory.objects.in_workspace(deck.workspace).count() == 1
+
+
+def test_a_draft_outlives_a_refusal(deck: Deck, alice: Any, by_alice: Any) -> None:
+    kept = keep_draft(deck.workspace, "souls", deck.soul, {"text": ["Half"]}, key="calm", by=by_alice)
+
+    def refuse() -> Soul:
+        raise DomainError("No.")
+
+    with pytest.raises(DomainError):
+        save_draft(kept, refuse)
+    assert drafts_of(deck.workspace, alice).count() == 1
+
+
+def test_an_undo_takes_back_no_later_change_of_somebody_else(
+    deck: Deck, as_alice: Client, as_bob: Client
+) -> None:
+    as_alice.post(at("review"), typed("Be wise."))
+    page = as_alice.post(at("review"), {"apply": "1"}, follow=True).content.decode()
+    assert '<input type="hidden" name="expected" value="2">' in page
+    as_bob.post("/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be Bob's.", "revision": "2"})
+    answer = as_alice.post("/w/harbour/souls/calm/history/1/restore/", {"expected": "2"}, follow=True)
+    assert "revision 2 is now 3" in read(answer)
+    deck.soul.refresh_from_db()
+    assert deck.soul.text == "Be Bob's."
+    for odd in ("", "x", "٣", "-1", "9" * 30):
+        as_alice.post("/w/harbour/souls/calm/history/2/restore/", {"expected": odd})
+    deck.soul.refresh_from_db()
+    assert deck.soul.text == "Be wise."
 
 
 # --- with a fault in place -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from prompts.services import verifications
 from prompts.services.sweeping import looks_waiting
 from prompts.services.verifications import LONGEST, carry_out_verification, request_verification
 from prompts.tasks import verify_chain_job
-from prompts.verifying import Verification, verify_workspace
+from prompts.verifying import verify_workspace
 from tests.prompts.history_forging import by_hand, unguarded
 from tests.prompts.history_stage import History
 
@@ -124,10 +124,13 @@ def test_another_workspaces_look_cannot_be_carried_out(history, elsewhere):
 # --- many rows -----------------------------------------------------------------------------------------
 
 
-def timed_look(history: History) -> tuple[Verification, float]:
+def rate_of_look(history: History) -> float:
+    """How many rows a second of work could look at."""
     began = time.process_time()
     look = verify_workspace(history.workspace)
-    return look, time.process_time() - began
+    assert look.is_sound
+    assert look.rows["ledger rows"] == 6_009
+    return look.checked / (time.process_time() - began)
 
 
 def many_fetches(history: History, count: int) -> None:
@@ -154,10 +157,8 @@ COPIED = (
 
 def test_ten_thousand_rows_take_a_second_and_no_more_memory_than_one_chunk(history):
     many_fetches(history, 6_000)
-    looks = [timed_look(history) for _ in range(3)]
-    assert all(look.is_sound and look.rows["ledger rows"] == 6_009 for look, _ in looks)
     # The best of three: whoever else is at work on this machine must not decide.
-    assert max(look.checked / took for look, took in looks) > 10_000
+    assert any(rate_of_look(history) > 10_000 for _ in range(3))
     tracemalloc.start()
     try:
         verify_workspace(history.workspace)

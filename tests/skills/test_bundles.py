@@ -13,6 +13,7 @@ from skills.bundles import Bundle, read_files, read_zip, write_zip
 from skills.harnesses import Caps
 from tests.skills.bundle_corpus import ARCHIVES, CLASHES, HIDDEN, PATHS, many
 from tests.skills.bundle_making import Part, archive
+from tests.thoroughness import examples
 
 LISTS: list[tuple[str, list[str], dict[str, str], list[str]]] = [
     *[(name, [path], {path: rule}, []) for name, path, rule in PATHS],
@@ -50,6 +51,7 @@ def test_the_corpus_is_large():
 # --- archives ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("R8")
 @pytest.mark.parametrize("case", ARCHIVES, ids=lambda case: case.name)
 def test_an_odd_archive_gives_its_reason_and_its_sound_files(case):
     assert findings(case) == []
@@ -199,7 +201,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
 @given(
     st.lists(st.tuples(st.one_of(NAMES, st.sampled_from(["a/b", "A/B", "a", "../a"])), st.binary(max_size=9)))
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, hard=300), deadline=None)
 def test_a_list_and_its_archive_are_judged_alike(pairs):
     by_list = read_files(pairs)
     # An archive cannot hold a file whose name ends in a slash.
@@ -243,8 +245,9 @@ def test_the_original_is_sound():
     assert dict(check_mutant(ORIGINAL).files) == FILES
 
 
+@pytest.mark.promise("R8", "1,000 archives with changed bytes")
 @given(st.lists(st.tuples(SPOTS, st.integers(0, 255)), min_size=1, max_size=8))
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=examples(250, hard=1_000), deadline=None)
 def test_changed_bytes_never_break_out(changes):
     data = bytearray(ORIGINAL)
     for at, value in changes:
@@ -252,6 +255,7 @@ def test_changed_bytes_never_break_out(changes):
     check_mutant(bytes(data))
 
 
+@pytest.mark.promise("R8", "1,000 archives cut and added to")
 @given(
     st.lists(
         st.one_of(CUTS, st.tuples(SPOTS, st.just(0), SIGNS), st.tuples(SPOTS, st.just(4), SIGNS)),
@@ -259,7 +263,7 @@ def test_changed_bytes_never_break_out(changes):
         max_size=4,
     )
 )
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=examples(250, hard=1_000), deadline=None)
 @example([(0, 0, ORIGINAL)])
 @example([(len(ORIGINAL) - 1, 0, ORIGINAL)])
 def test_cut_and_added_bytes_never_break_out(cuts):

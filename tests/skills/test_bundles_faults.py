@@ -12,7 +12,7 @@ from tests.skills.bundle_corpus import ARCHIVES
 from tests.skills.bundle_making import quoted
 from tests.skills.test_bundles import findings
 
-pytestmark = pytest.mark.planted
+pytestmark = [pytest.mark.planted, pytest.mark.promise("R8")]
 BY_NAME = {case.name: case for case in ARCHIVES}
 
 

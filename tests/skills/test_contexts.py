@@ -242,12 +242,11 @@ BAD_CHOICES = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_CHOICES)
-def test_a_bad_choice_is_told_on_the_field_and_nothing_changes(reader, source, as_bob, case):
-    values, field = BAD_CHOICES[case]
-    answer = as_bob.post(at(reader, "choose/"), said(reader, source, **values))
-    assert answer.status_code == 422
-    assert list(answer.context["form"].errors) == [field]
+def test_a_bad_choice_is_told_on_the_field_and_nothing_changes(reader, source, as_bob):
+    for case, (values, field) in BAD_CHOICES.items():
+        answer = as_bob.post(at(reader, "choose/"), said(reader, source, **values))
+        assert answer.status_code == 422, case
+        assert list(answer.context["form"].errors) == [field], case
     assert outlook(as_bob, reader).working_directory == "docs"
 
 

@@ -16,7 +16,7 @@ from tests.skills.discovery_stage import findings
 from tests.skills.test_discovery import CASES, stage
 
 __all__ = ["stage"]
-pytestmark = pytest.mark.planted
+pytestmark = [pytest.mark.planted, pytest.mark.promise("R8")]
 BY_NAME = {case.name: case for case in CASES}
 
 

@@ -2,34 +2,97 @@
 
 import os
 import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, override_settings
 
+from personas.models import User, Workspace
 from personas.navigation import COUNTERS
 from personas.roles import Role
 from personas.services.records import archive_record
-from skills.models import ContextFile, Reach
+from skills.models import ContextFile, Reach, Source
 from skills.selectors.inbox import inbox_count
 from skills.services.contexts import choose_context
 from skills.services.files import adopt_file, hand_to_agents, ignore_file
-from tests.factories import BY, join, make_agent, make_source, make_user, refreshed, signed_in
+from tests.factories import (
+    BY,
+    join,
+    make_agent,
+    make_source,
+    make_user,
+    make_workspace,
+    refreshed,
+    signed_in,
+)
+from tests.sharing import put_back, rows_of_a_module
 from tests.skills.context_making import GOOD, POISON, adopted, every_state, file_at, write, write_skill
 
 pytestmark = pytest.mark.django_db
+CABIN = "/w/cabin/inbox/"
 STATES = ["quarantined", "invalid", "missing", "changed", "new"]
 
 
+class House(NamedTuple):
+    """What every test finds: made once, as there are many tests and a source in every state takes long."""
+
+    alice: User
+    bob: User
+    source: Source
+    files: Path
+    pristine: Path
+
+
+@pytest.fixture(scope="module")
+def house(django_db_setup, django_db_blocker, tmp_path_factory):
+    top = tmp_path_factory.mktemp("inbox")
+    with rows_of_a_module(django_db_blocker), override_settings(DRAMATIS_SOURCE_ROOTS=[top]):
+        with django_db_blocker.unblock():
+            alice, bob = make_user("Alice"), make_user("Bob")
+            workspace = make_workspace("Harbour", owner=alice)
+            join(workspace, bob)
+            (top / "files").mkdir()
+            source = every_state(workspace, top / "files")
+        shutil.copytree(top / "files", top / "pristine")
+        yield House(alice, bob, source, top / "files", top / "pristine")
+
+
 @pytest.fixture
-def root(tmp_path, settings):
+def alice(house, db):
+    return User.objects.get(pk=house.alice.pk)
+
+
+@pytest.fixture
+def bob(house, db):
+    return User.objects.get(pk=house.bob.pk)
+
+
+@pytest.fixture
+def workspace(house, db):
+    return Workspace.objects.get(pk=house.source.workspace_id)
+
+
+@pytest.fixture
+def root(house):
+    yield house.files
+    put_back(house.files, house.pristine)
+
+
+@pytest.fixture
+def source(house, workspace, root):
+    return Source.objects.in_workspace(workspace).get(pk=house.source.pk)
+
+
+@pytest.fixture
+def cabin(alice, bob, tmp_path, settings):
+    """A workspace of theirs that has no source yet, and may have one on the test's own folder."""
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    return tmp_path
-
-
-@pytest.fixture
-def source(workspace, root):
-    return every_state(workspace, root)
+    cabin = make_workspace("Cabin", owner=alice)
+    join(cabin, bob)
+    return cabin
 
 
 @pytest.fixture
@@ -91,11 +154,11 @@ def test_a_source_that_is_out_of_use_asks_for_nothing(source, inbox, as_bob):
     assert shown(as_bob.get(inbox)) == []
 
 
-def test_an_empty_inbox_says_what_to_do_next(workspace, root, inbox, as_alice, as_bob):
-    assert "Add a source" in as_alice.get(inbox).content.decode()
-    assert "Once an admin registers a folder" in as_bob.get(inbox).content.decode()
-    refreshed(make_source(workspace, root))
-    assert "Nothing waits" in as_bob.get(inbox).content.decode()
+def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
+    assert "Add a source" in as_alice.get(CABIN).content.decode()
+    assert "Once an admin registers a folder" in as_bob.get(CABIN).content.decode()
+    refreshed(make_source(cabin, tmp_path))
+    assert "Nothing waits" in as_bob.get(CABIN).content.decode()
 
 
 def test_states_sources_and_words_narrow_it_and_each_is_counted(source, inbox, as_bob, workspace, root):
@@ -121,13 +184,11 @@ def test_states_sources_and_words_narrow_it_and_each_is_counted(source, inbox, a
     assert "Nothing matches" in as_bob.get(inbox, {"q": "zzz"}).content.decode()
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [{"state": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}],
-)
-def test_odd_questions_get_the_whole_inbox(source, inbox, as_bob, asked):
-    for address in (inbox, f"{inbox}live/"):
-        assert shown(as_bob.get(address, asked)) == STATES
+def test_odd_questions_get_the_whole_inbox(source, inbox, as_bob):
+    odd = [{"state": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}]
+    for asked in odd:
+        for address in (inbox, f"{inbox}live/"):
+            assert shown(as_bob.get(address, asked)) == STATES, (address, asked)
 
 
 def test_an_unknown_source_has_nothing(source, inbox, as_bob):
@@ -145,13 +206,14 @@ def test_it_counts_the_agents_that_read_a_file(source, inbox, as_bob, workspace,
     assert readers == {"new": 2, "missing": 1, "quarantined": 0, "invalid": 0, "changed": 0}
 
 
-def test_it_counts_the_agents_that_were_handed_a_skill(workspace, root, inbox, as_bob, agent):
-    source = make_source(workspace, root)
-    paths = [write_skill(root, name) for name in ("chosen", "everybodys", "found")]
+def test_it_counts_the_agents_that_were_handed_a_skill(cabin, tmp_path, as_bob):
+    agent = make_agent(cabin, "pilot")
+    source = make_source(cabin, tmp_path)
+    paths = [write_skill(tmp_path, name) for name in ("chosen", "everybodys", "found")]
     refreshed(source)
     hand_to_agents(file_at(source, paths[0]), Reach.CHOSEN, [agent], by=BY)
     hand_to_agents(file_at(source, paths[1]), Reach.ALL, [], by=BY)
-    answer = as_bob.get(inbox)
+    answer = as_bob.get(CABIN)
     assert {row.file.name: row.readers for row in answer.context["rows"]} == {
         "chosen": 1,
         "everybodys": None,
@@ -177,21 +239,21 @@ def test_what_the_last_look_refused_is_shown_unless_it_has_a_row(source, inbox, 
     assert as_bob.get(inbox).context["refused"] == []
 
 
-def test_many_refusals_are_cut_and_counted(workspace, root, inbox, as_bob):
-    source = make_source(workspace, root)
+def test_many_refusals_are_cut_and_counted(cabin, tmp_path, as_bob):
+    source = make_source(cabin, tmp_path)
     for number in range(23):
-        (root / str(number)).mkdir()
-        os.mkfifo(root / str(number) / "AGENTS.md")
+        (tmp_path / str(number)).mkdir()
+        os.mkfifo(tmp_path / str(number) / "AGENTS.md")
     refreshed(source)
-    [refused] = as_bob.get(inbox).context["refused"]
+    [refused] = as_bob.get(CABIN).context["refused"]
     assert (len(refused.shown), refused.more) == (20, 3)
 
 
-def test_a_hostile_path_is_only_text(workspace, root, inbox, as_bob):
-    source = make_source(workspace, root)
-    write(root / '"><img src=x>' / "AGENTS.md", GOOD)
+def test_a_hostile_path_is_only_text(cabin, tmp_path, as_bob):
+    source = make_source(cabin, tmp_path)
+    write(tmp_path / '"><img src=x>' / "AGENTS.md", GOOD)
     refreshed(source)
-    page = as_bob.get(inbox).content.decode()
+    page = as_bob.get(CABIN).content.decode()
     assert "<img src=x>" not in page
     assert "&lt;img src=x&gt;" in page
 
@@ -212,7 +274,7 @@ def test_it_asks_few_questions_whatever_its_length(source, inbox, as_bob, worksp
     refreshed(source)
     as_bob.get(inbox)
     short = questions(as_bob, inbox)
-    for number in range(30):
+    for number in range(12):
         write(root / f"more-{number}/AGENTS.md", GOOD)
         write_skill(root, f"skill-{number}")
         agent = make_agent(workspace)
@@ -239,13 +301,13 @@ def test_the_sidebar_says_how_many_wait_with_one_question(source, workspace, as_
     assert re.search(r'dr-nav-count">5<', as_bob.get(f"/w/{workspace.slug}/members/").content.decode())
 
 
-def test_a_long_inbox_has_pages(workspace, root, inbox, as_bob):
-    source = make_source(workspace, root)
+def test_a_long_inbox_has_pages(cabin, tmp_path, as_bob):
+    source = make_source(cabin, tmp_path)
     for number in range(53):
-        write(root / f"{number:02}/AGENTS.md", GOOD)
+        write(tmp_path / f"{number:02}/AGENTS.md", GOOD)
     refreshed(source)
-    assert len(shown(as_bob.get(inbox))) == 50
-    answer = as_bob.get(inbox, {"page": "2"})
+    assert len(shown(as_bob.get(CABIN))) == 50
+    answer = as_bob.get(CABIN, {"page": "2"})
     assert len(shown(answer)) == 3
     assert answer.context["back"].endswith("?page=2")
 
@@ -344,11 +406,11 @@ def test_a_quarantined_file_cannot_be_slipped_in(source, inbox, as_bob):
     assert file_at(source, "quarantined/AGENTS.md").in_force.number == 1
 
 
-@pytest.mark.parametrize("picks", [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["٣:a"], ["999999:a"]])
-def test_odd_choices_settle_nothing(source, inbox, as_bob, picks):
-    answer = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
-    assert "Tick the files that you want to adopt." in answer.content.decode()
-    assert shown(answer) == STATES
+def test_odd_choices_settle_nothing(source, inbox, as_bob):
+    for picks in ([], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["٣:a"], ["999999:a"]):
+        answer = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
+        assert "Tick the files that you want to adopt." in answer.content.decode(), picks
+        assert shown(answer) == STATES, picks
 
 
 def test_a_foreign_file_is_nobodys_choice(source, inbox, as_bob, elsewhere, root):

@@ -25,6 +25,7 @@ def sound(text, folder="a-b"):
 # --- the reference ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("R8", "at least 100 skill files")
 def test_the_corpus_is_large_enough():
     assert len(CASES) >= 100
     assert len({case.title for case in CASES}) == len(CASES)
@@ -35,6 +36,7 @@ def test_the_strict_verdict_is_the_references(case, tmp_path):
     assert strict(case).kept == reference_accepts(case, tmp_path) == (not case.flaw)
 
 
+@pytest.mark.promise("R8")
 @pytest.mark.parametrize("case", [case for case in CASES if case.flaw], ids=title_of)
 def test_the_reason_names_flaw_line_and_words(case):
     reason = strict(case).reasons[0]

@@ -26,6 +26,7 @@ from tests.skills.scanning_samples import (
     SECRETS,
     head,
 )
+from tests.thoroughness import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = sorted(
@@ -271,7 +272,7 @@ ODD = st.sampled_from(
 
 
 @given(st.lists(ODD | st.text(), max_size=12).map("".join), st.sampled_from(["context", "skill", "typed"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80, hard=200), deadline=None)
 def test_whatever_the_text_findings_are_ordered_bounded_and_in_it(text, kind):
     findings, lines = scan(text, kind=kind), re.split("\r\n?|\n", text)
     places = [(finding.line, finding.column) for finding in findings]
@@ -351,7 +352,8 @@ def test_one_wrong_character_makes_a_key_a_look_alike():
 # Generous: what counts is how time grows.
 SLOWEST = 10
 # Small first: a pattern that is not linear shows before it takes minutes.
-SIZES = (2**14, 2**16, 2**19, 2**20)
+SIZES = (2**14, 2**16, 2**18)
+TO_A_MEGABYTE = (2**14, 2**16, 2**19, 2**20)
 FILLERS = ["a", " ", "\n", "A1b-", "/", "<", "\u200d\u0645"]
 BAITS = [
     *("<", "< ", "</", "<\t/ ", "<context ", "<context>", "</context ", "<\\", "\uff1c"),
@@ -409,11 +411,11 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 
 
 def is_linear(work: Callable[[str], object], text_of: Callable[[int], str], sizes=SIZES) -> bool:
-    """Twice the text takes less than three times as long, a megabyte a few seconds at most."""
+    """Twice the text takes less than three times as long, and the longest a few seconds at most."""
     before, size_before = 0.0, 0
     for size in sizes:
         took = seconds(work, text_of(size))
-        # Below, the clock tells little; quadratic work on half a megabyte takes far longer.
+        # Below, the clock tells little; quadratic work on a quarter of a megabyte takes far longer.
         is_measurable = took > 0.05 and before > 0.005
         if took > SLOWEST or (is_measurable and took >= before * 1.5 * size / size_before):
             return False
@@ -421,9 +423,9 @@ def is_linear(work: Callable[[str], object], text_of: Callable[[int], str], size
     return True
 
 
-def is_linear_at_last(work: Callable[[str], object], text_of: Callable[[int], str]) -> bool:
+def is_linear_at_last(work: Callable[[str], object], text_of: Callable[[int], str], sizes=SIZES) -> bool:
     """The machine may stumble; a pattern that is not linear fails every time."""
-    return any(is_linear(work, text_of) for _ in range(3))
+    return any(is_linear(work, text_of, sizes) for _ in range(3))
 
 
 def as_scanned(rule: Rule) -> Callable[[str], object]:
@@ -431,9 +433,10 @@ def as_scanned(rule: Rule) -> Callable[[str], object]:
 
 
 @EACH_RULE
-def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule):
+@pytest.mark.parametrize("sizes", [SIZES, pytest.param(TO_A_MEGABYTE, marks=pytest.mark.hard)], ids=max)
+def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule, sizes):
     for text_of in hostile(rule):
-        assert is_linear_at_last(as_scanned(rule), text_of), ascii(text_of(80))
+        assert is_linear_at_last(as_scanned(rule), text_of, sizes), ascii(text_of(80))
 
 
 @pytest.mark.hard
@@ -442,7 +445,7 @@ def test_a_scan_of_a_megabyte_of_bait_takes_linear_time(bait):
     def whole(text: str) -> object:
         return scan(text, kind="skill"), visible(text)
 
-    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"))
+    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"), TO_A_MEGABYTE)
 
 
 @pytest.mark.planted
@@ -454,3 +457,15 @@ def test_a_slow_pattern_would_be_noticed(pattern, bait):
     slow = re.compile(pattern)
     sizes = (2**11, 2**12, 2**13, 2**14)
     assert not is_linear(lambda text: list(slow.finditer(text)), partial(repeated, bait, after="!"), sizes)
+
+
+@pytest.mark.planted
+def test_quick_work_that_is_not_linear_is_noticed_at_the_sizes_of_every_run():
+    """The quickest search a pattern can make, for one character, begun anew at every twentieth place."""
+    sign = re.compile("!")
+
+    def slow(text: str) -> None:
+        for start in range(0, len(text), 20):
+            sign.search(text, start)
+
+    assert not is_linear(slow, partial(repeated, "a"))

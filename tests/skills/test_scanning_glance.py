@@ -12,6 +12,7 @@ from skills.scanning import RULES, scan
 from skills.scanning.glance import glance, long_words
 from skills.scanning.keys import SHAPES
 from tests.skills.scanning_samples import FURTHER, INNOCENT, MARKDOWN, PROSE, SAMPLES
+from tests.thoroughness import examples
 
 TEXTS = [
     *SAMPLES.values(),
@@ -52,7 +53,7 @@ def test_a_glance_misses_nothing(text):
 
 
 @given(st.lists(st.sampled_from([*TEXTS, *ODD]) | st.text(max_size=5), max_size=8), st.integers(0, 400))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(120, hard=400), deadline=None)
 def test_a_glance_misses_nothing_in_any_mixture(parts, cut):
     assert missed("".join(parts)) == []
     assert missed("".join(parts)[cut:]) == []

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from skills.leniency import LENIENCY, judge
 from skills.parsing import ParsedSkill, UnfitSkill, parse_skill, read_workspace_file, render_skill
 from tests.skills.skill_corpus import HEAD, SAMPLES, SOUND, Case, reference_accepts
+from tests.thoroughness import examples
 
 AWKWARD = [
     "no", "null", "~", "1.10", "2024-01-01", "a: b", "a #b", "'a'", '"a"', "\\n", "a\nb", " a", "a\n", "\na",
@@ -37,7 +38,7 @@ SKILLS = st.builds(
 
 @given(SKILLS)
 @example(ParsedSkill(name="a", metadata=(("k" * 200, "v"), ("", ""), ("a\nb", "\n"))))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, hard=300), deadline=None)
 def test_a_skill_written_and_read_again_is_the_same(skill):
     assert parse_skill(render_skill(skill)).skill == skill
 
@@ -135,6 +136,7 @@ FILES: dict[str, str | bytes] = {
 }
 
 
+@pytest.mark.promise("R8")
 @pytest.mark.parametrize("title", FILES)
 def test_hostile_files_are_answered_within_a_second(title):
     for read in (parse_skill, read_workspace_file):
@@ -151,8 +153,9 @@ SNIPPETS = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise("R8", "200 skill files changed at random")
 @given(st.data())
-@settings(max_examples=200, deadline=1_000)
+@settings(max_examples=examples(70, hard=200), deadline=1_000)
 def test_a_good_file_changed_at_random_gives_a_skill_or_reasons(data):
     source = data.draw(st.sampled_from(GOOD))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -102,28 +102,28 @@ def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, sou
     assert RefreshRun.unscoped.count() == before
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("label", "", "This field is required."),
-        ("grant", "", "Choose the folder that operators granted."),
-        ("grant", "999999", "Select a valid choice."),
-        ("folder", "../other", "Names may not be empty, . or .. in a path"),
-        ("folder", "/etc", "Write a path below the granted folder"),
-        ("harnesses", [], "Choose at least one of the rule sets."),
-        ("harnesses", ["unheard-of"], "unheard-of is not one of the available choices."),
-        ("adoption", "never", "never is not one of the available choices."),
-        ("refresh_minutes", "0", "greater than or equal to 1"),
-        ("refresh_minutes", "10081", "less than or equal to 10080"),
-        ("source_kind", "magic", "magic is not one of the available choices."),
-    ],
-)
-def test_bad_input_is_named_under_its_field(source, as_admin, field, value, said):
+BAD_INPUT: list[tuple[str, object, str]] = [
+    ("label", "", "This field is required."),
+    ("grant", "", "Choose the folder that operators granted."),
+    ("grant", "999999", "Select a valid choice."),
+    ("folder", "../other", "Names may not be empty, . or .. in a path"),
+    ("folder", "/etc", "Write a path below the granted folder"),
+    ("harnesses", [], "Choose at least one of the rule sets."),
+    ("harnesses", ["unheard-of"], "unheard-of is not one of the available choices."),
+    ("adoption", "never", "never is not one of the available choices."),
+    ("refresh_minutes", "0", "greater than or equal to 1"),
+    ("refresh_minutes", "10081", "less than or equal to 10080"),
+    ("source_kind", "magic", "magic is not one of the available choices."),
+]
+
+
+def test_bad_input_is_named_under_its_field(source, as_admin):
     home = source.workspace
-    answer = as_admin.post(f"/w/{home.slug}/sources/new/", new_source(source.grant, **{field: value}))
-    assert answer.status_code == 422
-    assert said in " ".join(answer.context["form"].errors[field])
-    assert Source.objects.in_workspace(home).count() == 1
+    for field, value, said in BAD_INPUT:
+        answer = as_admin.post(f"/w/{home.slug}/sources/new/", new_source(source.grant, **{field: value}))
+        assert answer.status_code == 422, (field, value)
+        assert said in " ".join(answer.context["form"].errors[field]), (field, value)
+        assert Source.objects.in_workspace(home).count() == 1, (field, value)
 
 
 def test_nobody_can_choose_another_workspaces_grant(workspace, elsewhere, tree, as_admin):

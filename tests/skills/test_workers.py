@@ -112,6 +112,8 @@ def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
     assert (words_in_force(source), revisions_of(source)) == ("Be kind.\n", 1)
 
 
+@pytest.mark.planted
+@pytest.mark.promise("R13")
 def test_a_message_lost_with_the_broker_is_found_by_the_sweep_and_by_nothing_else(stage, source, tmp_path):
     """The first half is the planted fault: as long as nobody sweeps, the run waits for ever."""
     (tmp_path / "other").mkdir()
@@ -168,6 +170,7 @@ def within_a_minute(source: Source, began: float) -> bool:
     return bool(wait_for(lambda: is_done_once(source), R13_SECONDS - (time.monotonic() - began)))
 
 
+@pytest.mark.promise("R13", "TERM, KILL of the pool’s process, KILL of the worker")
 @pytest.mark.hard
 @pytest.mark.parametrize("harm", ["KILL the pool process", "KILL the whole worker", "TERM"])
 def test_a_refresh_survives_its_worker(own_stage, source, harm):
@@ -194,6 +197,7 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
     assert (words_in_force(source), revisions_of(source)) == (words, 1)
 
 
+@pytest.mark.promise("R13", "broker flushed")
 @pytest.mark.hard
 def test_a_refresh_survives_a_flushed_broker(own_stage, source):
     own_stage.worker()
@@ -210,6 +214,7 @@ def test_a_refresh_survives_a_flushed_broker(own_stage, source):
     assert words_in_force(source) == "Be very kind.\n"
 
 
+@pytest.mark.promise("R13")
 @pytest.mark.hard
 def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stage, source):
     run = ask(source)
@@ -240,6 +245,7 @@ def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
     assert (words_in_force(source), revisions_of(source)) == ("Be very kind.\n", 1)
 
 
+@pytest.mark.promise("R13")
 @pytest.mark.hard
 def test_worker_and_schedule_outlive_a_frozen_broker(own_stage, source):
     worker, beat = own_stage.worker(), own_stage.beat()

@@ -1,8 +1,11 @@
 // Forms marked data-draft-key: what is typed is mirrored in the browser and offered back on the next visit.
 import { dropCopy, keepCopy, keptCopy } from "../drafts.js";
+import { spoken, tell } from "../telling.js";
 import { ago } from "./ago.js";
 
 const PAUSE = 250;
+// By then a screen reader hears what changes in a new page.
+const ARRIVAL = 600;
 const PRIVATE = new Set(["csrfmiddlewaretoken", "revision", "overwrite", "message"]);
 
 export function mirrorForms() {
@@ -61,17 +64,23 @@ function offer(form, now) {
   if (moved) moved.hidden = String(copy.revision) === (form.dataset.baseRevision ?? "");
   note.querySelector("[data-take]").addEventListener("click", () => {
     take(form, copy.values);
-    note.remove();
+    goOn(form, note);
   });
   note.querySelector("[data-forget]").addEventListener("click", () => {
     dropCopy(key);
-    note.remove();
-    (form.querySelector("input:not([type=hidden]), textarea:not([hidden])") ?? form).focus?.();
+    goOn(form, note);
   });
   const place = document.getElementById("studio-found");
   place?.removeAttribute("hidden");
   if (place) place.replaceChildren(note);
   else form.prepend(note);
+  tell(spoken(note.querySelector("p")), ARRIVAL);
+}
+
+// The offer goes and had the focus; the form has it next.
+function goOn(form, note) {
+  note.remove();
+  (form.querySelector("input:not([type=hidden]), textarea:not([hidden])") ?? form).focus?.();
 }
 
 function take(form, values) {

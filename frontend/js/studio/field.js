@@ -68,6 +68,6 @@ function described(textarea, host, name) {
 
 // Ids do not reach into a shadow root; their words do.
 function notesOf(textarea) {
-  const ids = [...(textarea.getAttribute("aria-describedby") ?? "").split(/\s+/).filter(Boolean), `${textarea.id}_mistake`];
+  const ids = (textarea.getAttribute("aria-describedby") ?? "").split(/\s+/).filter(Boolean);
   return ids.map((id) => document.getElementById(id)).filter(Boolean).map(spoken).join(" ");
 }

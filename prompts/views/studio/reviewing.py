@@ -10,8 +10,9 @@ from django.utils.translation import gettext as _
 
 from personas.errors import Conflict, DomainError, Invalid
 from personas.models import Record
+from personas.models.fields import LINE_BREAKS, UNWRITABLE
 from personas.roles import Permission
-from personas.services.drafts import discard_draft
+from personas.services.drafts import DraftMoved, save_draft
 from personas.services.records import edit_record
 from personas.tenancy import WorkspaceRequest, needs
 from personas.toasts import say
@@ -94,9 +95,13 @@ def applied(request: WorkspaceRequest, desk: Desk, place: Place, opened: Opened)
         return redirect(place.url())
     if opened.draft() is None:
         return shown(request, desk, place, opened, status=422)
-    message = request.POST.get("message", "").strip()[:LONGEST_MESSAGE]
+    message, kept = message_sent(request), opened.kept
     try:
-        saved = written(request, opened, message)
+        if request.POST.get("draft", kept.mark) != kept.mark:
+            raise DraftMoved(
+                _("Your draft was changed after you looked, perhaps in another tab. Look again.")
+            )
+        saved = save_draft(kept, lambda: written(request, opened, message))
     except Invalid as error:
         opened.form.take_errors(error)
         return shown(request, desk, place, opened, status=422)
@@ -106,10 +111,15 @@ def applied(request: WorkspaceRequest, desk: Desk, place: Place, opened: Opened)
     except DomainError as error:
         messages.error(request, error.message)
         return redirect(place.url("review"))
-    discard_draft(opened.kept)
     tell(request, opened, saved)
     part = Part(opened.part.family, str(getattr(saved, opened.pages.key)))
     return redirect(place.at(part=part).url())
+
+
+def message_sent(request: WorkspaceRequest) -> str:
+    """One line, without what no history could keep."""
+    line = LINE_BREAKS.sub(" ", request.POST.get("message", ""))
+    return UNWRITABLE.sub("", line).strip()[:LONGEST_MESSAGE]
 
 
 def written(request: WorkspaceRequest, opened: Opened, message: str) -> Record:
@@ -132,4 +142,5 @@ def tell(request: WorkspaceRequest, opened: Opened, saved: Record) -> None:
         return
     place = [request.workspace.slug, getattr(saved, opened.pages.key), before]
     undo = reverse(f"{opened.pages.name}:revert", args=place)
-    say(request, _("“%(name)s” saved.") % name, undo_url=undo)
+    fields = {"expected": str(saved.revision)}
+    say(request, _("“%(name)s” saved.") % name, undo_url=undo, undo_fields=fields)

@@ -28,7 +28,7 @@ from tests.isolation.matrix import inside_routes, run_inside, run_outside
 from tests.isolation.substitution import run_form_fields, run_queries
 from tests.isolation.walk import all_routes
 
-pytestmark = [pytest.mark.planted, pytest.mark.django_db]
+pytestmark = [pytest.mark.planted, pytest.mark.promise("R1"), pytest.mark.django_db]
 
 
 def inside(stage, asker, *names):
@@ -190,7 +190,7 @@ def test_a_filter_that_believes_any_id_is_found(stage, monkeypatch):
     monkeypatch.setattr(
         AgentPages, "narrowed", lambda self, rows, chosen: foreign.prefetch_related(None).all()
     )
-    assert any("agents:list" in said for said in run_queries(stage).findings)
+    assert any("agents:list" in said for said in run_queries(stage, in_turn=True).findings)
 
 
 def test_a_text_field_without_a_canary_is_found(stage):

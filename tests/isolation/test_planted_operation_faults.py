@@ -26,7 +26,7 @@ from tests.isolation.api_substitution import run_bodies, run_queries, strange_wo
 from tests.isolation.api_table import flaws, known_doors
 from tests.isolation.api_walk import Door, all_doors, operations_at
 
-pytestmark = [pytest.mark.planted, pytest.mark.django_db]
+pytestmark = [pytest.mark.planted, pytest.mark.promise("R1"), pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -52,11 +52,11 @@ def test_the_matrix_meets_every_operation_with_every_key(stage, callers):  # noq
 def test_every_run_meets_every_operation_with_keys_of_every_kind(stage, callers):  # noqa: F811
     met, count = met_by(callers, one_in_turn)
     doors = {str(door) for door in all_doors()}
-    always = {"no key", "owner", "viewer", "bot", "narrow bot"}
+    always = {"no key", "owner", "bot"}
     for group in ({name} for name in always), map(set, IN_TURN):
         assert all({door for door, name in met if name in names} == doors for names in group)
     assert {name for _, name in met} == set(CALLERS)
-    assert count >= 2_000
+    assert count >= 1_500
 
 
 @pytest.mark.parametrize("name", CALLERS)
@@ -64,12 +64,14 @@ def test_each_operation_answers_as_it_should_to(name, stage, callers, before, ta
     tally(run(stage, callers[name], known_doors(), before, one_in_turn), at_least=40)
 
 
+@pytest.mark.promise("R1")
 @pytest.mark.hard
 @pytest.mark.parametrize("name", CALLERS)
 def test_all_cells_of_the_operations_answer_as_they_should_to(name, stage, callers, before, tally):  # noqa: F811
     tally(run(stage, callers[name], known_doors(), before), at_least=180)
 
 
+@pytest.mark.promise("R1")
 def test_a_method_that_an_address_does_not_have_is_refused(stage, callers, tally):  # noqa: F811
     tally(run_other_methods(stage, callers, known_doors()), at_least=100)
 
@@ -81,11 +83,13 @@ def test_of_every_field_it_is_said_whether_it_names_a_row():
     assert not strange_words(all_doors())
 
 
+@pytest.mark.promise("R1")
 @pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
 def test_a_foreign_name_in_a_body_is_refused_as_a_made_up_one_is_to(name, stage, callers, before, tally):  # noqa: F811
     tally(run_bodies(stage, callers[name], known_doors(), before), at_least=8)
 
 
+@pytest.mark.promise("R1")
 @pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
 def test_a_foreign_name_in_a_filter_finds_what_a_made_up_one_finds_for(name, stage, callers, before, tally):  # noqa: F811
     tally(run_queries(stage, callers[name], known_doors(), before), at_least=20)

@@ -1,0 +1,90 @@
+"""Migration steps that keep the product running: on PostgreSQL they hold no lock for long.
+
+Each works outside of a transaction, so its migration says `atomic = False` and does nothing else. On SQLite,
+which has one writer at a time anyway, they are the plain steps.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.contrib.postgres.operations import NotInTransactionMixin
+from django.db import transaction
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations import AddConstraint, AddIndex, RunPython
+
+BATCH = 1_000
+
+
+class AddIndexOnline(NotInTransactionMixin, AddIndex):
+    """An index built while rows are written; what an attempt that was cut off left is removed first."""
+
+    atomic = False
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        if schema_editor.connection.vendor != "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        self._ensure_not_in_transaction(schema_editor)
+        editor: Any = schema_editor
+        model = to_state.apps.get_model(app_label, self.model_name)
+        editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {editor.quote_name(self.index.name)}")
+        editor.add_index(model, self.index, concurrently=True)
+
+    def describe(self) -> str:
+        return f"Build index {self.index.name} on {self.model_name} while it is written to"
+
+
+class AddCheckOnline(NotInTransactionMixin, AddConstraint):
+    """A check that holds for new rows at once, and is then proved for old ones while nobody waits."""
+
+    atomic = False
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        if schema_editor.connection.vendor != "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        self._ensure_not_in_transaction(schema_editor)
+        model = to_state.apps.get_model(app_label, self.model_name)
+        table = schema_editor.quote_name(model._meta.db_table)
+        name = schema_editor.quote_name(self.constraint.name)
+        schema_editor.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+        said = self.constraint.create_sql(model, schema_editor)
+        schema_editor.execute(f"{said} NOT VALID", params=None)
+        schema_editor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+
+    def describe(self) -> str:
+        return f"Let {self.constraint.name} hold on {self.model_name}, for new rows first"
+
+
+class InBatches(RunPython):
+    """Changes rows in portions, each in a transaction of its own; begun again, it goes on where it was.
+
+    `waiting` gives the keys of rows still to be changed, at most as many as asked for; `change` changes them.
+    """
+
+    def __init__(
+        self,
+        waiting: Callable[[Any, int], Iterable[Any]],
+        change: Callable[[Any, list[Any]], None],
+        *,
+        size: int = BATCH,
+    ) -> None:
+        self.waiting, self.change, self.size = waiting, change, size
+        super().__init__(self.walk, RunPython.noop, atomic=False)
+
+    def walk(self, apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
+        alias = schema_editor.connection.alias
+        while keys := list(self.waiting(apps, self.size)):
+            with transaction.atomic(using=alias):
+                self.change(apps, keys)
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        said = {"waiting": self.waiting, "change": self.change, "size": self.size}
+        return self.__class__.__name__, [], said
+
+    def describe(self) -> str:
+        return f"Change rows by portions of {self.size}"

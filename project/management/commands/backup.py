@@ -1,0 +1,30 @@
+"""Makes a backup of everything in a new folder, while the product goes on."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from project.backing_up.errors import BackupError
+from project.backing_up.making import SAMPLE, make_backup
+
+
+class Command(BaseCommand):
+    help = "Writes one moment of the database and the checkpoint files to a new folder, with a manifest."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path, help="a folder that is not there yet")
+        parser.add_argument("--sample", type=int, default=SAMPLE, help="prompts whose text is noted")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        target: Path = options["folder"].absolute()
+        try:
+            made = make_backup(target, sample=options["sample"])
+        except BackupError as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(
+            f"{target}: {made.rows:,} rows of {len(made.tables)} tables, {len(made.files)} files, "
+            f"{made.size:,} bytes ({made.database['form']})."
+        )
+        self.stdout.write("The signing key and the settings are not in it: keep them elsewhere.")

@@ -1,0 +1,97 @@
+"""By ear and keyboard alone: what changes without a new page is told, and the focus is never lost."""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from personas.models import Workspace
+from tests.browser.conftest import Watch
+from tests.browser.people import Visit
+from tests.factories import make_agent, make_channel, make_soul
+
+
+def told(page: Page) -> Locator:
+    return page.locator("#dr-told")
+
+
+def test_lists_are_worked_through_by_ear(bobs: Visit, workspace: Workspace) -> None:
+    page = bobs.page
+    for label in ("Calm", "Quick"):
+        make_soul(workspace, label)
+    bobs.go("souls/?q=quick")
+    expect(told(page)).to_have_text("1 row matches the filters.")
+    bobs.go("souls/")
+    # A region that hides while it is empty would not be heard when it speaks.
+    expect(page.locator("#dr-alerts")).not_to_have_css("display", "none")
+    page.get_by_role("checkbox", name="Choose Calm").check()
+    expect(told(page)).to_have_text("1 chosen")
+    page.keyboard.press("b")
+    bar = page.get_by_role("form", name="With what is ticked")
+    expect(bar).to_be_focused()
+    bar.get_by_role("button", name="Archive").press("Enter")
+    toasts = page.locator("#dr-alerts")
+    expect(toasts).to_match_aria_snapshot(
+        """
+        - status:
+          - text: Archived 1.
+          - button "Undo"
+          - button "Dismiss":
+            - img "Dismiss"
+        """
+    )
+    # Put in once more, for what comes with a page is not read aloud.
+    expect(toasts.locator("[data-heard]")).to_have_count(1)
+    expect(page.get_by_role("button", name="Undo")).to_have_accessible_description(re.compile("Archived"))
+    page.get_by_role("button", name="Dismiss").press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+
+    page.locator(".dr-exports summary").press("Enter")
+    expect(page.locator(".dr-exports")).to_have_attribute("open", "")
+    page.get_by_role("link", name="JSON, for programs").focus()
+    page.keyboard.press("Tab")
+    expect(page.locator(".dr-exports")).not_to_have_attribute("open", "")
+
+    bobs.go("souls/new/")
+    assert bobs.press("Create soul") == 422
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_role("alert")).to_match_aria_snapshot(
+        """
+        - alert:
+          - paragraph: "Nothing was saved yet. Please look at:"
+          - list:
+            - listitem:
+              - link "Label"
+        """
+    )
+
+
+def test_the_studio_is_worked_in_by_ear(bobs: Visit, workspace: Workspace, watch: Watch) -> None:
+    page = bobs.page
+    deck = make_channel(workspace, "deck")
+    make_agent(
+        workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[deck], layout="dramatis"
+    )
+    bobs.go("studio/pilot/?layout=dramatis")
+    page.locator("[data-field=id_text]").click()
+    page.keyboard.type("Be quick. ")
+    expect(told(page)).to_have_text(
+        re.compile(r"^The prompt was drawn anew: \d+ tokens \+\d+ against version 1")
+    )
+
+    layouts = page.get_by_role("navigation", name="Layout")
+    layouts.get_by_role("link", name="moltis").press("Enter")
+    expect(layouts.get_by_role("link", name="moltis")).to_have_attribute("aria-current", "page")
+    expect(layouts.get_by_role("link", name="moltis")).to_be_focused()
+    page.get_by_role("button", name="Compare", exact=True).press("Enter")
+    expect(told(page)).to_have_text("6 layouts compared.")
+    expect(page.get_by_role("button", name="Compare again")).to_be_focused()
+
+    label = page.get_by_label("Label", exact=True)
+    if not label.is_visible():
+        page.get_by_text("Other fields").click()
+    label.fill("")
+    expect(label).to_have_accessible_description(re.compile("required"))
+    expect(told(page)).to_contain_text("The prompt waits until this is mended: Label")
+    expect(page.locator("#studio-preview [role=alert]")).to_have_count(0)
+    # Chromium mentions the status by which the server says that a form is wrong.
+    watch.complaints = [said for said in watch.complaints if "422" not in said]

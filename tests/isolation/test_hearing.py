@@ -1,0 +1,84 @@
+"""Every page of a workspace, listened to: names that tell things apart, headings in order, captions."""
+
+import pytest
+
+from tests.factories import make_agent, make_memory, make_soul
+from tests.hearing import troubles
+from tests.isolation.matrix import Cell, address, inside_routes
+
+pytestmark = pytest.mark.django_db
+
+PLANTED = {
+    "two links of one name": '<a href="/a">Edit</a><a href="/b">Edit</a>',
+    "two buttons of one name": '<form action="/a"><button type="submit">Archive</button></form>'
+    '<form action="/b"><button type="submit">Archive</button></form>',
+    "a button without a name": '<button type="button"><svg aria-hidden="true"></svg></button>',
+    "a field without a label": '<input name="q">',
+    "a heading left out": "<h3>Deep</h3>",
+    "a second h1": "<h1>Again</h1>",
+    "a table without a caption": '<table><tr><th scope="col">A</th></tr></table>',
+    "a head without a scope": "<table><caption>T</caption><tr><th>A</th></tr></table>",
+    "a stop without a name": '<pre tabindex="0">text</pre>',
+    "an id twice": '<p id="a"></p><p id="a"></p>',
+    "a pointer at nothing": '<input aria-label="A" aria-describedby="gone">',
+    "two that want the focus": '<p tabindex="-1" autofocus></p><p tabindex="-1" autofocus></p>',
+}
+
+
+def heard(client, path):
+    """The page as somebody gets it, or nothing where it is no page."""
+    answer = client.get(path)
+    is_page = answer.status_code == 200 and answer["Content-Type"].startswith("text/html")
+    text = answer.content.decode() if is_page and not answer.streaming else ""
+    return text if "<html" in text else ""
+
+
+def test_every_page_can_be_listened_to(stage):
+    asker, looked, said = stage.askers["owner"], 0, []
+    for route in inside_routes():
+        path = address(stage, Cell(asker, route, "GET", "own"))
+        page = heard(asker.client, path)
+        looked += bool(page)
+        said += [f"{path}: {one}" for one in troubles(page)] if page else []
+    assert looked > 60
+    assert not said, "\n".join(said)
+
+
+def test_errors_of_a_form_are_tied_to_their_fields_and_take_the_focus(as_bob, workspace):
+    page = as_bob.post(f"/w/{workspace.slug}/souls/new/", {"label": "", "text": ""}).content.decode()
+    assert not troubles(page)
+    assert 'role="alert" tabindex="-1" autofocus' in page
+    assert 'aria-describedby="id_label_error"' in page.replace("id_label_helptext ", "")
+
+
+def test_a_filtered_list_tells_how_much_it_found(as_bob, workspace):
+    for label in ("Calm", "Quick"):
+        make_soul(workspace, label)
+    base = f"/w/{workspace.slug}/souls/"
+    assert "data-tell>1 row matches the filters." in as_bob.get(base, {"q": "quick"}).content.decode()
+    assert "data-tell>0 rows match the filters." in as_bob.get(base, {"q": "zzz"}).content.decode()
+    assert "data-tell" not in as_bob.get(base).content.decode()
+
+
+def test_buttons_of_a_row_say_what_they_act_on(as_alice, workspace):
+    for text in ("Likes tea.", "Likes jam."):
+        make_memory(workspace, text, state="proposed")
+    for page in ("memories/", "memories/board/"):
+        said = as_alice.get(f"/w/{workspace.slug}/{page}").content.decode()
+        assert not troubles(said)
+        assert 'Approve<span class="sr-only"> “Likes tea.”</span>' in said
+
+
+def test_what_is_empty_leads_on(as_bob, workspace):
+    make_agent(workspace, "pilot")
+    for page in ("tools/", "channels/", "versions/"):
+        said = as_bob.get(f"/w/{workspace.slug}/agents/pilot/{page}").content.decode()
+        empty = said.split('class="dr-empty"')[1]
+        assert f'href="/w/{workspace.slug}/agents/pilot/edit/' in empty.split("</div>\n")[1], page
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_heard(fault):
+    page = "<main><h1>Page</h1>{}</main>"
+    assert not troubles(page.format('<h2>Part</h2><a href="/a">Edit</a>'))
+    assert len(troubles(page.format(PLANTED[fault]))) == 1, fault

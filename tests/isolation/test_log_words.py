@@ -1,0 +1,14 @@
+"""The words of the log, asked of the stage that has an event of every kind."""
+
+from personas.audit_words import KINDS
+from personas.models import AuditEvent
+from personas.stored_words import VERBS
+
+
+def test_the_kinds_and_verbs_of_the_log_can_all_be_chosen(stage):
+    """The table is not asked which it holds, so the choices must be whole."""
+    for workspace in stage.workspaces.values():
+        # One event has a canary in every word.
+        seen = AuditEvent.objects.in_workspace(workspace).exclude(kind__startswith="cnry")
+        assert set(seen.values_list("kind", flat=True)) <= set(KINDS)
+        assert set(seen.values_list("verb", flat=True)) <= set(VERBS)

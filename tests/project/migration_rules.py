@@ -1,0 +1,205 @@
+"""Names the steps of migrations that would stop, or break, a product that goes on running meanwhile."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import migrations as steps
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.migration import Migration
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.operations.fields import FieldOperation
+from django.db.migrations.state import ProjectState
+from django.db.models import CheckConstraint, ManyToManyField, UniqueConstraint
+from django.db.models.expressions import Value
+from django.db.models.functions import Now
+
+from personas.online import AddCheckOnline, AddIndexOnline, InBatches
+
+OURS = ("personas", "skills", "prompts")
+# Rows grow with people and their keys, not with use: a lock is over before anybody notices.
+SMALL = frozenset({"personas.workspace", "personas.membership", "personas.apikey"})
+# Steps of our own that put triggers on a table or take them off: a short lock, no row is read.
+TRIGGERS = frozenset({"AppendOnly", "Erasable", "RollsOff", "Lifted", "Unguarded"})
+# What changes nothing that an older process could stumble over.
+HARMLESS = (
+    steps.AlterModelOptions,
+    steps.AlterModelManagers,
+    steps.AlterModelTableComment,
+    steps.RemoveIndex,
+    steps.RenameIndex,
+)
+# Never connected: it only knows what PostgreSQL calls a type.
+POSTGRES = DatabaseWrapper({"NAME": "nowhere", "OPTIONS": {}})
+
+
+@dataclass(frozen=True, order=True)
+class Unsafe:
+    """One step, where it stands, and what would happen."""
+
+    migration: str
+    step: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.migration}: {self.step}: {self.reason}"
+
+
+def unsafe_steps() -> list[Unsafe]:
+    """All of ours, in the order they would be applied."""
+    loader = MigrationLoader(None)
+    state, found = ProjectState(), list[Unsafe]()
+    for key in plan(loader):
+        migration = loader.graph.nodes[key]
+        if key[0] in OURS:
+            found += unsafe_in(migration, state.clone())
+        state = migration.mutate_state(state, preserve=False)
+    return found
+
+
+def plan(loader: MigrationLoader) -> list[tuple[str, str]]:
+    keys: dict[tuple[str, str], None] = {}
+    for leaf in loader.graph.leaf_nodes():
+        keys |= dict.fromkeys(loader.graph.forwards_plan(leaf))
+    return list(keys)
+
+
+def unsafe_in(migration: Migration, state: ProjectState) -> list[Unsafe]:
+    """A table made by the same migration is empty and known to nobody, so anything may be done to it."""
+    made: set[str] = set()
+    found: list[Unsafe] = []
+    name = f"{migration.app_label}.{migration.name}"
+    for operation in migration.operations:
+        for step in flat([operation]):
+            if isinstance(step, steps.CreateModel):
+                made.add(step.name_lower)
+            elif table_of(step) not in made and (isinstance(step, ALWAYS) or not is_small(migration, step)):
+                found += [Unsafe(name, told(step), reason) for reason in reasons(step, migration, state)]
+        operation.state_forwards(migration.app_label, state)
+    return found
+
+
+def flat(operations: list[Operation]) -> Iterator[Operation]:
+    """What reaches the database; steps that only teach Django something reach nobody."""
+    for step in operations:
+        if isinstance(step, steps.SeparateDatabaseAndState):
+            yield from flat(list(step.database_operations))
+        else:
+            yield step
+
+
+def table_of(step: Any) -> str:
+    name = getattr(step, "model_name_lower", None) or getattr(step, "old_name_lower", None)
+    return name or str(getattr(step, "name_lower", "")) or str(getattr(step, "model_name", "")).lower()
+
+
+def is_small(migration: Migration, step: Operation) -> bool:
+    return f"{migration.app_label}.{table_of(step)}" in SMALL
+
+
+def told(step: Operation) -> str:
+    words = [type(step).__name__, table_of(step)]
+    if isinstance(step, FieldOperation | steps.RemoveConstraint):
+        words.append(step.name)
+    named = getattr(step, "index", None) or getattr(step, "constraint", None)
+    return " ".join(filter(None, [*words, getattr(named, "name", "")]))
+
+
+# --- the rules -----------------------------------------------------------------------------------------
+
+# These break whoever still runs the older release, however small the table is.
+BREAKING = (steps.RemoveField, steps.RenameField, steps.RenameModel, steps.DeleteModel, steps.AlterModelTable)
+ALWAYS = (*BREAKING, steps.AddField, steps.RemoveConstraint, steps.RunPython, steps.RunSQL)
+
+
+Words = Callable[[Any, Migration, ProjectState], Iterable[str]]
+
+
+def reasons(step: Operation, migration: Migration, state: ProjectState) -> Iterable[str]:
+    for kinds, words in RULES:
+        if isinstance(step, kinds):
+            return words(step, migration, state)
+    return [] if type(step).__name__ in TRIGGERS else ["an unknown step: say why it is safe"]
+
+
+def saying(words: str) -> Words:
+    return lambda step, migration, state: [words]
+
+
+def of_online(step: Operation, migration: Migration, state: ProjectState) -> Iterator[str]:
+    if migration.atomic:
+        yield "it needs a migration of its own with atomic = False"
+
+
+def of_removed(step: steps.RemoveConstraint, migration: Migration, state: ProjectState) -> Iterator[str]:
+    table = state.models[migration.app_label, step.model_name_lower]
+    if isinstance(table.get_constraint_by_name(step.name), UniqueConstraint):
+        yield "the release before may say ON CONFLICT with it: drop it a release later"
+
+
+def of_constraint(step: steps.AddConstraint, migration: Migration, state: ProjectState) -> Iterator[str]:
+    if isinstance(step.constraint, CheckConstraint):
+        yield "every row is read under a lock: use AddCheckOnline"
+    else:
+        yield "its index is built under a lock: build a unique index online first"
+
+
+def of_added(step: steps.AddField, migration: Migration, state: ProjectState) -> Iterator[str]:
+    field = step.field
+    if isinstance(field, ManyToManyField):
+        return
+    has_default = field.has_db_default()
+    if not field.null and not has_default:
+        yield "rows of the release before come without it: give it a db_default or let it be null"
+    if field.generated or (has_default and not isinstance(field.db_default, Value | Now | int | str | bool)):
+        yield "the whole table is written anew"
+    if is_indexed(field) and not is_small(migration, step):
+        yield "its index is built under a lock: add it without, then with AddIndexOnline"
+
+
+def of_altered(step: steps.AlterField, migration: Migration, state: ProjectState) -> Iterator[str]:
+    app_label = migration.app_label
+    before = state.apps.get_model(app_label, step.model_name)._meta.get_field(step.name)
+    with_step = state.clone()
+    step.state_forwards(app_label, with_step)
+    after = with_step.apps.get_model(app_label, step.model_name)._meta.get_field(step.name)
+    if not only_widened(str(before.db_type(POSTGRES)), str(after.db_type(POSTGRES))):
+        yield "the whole table is written anew: add a second column, fill it in batches, change over"
+    if before.null and not after.null:
+        yield "every row is read under a lock: prove it with AddCheckOnline first"
+    if is_indexed(after) and not is_indexed(before):
+        yield "its index is built under a lock: use AddIndexOnline"
+    if getattr(after, "db_constraint", False) and not getattr(before, "db_constraint", True):
+        yield "every row is read under a lock: add the link not valid, then prove it"
+    if before.column != after.column:
+        yield "the release before still asks for the old name"
+
+
+def only_widened(before: str, after: str) -> bool:
+    """PostgreSQL reads no row when a text may become longer."""
+    if before == after:
+        return True
+    if not before.startswith("varchar("):
+        return False
+    size = int(before[8:-1])
+    return after in ("text", "varchar") or (after.startswith("varchar(") and int(after[8:-1]) >= size)
+
+
+def is_indexed(field: Any) -> bool:
+    return bool(field.db_index or field.unique)
+
+
+# The first that fits counts: those of our own are kinds of the plain ones.
+RULES: list[tuple[Any, Words]] = [
+    (BREAKING, saying("the release before asks for it: leave it out of the model, drop it a release later")),
+    ((AddIndexOnline, AddCheckOnline, InBatches), of_online),
+    (steps.AddField, of_added),
+    (steps.AlterField, of_altered),
+    (steps.AddIndex, saying("writers wait while it is built: use AddIndexOnline")),
+    (steps.AddConstraint, of_constraint),
+    (steps.RemoveConstraint, of_removed),
+    (steps.RunPython, saying("one transaction over all rows: use InBatches")),
+    (steps.RunSQL, saying("nobody can tell what it locks: say why it is safe")),
+    (HARMLESS, lambda step, migration, state: []),
+]

@@ -1,0 +1,146 @@
+"""What is no history goes when its time is over, in batches, and nothing else goes with it."""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+
+from personas import batches
+from personas.api.idempotency import forget_old
+from personas.models import KeptAnswer, KeptDraft
+from personas.services.drafts import keep_draft
+from project import jobs
+from project.keeping import forget_drafts, forget_runs, forget_sessions
+from skills.models import RefreshRun, RunStatus
+from skills.services import forgetting
+from tests.factories import make_source, signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(batches, "BATCH", 2)
+
+
+@pytest.fixture
+def source(workspace, tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    return make_source(workspace, tmp_path)
+
+
+def add_runs(source, count, *, days, status=RunStatus.DONE):
+    with time_machine.travel(timezone.now() - timedelta(days=days), tick=False):
+        for _ in range(count):
+            ended = None if status in (RunStatus.QUEUED, RunStatus.RUNNING) else timezone.now()
+            RefreshRun(
+                workspace=source.workspace,
+                source=source,
+                status=status,
+                cause="schedule",
+                actor_label="the schedule",
+                finished_at=ended,
+            ).save(force_insert=True)
+
+
+def runs(source):
+    return RefreshRun.objects.in_workspace(source.workspace).filter(source=source)
+
+
+def test_old_looks_go_and_young_ones_stay(source, monkeypatch):
+    monkeypatch.setattr(forgetting, "NEWEST", 3)
+    runs(source).delete()
+    add_runs(source, 7, days=40)
+    add_runs(source, 4, days=5)
+    assert forget_runs() == 7
+    assert runs(source).count() == 4
+    assert forget_runs() == 0
+
+
+def test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch):
+    monkeypatch.setattr(forgetting, "NEWEST", 3)
+    runs(source).delete()
+    add_runs(source, 7, days=400)
+    newest = list(runs(source).order_by("-pk").values_list("pk", flat=True)[:3])
+    assert forget_runs() == 4
+    assert list(runs(source).order_by("-pk").values_list("pk", flat=True)) == newest
+
+
+def test_a_look_that_has_not_ended_stays(source, monkeypatch):
+    monkeypatch.setattr(forgetting, "NEWEST", 1)
+    runs(source).delete()
+    add_runs(source, 1, days=90, status=RunStatus.QUEUED)
+    add_runs(source, 3, days=80)
+    assert forget_runs() == 2
+    assert runs(source).filter(status=RunStatus.QUEUED).count() == 1
+
+
+@pytest.mark.planted
+def test_forgetting_without_minding_the_newest_is_noticed(source, monkeypatch):
+    def careless(rows):
+        return batches.delete_in_batches(RefreshRun.unscoped.filter(finished_at__lt=timezone.now()))
+
+    monkeypatch.setattr(forgetting, "delete_in_batches", careless)
+    with pytest.raises(AssertionError):
+        test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch)
+
+
+def test_nought_days_keep_for_ever(source, settings, workspace, by_alice):
+    settings.DRAMATIS_KEEP_RUNS_DAYS = settings.DRAMATIS_KEEP_DRAFTS_DAYS = 0
+    add_runs(source, 40, days=4_000)
+    with time_machine.travel(timezone.now() - timedelta(days=4_000)):
+        keep_draft(workspace, "souls", None, {"label": ["Calm"]}, by=by_alice)
+    assert forget_runs() == forget_drafts() == 0
+
+
+def test_a_draft_nobody_came_back_to_goes(workspace, by_alice):
+    with time_machine.travel(timezone.now() - timedelta(days=91)):
+        for key in ("one", "two", "three"):
+            keep_draft(workspace, "souls", None, {"label": [key]}, key=key, by=by_alice)
+    keep_draft(workspace, "souls", None, {"label": ["two again"]}, key="two", by=by_alice)
+    assert forget_drafts() == 2
+    assert KeptDraft.objects.in_workspace(workspace).get().key == "two"
+
+
+def test_kept_answers_go_in_batches(workspace):
+    for number in range(5):
+        KeptAnswer(
+            workspace=workspace,
+            route="keys",
+            name=f"k{number}",
+            body_digest="",
+            at=timezone.now() - timedelta(hours=30 if number else 1),
+        ).save(force_insert=True)
+    assert forget_old() == 4
+    assert KeptAnswer.objects.in_workspace(workspace).get().name == "k0"
+
+
+def test_log_ins_that_ran_out_go(alice, workspace):
+    with time_machine.travel(timezone.now() - timedelta(days=2)):
+        signed_in(alice)
+    now = signed_in(alice)
+    assert forget_sessions() >= 1
+    assert [row.session_key for row in Session.objects.all()] == [now.session.session_key]
+
+
+def test_one_run_does_not_go_on_without_end(source, monkeypatch):
+    monkeypatch.setattr(forgetting, "NEWEST", 1)
+    monkeypatch.setattr(batches, "MOST", 2)
+    runs(source).delete()
+    add_runs(source, 9, days=40)
+    assert forget_runs() == 4
+
+
+def test_the_schedule_asks_for_each_of_them(settings):
+    asked = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    for job in (
+        jobs.forget_answers_job,
+        jobs.forget_runs_job,
+        jobs.forget_drafts_job,
+        jobs.forget_sessions_job,
+        jobs.measure_job,
+    ):
+        assert job.name in asked
+        job()

@@ -1,0 +1,196 @@
+"""One house with a long history that is written to while it is backed up; each step in a process of its own.
+
+Run as `python -m tests.promises.backup_scene build|take|check FOLDER`; the environment names the database.
+"""
+
+import json
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+django.setup()
+
+from django.core.management import call_command  # noqa: E402  # Django first
+from django.db import connection, connections  # noqa: E402
+
+from benches.history import lengthen  # noqa: E402
+from personas.actors import Actor  # noqa: E402
+from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
+from personas.services.agents import create_named  # noqa: E402
+from personas.services.keys import create_key, revoke_key  # noqa: E402
+from personas.services.records import create_record, edit_record  # noqa: E402
+from personas.services.workspaces import create_workspace  # noqa: E402
+from project.backing_up import making  # noqa: E402
+from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
+from prompts.services.building import rebuild_agents  # noqa: E402
+from prompts.services.checkpoints import sign_checkpoint  # noqa: E402
+from prompts.services.replaying import segments_then  # noqa: E402
+from prompts.services.sealing import seal_workspace  # noqa: E402
+from prompts.serving import PLAIN, BadKey, Bot, Call, Recall, ServingDown, Wanted, hand_out  # noqa: E402
+
+BY = Actor("scene")
+AGENTS, SAMPLE = 20, 200
+# Written before and while the backup is made.
+WARM_UP = 20
+
+
+def build(folder: Path, versions: int, rows: int) -> None:
+    call_command("migrate", verbosity=0, interactive=False)
+    call_command("createcachetable", verbosity=0)
+    owner = User.objects.create_user("alice@example.com", None, name="Alice")
+    workspace = create_workspace("Harbour", "harbour", owner=owner)
+    channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
+    for number in range(AGENTS):
+        words = {"label": f"Soul {number}", "text": f"Be brave, {number}. " * 200}
+        soul = create_named(Soul, workspace, words, by=BY)
+        told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
+        create_record(Agent, workspace, told, by=BY)
+    rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
+    lengthen(workspace, AgentPrompt.objects.in_workspace(workspace).order_by("pk")[0], rows, versions)
+    sign_checkpoint(workspace.pk)
+    gone, revoked = create_key(workspace, "Gone", {}, by=BY)
+    revoke_key(gone, by=BY)
+    _, live = create_key(workspace, "Live", {}, by=BY)
+    facts = {"live": live, "revoked": revoked, "channel": channel.slug, "texts": some_texts(workspace)}
+    (folder / "facts.json").write_text(json.dumps(facts))
+    made = PromptVersion.objects.in_workspace(workspace).count()
+    tell(versions=made, rows=LedgerEntry.objects.in_workspace(workspace).count())
+
+
+def some_texts(workspace: Workspace) -> dict[str, str]:
+    rows = PromptVersion.objects.in_workspace(workspace)
+    keys = list(rows.values_list("pk", flat=True))
+    chosen = secrets.SystemRandom().sample(keys, min(SAMPLE, len(keys)))
+    return {str(row.pk): text_of(row) for row in rows.filter(pk__in=chosen)}
+
+
+def text_of(version: PromptVersion) -> str:
+    return "".join(segment.text for segment in segments_then(version)[0])
+
+
+# --- backing up under load -----------------------------------------------------------------------------
+
+
+class Writers:
+    """Bots that fetch, an editor, and the clock that seals and signs; each in a thread of its own."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.facts, self.stopping = facts, threading.Event()
+        self.done = {"fetches": 0, "put off": 0, "edits": 0, "seals": 0}
+        self.workspace = Workspace.objects.get(slug="harbour")
+        self.troubles: list[str] = []
+        verbs = [self.fetch, self.fetch, self.edit, self.seal]
+        self.threads = [threading.Thread(target=self.repeat, args=(verb,)) for verb in verbs]
+
+    def repeat(self, verb: Callable[[], None]) -> None:
+        try:
+            while not self.stopping.is_set():
+                verb()
+        except Exception as error:  # noqa: BLE001  # told at the end
+            self.troubles.append(repr(error))
+        finally:
+            connections.close_all()
+
+    def fetch(self) -> None:
+        try:
+            fetch(self.facts["live"], f"a{secrets.randbelow(AGENTS)}", self.facts["channel"])
+            self.done["fetches"] += 1
+        except ServingDown:
+            # On SQLite writers wait for each other; on a busy machine that takes long, and they are put off.
+            self.done["put off"] += 1
+
+    def edit(self) -> None:
+        """Of an agent at the end of the list: its prompts stand far from the first rows of every table."""
+        agent = Agent.objects.in_workspace(self.workspace).select_related("soul").get(slug=f"a{AGENTS - 1}")
+        assert agent.soul is not None
+        words = {"text": f"Be busy: {secrets.token_hex(8)}. " * 50}
+        edit_record(agent.soul, words, expected=agent.soul.revision, by=BY)
+        rebuild_agents(self.workspace, [agent.pk])
+        self.done["edits"] += 1
+        time.sleep(0.05)
+
+    def seal(self) -> None:
+        seal_workspace(self.workspace.pk)
+        sign_checkpoint(self.workspace.pk)
+        self.done["seals"] += 1
+        time.sleep(0.2)
+
+    def __enter__(self) -> Self:
+        for thread in self.threads:
+            thread.start()
+        deadline = time.monotonic() + 30
+        while (self.done["fetches"] < WARM_UP or not self.done["edits"]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(60)
+
+
+def fetch(secret: str, agent: str, channel: str) -> Any:
+    call = Call(PLAIN, f"scene-{secrets.token_hex(8)}", ())
+    return hand_out(Bot(secret), Wanted(agent, channel, "production"), call, recall=Recall())
+
+
+def take(folder: Path, name: str, fault: str = "") -> None:
+    facts = json.loads((folder / "facts.json").read_text())
+    if fault == "no-moment":
+        vars(making)["held_moment"] = no_moment
+    with Writers(facts) as writers:
+        before, began = dict(writers.done), time.monotonic()
+        manifest = making.make_backup(folder / name)
+        took = time.monotonic() - began
+        meanwhile = {what: writers.done[what] - before[what] for what in before}
+    tell(
+        seconds=took,
+        meanwhile=meanwhile,
+        troubles=writers.troubles,
+        rows=manifest.rows,
+        size=manifest.size,
+        form=manifest.database["form"],
+    )
+
+
+@contextmanager
+def no_moment() -> Iterator[str]:
+    """The fault: every table as it is when its turn comes."""
+    connection.ensure_connection()
+    yield ""
+
+
+# --- afterwards ----------------------------------------------------------------------------------------
+
+
+def check(folder: Path) -> None:
+    facts = json.loads((folder / "facts.json").read_text())
+    rows = PromptVersion.unscoped.in_bulk([int(key) for key in facts["texts"]])
+    same = [key for key, text in facts["texts"].items() if text_of(rows[int(key)]) == text]
+    try:
+        fetch(facts["revoked"], "a1", facts["channel"])
+        refused = False
+    except BadKey:
+        refused = True
+    served = fetch(facts["live"], "a1", facts["channel"])
+    tell(same=len(same), refused=refused, served=served.status)
+
+
+def tell(**facts: Any) -> None:
+    sys.stdout.write(json.dumps(facts) + "\n")
+
+
+if __name__ == "__main__":
+    step, place, *more = sys.argv[1:]
+    steps: dict[str, Callable[..., None]] = {"build": build, "take": take, "check": check}
+    words = [int(word) for word in more] if step == "build" else more
+    steps[step](Path(place), *words)

@@ -1,0 +1,91 @@
+"""The fourteen promises, and what each is worth in figures."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One line of the table."""
+
+    name: str
+    words: str
+    goal: str
+
+
+PROMISES = (
+    Promise(
+        "R1",
+        "A workspace never shows in, or changes from, another",
+        "at least 3,000 cells (route, method, actor, own or other or missing): 0 leaks, 0 foreign rows "
+        "changed, 0 routes without a row",
+    ),
+    Promise(
+        "R2",
+        "The API does what its schema says",
+        "at least 10,000 generated calls with 3 seeds: 0 faults of the server, 0 answers that the schema "
+        "does not name",
+    ),
+    Promise(
+        "R3",
+        "Versions are numbered 1 to n",
+        "16 writers × 50: 800 versions, no gap, none twice, chain valid",
+    ),
+    Promise(
+        "R4",
+        "What was acknowledged is recorded",
+        "20 SIGKILLs of the server under load, at least 10,000 acknowledged calls: 0 ledger rows missing, "
+        "0 torn or duplicate versions, 0 broken links",
+    ),
+    Promise("R5", "No record, no prompt", "200 of 200 fetches get 503, 0 bytes of a prompt leave"),
+    Promise(
+        "R6",
+        "Bots outlive Redis",
+        "gone: 1,000 of 1,000 served, p99 ≤ 250 ms; frozen: all served, each ≤ 1.5 s, p99 ≤ 250 ms once the "
+        "breaker is open; edits live ≤ 60 s after its return",
+    ),
+    Promise(
+        "R7",
+        "The database may restart",
+        "5 fast and 5 immediate restarts under load: steady ≤ 5 s after it takes connections, no process "
+        "started anew, every failure a 503 with Retry-After",
+    ),
+    Promise(
+        "R8",
+        "Bad input is refused and costs nothing",
+        "at least 60 files, 40 YAML heads, 60 bodies, 2,000 mutations: the reason with its place, 0 faults "
+        "of the server, each ≤ 1 s, nothing lost",
+    ),
+    Promise(
+        "R9",
+        "Tampering shows",
+        "5,000 flipped bytes, rows deleted, inserted, swapped, cut off, rewritten: all found, the first bad "
+        "row named; 100,000 rows verified in ≤ 30 s",
+    ),
+    Promise(
+        "R10",
+        "Backups work",
+        "10,000 versions and 100,000 ledger rows taken while others write, restored in ≤ 60 s: equal, chain "
+        "valid, 200 prompts the same to the byte, revoked keys refused",
+    ),
+    Promise(
+        "R11",
+        "Revoked means revoked",
+        "2 processes × 4 threads, 1,000 requests begun after the revocation: 0 accepted",
+    ),
+    Promise(
+        "R12",
+        "A retry makes one record",
+        "100 keys × 10 posts at once: 100 records; another body 422, still running 409",
+    ),
+    Promise(
+        "R13",
+        "A refresh survives its worker",
+        "TERM, KILL of the pool’s process, KILL of the worker, broker flushed: the current text live in "
+        "≤ 60 s, one new version",
+    ),
+    Promise(
+        "R14",
+        "Half-done never shows",
+        "every verb fails at its 1st, 2nd … statement until it passes: before or after, nothing between",
+    ),
+)

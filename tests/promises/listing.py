@@ -1,0 +1,48 @@
+"""Reads from the tests' own text which promise each proves, whatever of them is run."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A test that proves a promise, or plants a fault to show that its proof would notice."""
+
+    file: str
+    name: str
+    promise: str
+    is_planted: bool
+
+
+def listed(folder: Path) -> list[Listed]:
+    return [one for path in sorted(folder.rglob("test_*.py")) for one in listed_in(path)]
+
+
+def listed_in(path: Path) -> Iterator[Listed]:
+    tree = ast.parse(path.read_text())
+    whole = [mark for node in tree.body if is_pytestmark(node) for mark in marks_in(node)]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            marks = [*whole, *(mark for one in node.decorator_list for mark in marks_in(one))]
+            is_planted = any(name == "planted" for name, _ in marks)
+            for name in dict.fromkeys(said for kind, said in marks if kind == "promise"):
+                yield Listed(path.name, node.name, name, is_planted)
+
+
+def is_pytestmark(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+
+
+def marks_in(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """`pytest.mark.x` as (x, ""), `pytest.mark.promise("R3")` as ("promise", "R3")."""
+    for one in ast.walk(node):
+        if (
+            isinstance(one, ast.Attribute)
+            and ast.unparse(one.value) == "pytest.mark"
+            and one.attr != "promise"
+        ):
+            yield one.attr, ""
+        if isinstance(one, ast.Call) and ast.unparse(one.func) == "pytest.mark.promise":
+            yield "promise", str(ast.literal_eval(one.args[0]))

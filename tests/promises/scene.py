@@ -1,0 +1,157 @@
+"""The house that the proofs set on fire, built and looked at again in processes of their own.
+
+Run as `python -m tests.promises.scene build|check FOLDER`; the environment names the database.
+"""
+
+import json
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402  # Django first
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+from django.db.models import F  # noqa: E402
+from django.utils import timezone  # noqa: E402
+
+from personas.actors import Actor  # noqa: E402
+from personas.key_format import ADMIN  # noqa: E402
+from personas.models import Agent, Channel, Content, Revision, Soul, User, Workspace  # noqa: E402
+from personas.services.agents import create_named  # noqa: E402
+from personas.services.keys import create_key  # noqa: E402
+from personas.services.records import create_record  # noqa: E402
+from personas.services.workspaces import create_workspace  # noqa: E402
+from prompts.models import AgentPrompt, LedgerEntry, PromptLabel, PromptVersion  # noqa: E402
+from prompts.services.building import rebuild_agents  # noqa: E402
+from prompts.services.sweeping import agents_waiting  # noqa: E402
+from prompts.storing import digests_in  # noqa: E402
+from prompts.verifying import verify_workspace  # noqa: E402
+from tests.factories import signed_in  # noqa: E402
+
+BY = Actor("scene")
+AGENTS = 6
+SENTENCE = "Ask for the order number before you look anything up, and repeat it in the answer. "
+
+
+def build(folder: Path) -> dict[str, Any]:
+    """Six agents with a soul each, a key for bots, one for an editor's program, and a browser."""
+    call_command("migrate", verbosity=0, interactive=False)
+    call_command("createcachetable", verbosity=0)
+    owner = User.objects.create_user("alice@example.com", None, name="Alice")
+    workspace = create_workspace("Harbour", "harbour", owner=owner)
+    channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
+    for number in range(AGENTS):
+        words = {"label": f"Soul {number}", "text": SENTENCE * 20}
+        soul = create_named(Soul, workspace, words, by=BY)
+        told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
+        create_record(Agent, workspace, told, by=BY)
+    rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
+    _, bot = create_key(workspace, "Bots", {}, by=BY)
+    _, editor = create_key(workspace, "Editor", {}, by=Actor.person(owner), kind=ADMIN)
+    cookies = signed_in(owner).cookies
+    return {
+        "bot": bot,
+        "editor": editor,
+        "cookie": f"{settings.SESSION_COOKIE_NAME}={cookies[settings.SESSION_COOKIE_NAME].value}",
+        "channel": channel.slug,
+        "agents": [f"a{number}" for number in range(AGENTS)],
+        "souls": list(Soul.objects.in_workspace(workspace).order_by("pk").values_list("slug", flat=True))[
+            -AGENTS:
+        ],
+    }
+
+
+# --- what is left of it ----------------------------------------------------------------------------------
+
+
+def check(folder: Path) -> dict[str, Any]:
+    """Whatever was acknowledged and is not there, and whatever is there and is not whole."""
+    noted = json.loads((folder / "acknowledged.json").read_text())
+    workspace = Workspace.objects.get(slug="harbour")
+    rows = LedgerEntry.objects.in_workspace(workspace)
+    recorded = dict(rows.values_list("request_id", "served_digest"))
+    fetches: dict[str, str] = noted["fetches"]
+    left = build_what_was_left(workspace)
+    verdict = verify_workspace(workspace)
+    return {
+        "missing": sum(request not in recorded for request in fetches),
+        "other words": sum(recorded.get(request, said) != said for request, said in fetches.items()),
+        "missing edits": missing_edits(workspace, noted["edits"]),
+        "rows": rows.count(),
+        "versions": PromptVersion.objects.in_workspace(workspace).count(),
+        "left to the sweep": left,
+        "torn": torn(workspace),
+        "broken links": broken_links(workspace),
+        "bad rows": verdict.bad,
+        "first bad": str(verdict.first or ""),
+    }
+
+
+def build_what_was_left(workspace: Workspace) -> int:
+    """What the sweep does: edits whose build ended with the server."""
+    waiting = [ids for number, ids in agents_waiting(timezone.now() + timedelta(days=1))]
+    for ids in waiting:
+        rebuild_agents(workspace, ids)
+    return sum(map(len, waiting))
+
+
+def missing_edits(workspace: Workspace, edits: list[tuple[str, int, str]]) -> int:
+    rows = Revision.objects.in_workspace(workspace).filter(kind=Soul.kind)
+    ids = dict(Soul.objects.in_workspace(workspace).values_list("slug", "pk"))
+    kept = {(row.object_id, row.number): row.data.get("text") for row in rows}
+    return sum(kept.get((ids[slug], revision)) != text for slug, revision, text in edits)
+
+
+def torn(workspace: Workspace) -> list[str]:
+    """Versions without all their words, numbers twice or left out, and records that lost a revision."""
+    held = set(Content.objects.in_workspace(workspace).values_list("digest", flat=True))
+    found = []
+    for prompt in AgentPrompt.objects.in_workspace(workspace).select_related("agent__soul", "latest"):
+        versions = list(PromptVersion.objects.in_workspace(workspace).filter(prompt=prompt))
+        numbers = sorted(version.number for version in versions)
+        if numbers != list(range(1, prompt.last_number + 1)):
+            found.append(f"the numbers of {prompt}")
+        found += [
+            f"the words of {version}"
+            for version in versions
+            if not {*digests_in(version.segments, version.tools), version.report} <= held
+        ]
+        soul = prompt.agent.soul
+        assert soul is not None
+        revisions = Revision.objects.in_workspace(workspace).filter(kind=Soul.kind, object_id=soul.pk)
+        if soul.revision != revisions.count():
+            found.append(f"the revisions of {soul}")
+        if not is_in_force(soul, prompt.latest):
+            found.append(f"the newest words of {prompt}")
+    return found
+
+
+def is_in_force(soul: Soul, version: PromptVersion | None) -> bool:
+    rows = Content.objects.in_workspace(soul.workspace_id)
+    digests = digests_in(version.segments, version.tools) if version else ()
+    return any(
+        soul.text.strip().encode() in bytes(data or b"")
+        for data in rows.filter(digest__in=digests).values_list("data", flat=True)
+    )
+
+
+def broken_links(workspace: Workspace) -> int:
+    """Labels of another prompt's version or of none; the database says whether any other key dangles."""
+    labels = PromptLabel.objects.in_workspace(workspace)
+    prompts = AgentPrompt.objects.in_workspace(workspace)
+    strange = labels.exclude(version__prompt=F("prompt")).count()
+    strange += prompts.exclude(latest__prompt=F("pk")).count()
+    connection.check_constraints()
+    return strange
+
+
+if __name__ == "__main__":
+    step, place = sys.argv[1:]
+    sys.stdout.write(json.dumps({"build": build, "check": check}[step](Path(place))) + "\n")

@@ -1,0 +1,147 @@
+"""Pytest plugin: after a run of the long proofs one line for each promise; on demand as a document.
+
+A test that proves a promise is marked `promise("R3")`, with what it shows when it passes if that is a matter
+of its size alone; what it measures it notes with `record_property("measured", …)`.
+"""
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.promises.goals import PROMISES, Promise
+
+PROMISE, PLANTED, MEASURED, SHOWS = "promise", "planted fault", "measured", "shows"
+# The document to write; unset, the table is printed and nothing more.
+DOCUMENT = "PROMISES"
+NOT_RUN = "not run"
+COMMAND = "PROMISES=docs/promises.md python3 dev.py test --hard"
+
+
+@dataclass
+class Proof:
+    """What the tests of one promise came to."""
+
+    promise: Promise
+    figures: list[str] = field(default_factory=list)
+    # What many tests counted, each its share.
+    counts: Counter[str] = field(default_factory=Counter)
+    passed: int = 0
+    failed: int = 0
+    faults: int = 0
+    caught: int = 0
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        if not self.passed + self.failed:
+            return NOT_RUN
+        return "no" if self.failed else "yes"
+
+    @property
+    def measured(self) -> str:
+        counted = [f"{count:,} {what}" for what, count in self.counts.items()]
+        return "; ".join([*counted, *dict.fromkeys(self.figures)]) or (
+            f"{self.passed} tests" if self.passed else ""
+        )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Written into the reports, for with xdist the tests run in other processes."""
+    for item in items:
+        for mark in item.iter_markers(PROMISE):
+            item.user_properties.append((PROMISE, mark.args[0]))
+            item.user_properties += [(SHOWS, words) for words in mark.args[1:]]
+            if item.get_closest_marker("planted"):
+                item.user_properties.append((PLANTED, mark.args[0]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [one for group in terminalreporter.stats.values() for one in group if hasattr(one, "when")]
+    if not any("hard" in one.keywords and told(one, PROMISE) for one in reports):
+        return
+    proofs = proofs_of(reports)
+    terminalreporter.section("promises")
+    for proof in proofs:
+        if proof.verdict != NOT_RUN:
+            terminalreporter.write_line(line_of(proof))
+    if path := os.environ.get(DOCUMENT):
+        Path(path).write_text(document(proofs, machine()))
+        terminalreporter.write_line(f"Written to {path}.")
+
+
+def told(report: Any, name: str) -> list[str]:
+    return [value for key, value in report.user_properties if key == name]
+
+
+def proofs_of(reports: Iterable[Any]) -> list[Proof]:
+    proofs = {promise.name: Proof(promise) for promise in PROMISES}
+    for report in reports:
+        for name in dict.fromkeys(told(report, PROMISE)):
+            add(proofs[name], report, is_planted=name in told(report, PLANTED))
+    return list(proofs.values())
+
+
+def add(proof: Proof, report: Any, *, is_planted: bool) -> None:
+    """Setting a stage takes its time too, and one that fails proves nothing."""
+    proof.seconds += report.duration
+    is_whole = report.when == "call" and report.passed
+    proof.failed += report.failed
+    proof.faults += is_planted and report.when == "call"
+    proof.caught += is_planted and is_whole
+    proof.passed += is_whole
+    # Measured is measured, within the goal or not.
+    proof.figures += told(report, MEASURED) if report.when == "call" else []
+    if is_whole:
+        proof.counts.update({name: said for name, said in report.user_properties if isinstance(said, int)})
+        proof.figures += told(report, SHOWS)
+
+
+def line_of(proof: Proof) -> str:
+    faults = f"{proof.caught} of {proof.faults} faults caught"
+    start = f"{proof.promise.name:>4} {proof.verdict:<8}{proof.seconds:>6.0f} s  {faults:<24}"
+    return f"{start}{proof.promise.words}: {proof.measured}"
+
+
+def machine() -> str:
+    return f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
+
+
+def document(proofs: Sequence[Proof], where: str) -> str:
+    head = ["Promise", "Goal", "Measured", "Planted faults caught", "Time", "Passed"]
+    rows = [
+        [
+            f"{proof.promise.name}: {proof.promise.words}",
+            proof.promise.goal,
+            proof.measured,
+            f"{proof.caught} of {proof.faults}",
+            f"{proof.seconds:.0f} s",
+            proof.verdict,
+        ]
+        for proof in proofs
+    ]
+    lines = [
+        " | ".join(cell.replace("|", "\\|") for cell in row) for row in (head, ["---"] * len(head), *rows)
+    ]
+    caught, planted = sum(one.caught for one in proofs), sum(one.faults for one in proofs)
+    table = "\n".join(f"| {line} |" for line in lines)
+    return f"""# Promises
+
+What Dramatis guarantees, and how it stood when the proofs were last run. Made by
+
+```sh
+{COMMAND}
+```
+
+on {where}. Times are summed over the tests of a promise, which run beside each other. Each guard is
+also taken away on purpose, and the proof must notice: {caught} of {planted} such faults were caught. Kills
+prove that a crashed process loses nothing; that a power cut does neither rests on `synchronous_commit` and
+`synchronous=FULL`, which a test of the settings holds fast.
+
+{table}
+"""

@@ -1,0 +1,53 @@
+"""R7, the short way: while the database is away, pages and programs are told when to come again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import OperationalError, ProgrammingError, connection
+from django.test import Client
+
+from personas.api import refusals
+from personas.key_format import new_secret
+from project import api_errors
+
+pytestmark = [pytest.mark.django_db, pytest.mark.promise("R7")]
+
+
+@contextmanager
+def failing(error: Exception) -> Iterator[None]:
+    def refuse(execute: Callable[..., Any], *_: Any) -> Any:
+        raise error
+
+    with connection.execute_wrapper(refuse):
+        yield
+
+
+def asked(client: Client, path: str, error: Exception | None = None) -> Any:
+    client.raise_request_exception = False
+    with failing(error or OperationalError("the server closed the connection unexpectedly")):
+        return client.get(path)
+
+
+@pytest.mark.parametrize("path", ["/", "/profile/", "/w/harbour/agents/", "/api/v1/souls"])
+def test_whoever_asks_while_the_database_is_away_is_told_to_come_again(as_alice, path):
+    as_alice.defaults["HTTP_AUTHORIZATION"] = f"Bearer {new_secret()}"
+    answer = asked(as_alice, path)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+    assert b"closed the connection" not in answer.content
+
+
+def test_a_page_says_so_in_words(as_alice):
+    answer = asked(as_alice, "/w/harbour/agents/")
+    assert "Nothing that was saved is lost" in answer.content.decode()
+
+
+def test_a_fault_of_ours_is_still_a_fault(as_alice):
+    assert asked(as_alice, "/w/harbour/agents/", ProgrammingError("no such column")).status_code == 500
+
+
+@pytest.mark.planted
+def test_a_page_that_is_not_told_apart_is_found(as_alice, monkeypatch):
+    monkeypatch.setattr(api_errors, "problem_of", lambda _: refusals.FAULT)
+    assert asked(as_alice, "/w/harbour/agents/").status_code == 500

@@ -1,0 +1,47 @@
+"""R6, the short way: of many who want a frozen broker after the pause, one tries it."""
+
+import pytest
+
+from personas.queueing import FAILURES, PAUSE, Breaker
+
+pytestmark = pytest.mark.promise("R6")
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [100.0]
+
+
+@pytest.fixture
+def breaker(clock) -> Breaker:
+    opened = Breaker(lambda: clock[0])
+    for _ in range(FAILURES):
+        assert opened.may_try()
+        opened.failed()
+    return opened
+
+
+def tries_of(breaker: Breaker, callers: int = 8) -> int:
+    return sum(breaker.may_try() for _ in range(callers))
+
+
+def test_after_the_pause_one_goes_first(breaker, clock):
+    assert tries_of(breaker) == 0
+    clock[0] += PAUSE
+    assert tries_of(breaker) == 1
+    breaker.failed()
+    assert tries_of(breaker) == 0
+
+
+def test_when_the_first_comes_back_all_may_go(breaker, clock):
+    clock[0] += PAUSE
+    assert tries_of(breaker) == 1
+    breaker.worked()
+    assert tries_of(breaker) == 8
+
+
+@pytest.mark.planted
+def test_a_breaker_that_lets_all_of_them_try_is_found(breaker, clock, monkeypatch):
+    monkeypatch.setattr(Breaker, "may_try", lambda self: not self.is_open)
+    clock[0] += PAUSE
+    assert tries_of(breaker) > 1

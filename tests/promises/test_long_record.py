@@ -1,0 +1,33 @@
+"""R9 at its full length: a record of a hundred thousand rows is recomputed while somebody waits for it."""
+
+import pytest
+
+from benches.history import lengthen
+from prompts.models import AgentPrompt
+from prompts.services.building import rebuild_agents
+from prompts.services.checkpoints import sign_checkpoint
+from prompts.verifying import verify_workspace
+from tests.factories import make_agent, make_channel
+from tests.prompts.serving_stage import make_stage
+
+ROWS, VERSIONS, SECONDS = 100_000, 500, 30.0
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R9")
+@pytest.mark.django_db
+def test_a_hundred_thousand_rows_are_verified_in_half_a_minute(
+    workspace, settings, tmp_path, record_property
+):
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
+    stage = make_stage(workspace)
+    mate = make_agent(workspace, "mate", channels=[make_channel(workspace, "bridge")])
+    rebuild_agents(workspace, [mate.pk])
+    spared = AgentPrompt.objects.in_workspace(workspace).get(agent=stage.agent)
+    lengthen(workspace, spared, ROWS, VERSIONS)
+    sign_checkpoint(workspace.pk)
+    found = verify_workspace(workspace)
+    record_property("measured", f"{found.checked:,} rows verified in {found.seconds:.1f} s")
+    assert found.first is None
+    assert found.checked >= ROWS
+    assert found.seconds <= SECONDS

@@ -1,0 +1,52 @@
+"""R2, the other way round: an API that does not keep to its schema is noticed by the calls made up for it."""
+
+import random
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.wsgi import get_wsgi_application
+from schemathesis.checks import load_all_checks
+
+from personas.api.records import RecordResource
+from tests.api.generated import GOOD, SCHEMA, Outcome, Stage, connection_kept, try_out
+from tests.api.generated_stage import make_stage
+
+pytestmark = [pytest.mark.django_db, pytest.mark.promise("R2")]
+SOULS, CALLS = "GET /api/v1/souls", 5
+
+
+@pytest.fixture
+def stage(workspace, alice, bob) -> Stage:
+    return make_stage(workspace, alice, bob)
+
+
+def violations(stage: Stage) -> list[str]:
+    load_all_checks()
+    outcome = Outcome()
+    with connection_kept():
+        schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
+        found: list[Any] = [one.ok() for one in schema.get_all_operations()]  # type: ignore[union-attr]  # ours
+        [operation] = [one for one in found if one.label == SOULS]
+        try_out(stage, outcome, random.Random(1), operation, GOOD, CALLS, 1)  # noqa: S311  # repeatable
+    assert outcome.cases
+    return outcome.violations
+
+
+def test_an_api_that_keeps_to_its_schema_passes(stage):
+    assert violations(stage) == []
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("fault", ["a field is of another kind", "it breaks off"])
+def test_an_answer_that_the_schema_does_not_know_is_found(stage, monkeypatch, fault):
+    told = RecordResource.told
+
+    def spoiled(self: Any, record: Any) -> dict[str, Any]:
+        if fault == "it breaks off":
+            raise ZeroDivisionError
+        said = told(self, record)
+        return said | {"revision": str(said["revision"])}
+
+    monkeypatch.setattr(RecordResource, "told", spoiled)
+    assert violations(stage)

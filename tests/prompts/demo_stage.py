@@ -1,0 +1,24 @@
+"""Where the demo's files lie in a test, and what the database says of them."""
+
+from pathlib import Path
+from typing import Any
+
+from personas.models import Workspace
+from skills.models import ContextFile
+
+SILENT, WINTERS = "operations/AGENTS.md", "research/.agents/skills/compare-two-winters/SKILL.md"
+SUPPORT, GERMAN = "support/AGENTS.md", "support/.agents/skills/answer-in-german/SKILL.md"
+
+
+def files_below(top: Path) -> dict[str, Any]:
+    """Settings: the demo lays its files out there, and may read them."""
+    return {"DEMO_SOURCES": top, "DRAMATIS_SOURCE_ROOTS": [top]}
+
+
+def states(workspace: Workspace) -> dict[str, str]:
+    return dict(ContextFile.objects.in_workspace(workspace).values_list("path", "state"))
+
+
+def file_at(workspace: Workspace, path: str) -> Any:
+    """A ContextFile; tests know which of its revisions are there."""
+    return ContextFile.objects.in_workspace(workspace).select_related("in_force__content").get(path=path)

@@ -1,0 +1,134 @@
+"""Finds the words in Python that people are shown as they stand, without a mark for translation."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+APPS = ("personas", "skills", "prompts")
+# Spoken to programs or operators, or the same for everybody: the core writes prompts and proofs, and may not
+# know Django.
+NOT_FOR_PEOPLE = {"api", "management", "migrations", "demo", "assembly", "proof", "scanning"}
+NOT_FOR_PEOPLE |= {"bundles", "discovery", "gathering", "serving", "admin.py", "apps.py"}
+
+MARKS = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "format_lazy"}
+# By the place of the argument that is said.
+SAYING = {"say": 1, "Said": 0, "add_error": 1, "badge": 0, "ValidationError": 0}
+LEVELS = {"success", "info", "warning", "error"}
+SAID_BY_NAME = {"label", "help_text", "empty_label", "title", "lede", "words", "violation_error_message"}
+SAID_BY_NAME |= {"error_messages", "help_texts", "labels", "hint"}
+# Attributes of classes: of forms, of families of pages, of tables of words.
+SAID_ATTRIBUTES = {"labels", "help_texts", "fieldsets", "lede", "one", "many", "archive_word", "restore_word"}
+TABLE = re.compile(r"[A-Z_]*(WORDS|TITLES|SHELVES|STATES|CHOICES|HELP)")
+WORD = re.compile(r"[^\W\d_]{2,}")
+# Names of files, and the machine's own.
+NO_WORDS = re.compile(r"[A-Z]+\.md|[a-z_]+|bot:|/[a-z]*: |<.*>")
+
+
+def modules() -> list[Path]:
+    """Every module that may speak to people."""
+    found = (path for app in APPS for path in sorted((ROOT / app).rglob("*.py")))
+    return [path for path in found if not NOT_FOR_PEOPLE & set(path.relative_to(ROOT).parts)]
+
+
+def refusals(sources: Iterable[str]) -> set[str]:
+    """The names of all errors whose message is for people."""
+    bases = {
+        node.name: {name for base in node.bases if (name := _name(base))}
+        for source in sources
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef)
+    }
+    known = {"DomainError"}
+    while more := {name for name, above in bases.items() if above & known} - known:
+        known |= more
+    return known
+
+
+def unmarked_speech(source: str, errors: Iterable[str] = ("DomainError", "Invalid")) -> list[str]:
+    """What would be said as it stands, each with its line."""
+    tree, raised = ast.parse(source), frozenset(errors)
+    said = [expression for node in ast.walk(tree) for expression in _said_at(node, raised)]
+    found = {(node.lineno, words) for one in said for node, words in _bare(one)}
+    return [f"line {line}: {words}" for line, words in sorted(found)]
+
+
+def _said_at(node: ast.AST, errors: frozenset[str]) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Call):
+        yield from _said_by_call(node, errors)
+    elif isinstance(node, ast.ClassDef):
+        yield from _said_by_class(node)
+    elif isinstance(node, ast.Module):
+        for name, value in _assigned(node.body):
+            if TABLE.fullmatch(name):
+                yield value
+
+
+def _said_by_call(node: ast.Call, errors: frozenset[str]) -> Iterator[ast.expr]:
+    name, owner = _name(node.func), _name(getattr(node.func, "value", None))
+    place = SAYING.get(name, 0 if name in errors else None)
+    if (owner == "messages" and name in LEVELS) or (name == "on" and owner in errors):
+        place = 1
+    if place is not None and len(node.args) > place:
+        yield node.args[place]
+    yield from (one.value for one in node.keywords if one.arg in SAID_BY_NAME)
+
+
+def _said_by_class(node: ast.ClassDef) -> Iterator[ast.expr]:
+    is_choices = any(_name(base).endswith("Choices") for base in node.bases)
+    for name, value in _assigned(node.body):
+        if name in SAID_ATTRIBUTES:
+            yield value
+        elif is_choices and isinstance(value, ast.Tuple):
+            yield from value.elts[1:]
+
+
+def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    for one in body:
+        if isinstance(one, ast.AnnAssign) and one.value:
+            yield _name(one.target), one.value
+        elif isinstance(one, ast.Assign):
+            target, value = one.targets[0], one.value
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                yield from zip(map(_name, target.elts), value.elts, strict=True)
+            else:
+                yield _name(target), value
+
+
+def _bare(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    """Literal words in an expression that no mark encloses."""
+    if isinstance(node, ast.Call) and (_name(node.func) in MARKS):
+        return
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        words = _words(node)
+        if WORD.search(words) and not NO_WORDS.fullmatch(words):
+            yield node, words
+    for inner in _inside(node):
+        yield from _bare(inner)
+
+
+def _words(node: ast.Constant | ast.JoinedStr) -> str:
+    pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
+    literal = [one.value for one in pieces if isinstance(one, ast.Constant)]
+    return "".join(value for value in literal if isinstance(value, str))
+
+
+def _inside(node: ast.expr) -> Iterator[ast.expr]:
+    """The parts of an expression that can become what is said."""
+    if isinstance(node, ast.IfExp):
+        yield from (node.body, node.orelse)
+    elif isinstance(node, ast.BinOp):
+        yield from (node.left, node.right) if isinstance(node.op, ast.Add) else (node.left,)
+    elif isinstance(node, ast.BoolOp | ast.Dict):
+        yield from node.values
+    elif isinstance(node, ast.Tuple | ast.List):
+        yield from node.elts
+    elif isinstance(node, ast.JoinedStr):
+        yield from (one.value for one in node.values if isinstance(one, ast.FormattedValue))
+
+
+def _name(node: ast.AST | None) -> str:
+    return str(getattr(node, "id", "") or getattr(node, "attr", ""))
