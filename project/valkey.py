@@ -62,7 +62,8 @@ def wait_until_up(process: "subprocess.Popen[bytes]", socket: Path) -> None:
         try:
             connect(f"unix://{socket}").ping()
             return
-        except redis.ConnectionError:
+        except (redis.ConnectionError, redis.TimeoutError):
+            # Not there yet, or there and still busy with its start.
             time.sleep(0.02)
     process.kill()
     raise NoServer(f"The embedded Redis server did not come up in {START_SECONDS:.0f} s.")

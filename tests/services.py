@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 
@@ -149,17 +150,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{' · '.join(names)}: real (no browser test in this run)")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for a page needs Chromium, so `-m 'not browser'` always leaves it out."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Whatever asks for a page needs Chromium, so `-m 'not browser'` always leaves it out.
+
+    Afterwards, whatever order others have chosen, the longest come first: begun last, one of them would keep
+    one core busy while the others have nothing left to do.
+    """
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
-
-
-@pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
-def begin_with_the_longest(items: list[pytest.Item]) -> None:
-    """Begun last, one of them would keep one core busy while the others have nothing left to do."""
+    yield
     items.sort(key=lambda item: turn(item.nodeid))
 
 

@@ -195,10 +195,18 @@ def save_prompts(prompts: Iterable[AgentPrompt]) -> None:
 
 
 def hold_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPrompt]:
-    """Locked in one order, as builds lock them."""
+    """Locked in one order, as builds lock them.
+
+    The latest versions are asked for afterwards: who waited for a lock gets the row as it is now, but of what
+    was joined to it only what there was before, and a version made meanwhile would be missing.
+    """
     rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
-    rows = rows.select_related("agent", "channel", "latest").order_by("pk")
-    return list(rows.select_for_update(of=("self",)))
+    held = list(rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",)))
+    newest = [prompt.latest_id for prompt in held if prompt.latest_id]
+    versions = PromptVersion.objects.in_workspace(workspace).in_bulk(newest)
+    for prompt in held:
+        prompt.latest = versions[prompt.latest_id] if prompt.latest_id else None
+    return held
 
 
 def next_workspace(prompts: Iterable[AgentPrompt]) -> int:

@@ -1,0 +1,62 @@
+"""A label is moved while a version is being made: whoever had to wait sees what was made."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from personas.models import Agent
+from prompts.assembly.inputs import Text
+from prompts.compiling import compiled
+from prompts.gathering import gather
+from prompts.models import AgentPrompt
+from prompts.services.building import held_prompts, rebuild_agents
+from prompts.services.labelling import hold_prompts
+from prompts.services.publishing import Author, publish
+from tests.factories import make_agent, make_channel, make_soul
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def pilot(workspace) -> Agent:
+    soul, deck = make_soul(workspace, text="Be brave."), make_channel(workspace, "deck")
+    agent = make_agent(workspace, "pilot", soul=soul, channels=[deck])
+    rebuild_agents(workspace, [agent.pk])
+    return agent
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="on SQLite the second writer waits to begin")
+def test_who_waited_for_a_build_sees_the_version_that_it_made(pilot):
+    [gathered] = gather(pilot.workspace_id, [pilot], at=timezone.now())
+    made = compiled(replace(gathered, inputs=replace(gathered.inputs, soul=Text("Be wise."))))
+    [place] = AgentPrompt.objects.in_workspace(pilot.workspace_id).values_list("pk", flat=True)
+    seen: list[AgentPrompt] = []
+
+    def wait_and_look() -> None:
+        with transaction.atomic():
+            seen.extend(hold_prompts(pilot.workspace_id, [place]))
+        connection.close()
+
+    waiting = threading.Thread(target=wait_and_look)
+    with transaction.atomic():
+        [prompt] = held_prompts(pilot.workspace_id, [pilot.pk]).values()
+        publish(pilot.workspace_id, [(prompt, made, Author("test"))], at=timezone.now())
+        prompt.save()
+        waiting.start()
+        for _ in range(200):
+            if waits_for_a_lock():
+                break
+            threading.Event().wait(0.02)
+        else:
+            pytest.fail("Nobody waited.")
+    waiting.join(20)
+    assert [(row.last_number, row.latest and row.latest.number) for row in seen] == [(2, 2)]
