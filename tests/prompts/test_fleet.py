@@ -195,13 +195,13 @@ def test_an_agent_without_a_channel_says_so_and_an_archived_one_is_gone(as_bob, 
     assert shown(as_bob) == ["Pilot"]
 
 
-def test_pages_hold_fifty_agents_and_one_beyond_the_end_is_the_last(as_bob, workspace):
+def test_pages_hold_thirty_agents_and_one_beyond_the_end_is_the_last(as_bob, workspace):
     crowd(workspace, 60, 1)
-    assert len(shown(as_bob)) == 50
-    assert shown(as_bob, "?page=2") == [f"Mate {number:03}" for number in range(50, 60)]
+    assert len(shown(as_bob)) == 30
+    assert shown(as_bob, "?page=2") == [f"Mate {number:03}" for number in range(30, 60)]
     assert shown(as_bob, "?page=99") == shown(as_bob, "?page=2")
-    assert "51–60 of 60" in as_bob.get(f"{HOME}?page=2").content.decode()
-    assert len(shown(as_bob, "?page=nonsense")) == 50
+    assert "31–60 of 60" in as_bob.get(f"{HOME}?page=2").content.decode()
+    assert len(shown(as_bob, "?page=nonsense")) == 30
 
 
 def test_a_large_fleet_takes_few_queries_and_little_room(as_bob, workspace):
