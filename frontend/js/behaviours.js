@@ -84,7 +84,14 @@ function onAllauthError(event) {
   if (place && template) place.replaceChildren(template.content.cloneNode(true));
 }
 
+// On a wide screen the sidebar has its place in the page; left open as a drawer it would tear a hole there.
+function onWide(event) {
+  const sidebar = document.getElementById("dr-sidebar");
+  if (event.matches && sidebar?.matches(":popover-open")) sidebar.hidePopover();
+}
+
 export function listen() {
+  matchMedia("(width >= 64rem)").addEventListener("change", onWide);
   document.addEventListener("click", onClick);
   // Whoever walks out of a menu by keyboard does not leave it open over the page.
   document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.dr-menu")));

@@ -90,6 +90,10 @@ def test_on_a_phone_the_sidebar_opens_and_leads_on(logged_in_page, bob, workspac
     expect(sidebar).to_be_hidden()
     bobs.page.get_by_role("button", name="Open navigation").click()
     expect(sidebar).to_be_visible()
+    # A tablet that is turned: what was a drawer stands in its place, not over the page.
+    bobs.page.set_viewport_size({"width": 1200, "height": 800})
+    expect(bobs.page.locator("#dr-sidebar:popover-open")).to_have_count(0)
+    expect(sidebar).to_be_visible()
     sidebar.get_by_role("link", name="Memories").click()
     expect(bobs.page.get_by_role("heading", name="Memories", level=1)).to_be_visible()
 
