@@ -1,11 +1,13 @@
 """One stage for all of these modules: setting it takes as long as hundreds of questions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.isolation.cast import Stage, set_stage, settled_memory, undone
+from tests.isolation.matrix import Outcome
+from tests.isolation.summary import CELLS, LEAKS
 
 
 @pytest.fixture(scope="package")
@@ -19,3 +21,17 @@ def stage(seeded: Stage) -> Iterator[Stage]:
     """The stage, put back as it was after each test."""
     with undone():
         yield seeded
+
+
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Counts the cells for the last line of the run, and fails with every finding at once."""
+
+    def close(outcome: Outcome, at_least: int = 1) -> None:
+        record_property(CELLS, outcome.cells)
+        record_property(LEAKS, len(outcome.findings))
+        assert outcome.cells >= at_least
+        shown = "\n".join(outcome.findings[:100])
+        assert not outcome.findings, f"{len(outcome.findings)} of {outcome.cells} cells are wrong:\n{shown}"
+
+    return close

@@ -10,24 +10,8 @@ from tests.isolation.api_substitution import run_bodies, run_queries, strange_wo
 from tests.isolation.api_table import flaws, known_doors
 from tests.isolation.api_walk import all_doors
 from tests.isolation.cast import HARBOUR, owner_of
-from tests.isolation.matrix import Outcome
-from tests.isolation.summary import CELLS, LEAKS
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def tally(record_property):
-    """Counts the cells for the last line of the run, and fails with every finding at once."""
-
-    def close(outcome: Outcome, at_least: int = 1) -> None:
-        record_property(CELLS, outcome.cells)
-        record_property(LEAKS, len(outcome.findings))
-        assert outcome.cells >= at_least
-        shown = "\n".join(outcome.findings[:100])
-        assert not outcome.findings, f"{len(outcome.findings)} of {outcome.cells} cells are wrong:\n{shown}"
-
-    return close
 
 
 def test_every_operation_has_a_row_and_every_row_an_operation():

@@ -9,7 +9,6 @@ from tests.isolation.expectations import rows_without_a_route, without_a_row
 from tests.isolation.matrix import (
     ASKERS,
     OUTSIDERS,
-    Outcome,
     every_cell,
     inside_cells,
     inside_routes,
@@ -31,24 +30,9 @@ from tests.isolation.substitution import (
     run_successor,
     unlisted_forms,
 )
-from tests.isolation.summary import CELLS, LEAKS
 from tests.isolation.walk import all_routes
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def tally(record_property):
-    """Counts the cells for the last line of the run, and fails with every finding at once."""
-
-    def close(outcome: Outcome, at_least: int = 1) -> None:
-        record_property(CELLS, outcome.cells)
-        record_property(LEAKS, len(outcome.findings))
-        assert outcome.cells >= at_least
-        shown = "\n".join(outcome.findings[:100])
-        assert not outcome.findings, f"{len(outcome.findings)} of {outcome.cells} cells are wrong:\n{shown}"
-
-    return close
 
 
 # --- the table is whole --------------------------------------------------------------------------------
