@@ -241,13 +241,16 @@ def check_mutant(data: bytes) -> Bundle:
     return bundle
 
 
+MUTANTS = examples(250, hard=1_000)
+
+
 def test_the_original_is_sound():
     assert dict(check_mutant(ORIGINAL).files) == FILES
 
 
-@pytest.mark.promise("R8", "1,000 archives with changed bytes")
+@pytest.mark.promise("R8", f"{MUTANTS:,} archives with changed bytes")
 @given(st.lists(st.tuples(SPOTS, st.integers(0, 255)), min_size=1, max_size=8))
-@settings(max_examples=examples(250, hard=1_000), deadline=None)
+@settings(max_examples=MUTANTS, deadline=None)
 def test_changed_bytes_never_break_out(changes):
     data = bytearray(ORIGINAL)
     for at, value in changes:
@@ -255,7 +258,7 @@ def test_changed_bytes_never_break_out(changes):
     check_mutant(bytes(data))
 
 
-@pytest.mark.promise("R8", "1,000 archives cut and added to")
+@pytest.mark.promise("R8", f"{MUTANTS:,} archives cut and added to")
 @given(
     st.lists(
         st.one_of(CUTS, st.tuples(SPOTS, st.just(0), SIGNS), st.tuples(SPOTS, st.just(4), SIGNS)),
@@ -263,7 +266,7 @@ def test_changed_bytes_never_break_out(changes):
         max_size=4,
     )
 )
-@settings(max_examples=examples(250, hard=1_000), deadline=None)
+@settings(max_examples=MUTANTS, deadline=None)
 @example([(0, 0, ORIGINAL)])
 @example([(len(ORIGINAL) - 1, 0, ORIGINAL)])
 def test_cut_and_added_bytes_never_break_out(cuts):

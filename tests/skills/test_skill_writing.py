@@ -153,9 +153,12 @@ SNIPPETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.promise("R8", "200 skill files changed at random")
+CHANGED = examples(70, hard=200)
+
+
+@pytest.mark.promise("R8", f"{CHANGED} skill files changed at random")
 @given(st.data())
-@settings(max_examples=examples(70, hard=200), deadline=1_000)
+@settings(max_examples=CHANGED, deadline=1_000)
 def test_a_good_file_changed_at_random_gives_a_skill_or_reasons(data):
     source = data.draw(st.sampled_from(GOOD))
     for _ in range(data.draw(st.integers(1, 4))):
