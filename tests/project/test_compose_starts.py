@@ -53,6 +53,7 @@ def files_of(folder: Path) -> set[tuple[str, int]]:
     return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.hard
 def test_every_service_starts_is_well_and_ends_when_asked(house):
     before = files_of(house.app)
     migrated = house.run("migrate")

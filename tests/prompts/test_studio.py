@@ -85,6 +85,7 @@ def test_the_preview_is_what_saving_then_stores_byte_for_byte(deck: Deck, as_ali
     assert (shown.tokens, shown.sizes) == (stored.tokens, stored.sizes)
 
 
+@pytest.mark.hard
 def test_so_it_is_for_every_kind_of_part(deck: Deck, as_alice: Client) -> None:
     workspace, pilot = deck.workspace, deck.agents[0]
     first = make_memory(workspace, "Likes tea.")
