@@ -140,7 +140,7 @@ def is_loose(table: str, column: str) -> int:
 
 
 @pytest.mark.promise("R9", "5,000 flipped bytes found and named")
-@pytest.mark.parametrize("flips", [500, pytest.param(5_000, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("flips", [1_500, pytest.param(5_000, marks=pytest.mark.hard)])
 def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips):
     missed, misnamed, thrown = flips_in(tables, flips)
     assert not missed
