@@ -35,7 +35,7 @@ def aside(url: str) -> Iterator[None]:
     config = connections.configure_settings(known)[replicas.REPLICA]
     connections.databases[replicas.REPLICA] = config
     let_in(connections[replicas.REPLICA])
-    replicas.COPY.__init__()  # type: ignore[misc]  # knows nothing yet, and is the one everybody asks
+    replicas.COPY.is_away, replicas.COPY.next_look = False, 0.0
     try:
         yield
     finally:
