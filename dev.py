@@ -27,7 +27,7 @@ CHROMIUM_NAMES = (
     *("chromium-headless-shell", "chromium", "chromium-browser"),
     *("google-chrome", "google-chrome-stable"),
 )
-BENCHES = ("assembly", "discovery", "fetch", "pages", "peers", "versions")
+BENCHES = ("assembly", "capacity", "discovery", "fetch", "pages", "peers", "versions")
 
 # Options of pytest with which it is still the whole suite.
 CHOOSE_NOTHING = ("-m", "--durations", "-q", "-v")

@@ -5,12 +5,13 @@ which has one writer at a time anyway, they are the plain steps.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.postgres.operations import NotInTransactionMixin
 from django.db import transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import AddConstraint, AddIndex, RunPython
+from django.db.models import UniqueConstraint
 
 BATCH = 1_000
 
@@ -34,6 +35,35 @@ class AddIndexOnline(NotInTransactionMixin, AddIndex):
 
     def describe(self) -> str:
         return f"Build index {self.index.name} on {self.model_name} while it is written to"
+
+
+class AddUniqueOnline(NotInTransactionMixin, AddConstraint):
+    """A uniqueness whose index is built while rows are written; then the constraint is made from it."""
+
+    atomic = False
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        if schema_editor.connection.vendor != "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        self._ensure_not_in_transaction(schema_editor)
+        model = to_state.apps.get_model(app_label, self.model_name)
+        quote = schema_editor.quote_name
+        table, name = quote(model._meta.db_table), quote(self.constraint.name)
+        fields = [model._meta.get_field(field) for field in cast("UniqueConstraint", self.constraint).fields]
+        columns = ", ".join(quote(field.column) for field in fields)
+        for step in (
+            f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}",
+            f"DROP INDEX CONCURRENTLY IF EXISTS {name}",
+            f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} ({columns})",
+            f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE USING INDEX {name}",
+        ):
+            schema_editor.execute(step)
+
+    def describe(self) -> str:
+        return f"Let {self.constraint.name} hold on {self.model_name}, its index built first"
 
 
 class AddCheckOnline(NotInTransactionMixin, AddConstraint):

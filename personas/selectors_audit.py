@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Q, QuerySet
 
 from personas.models import AuditEvent, Workspace
@@ -32,10 +33,12 @@ class AuditPage:
     next_cursor: int | None
 
 
-def audit_page(workspace: Workspace, wanted: AuditFilter, *, before: int | None = None) -> AuditPage:
-    rows = audit_rows(workspace, wanted)
+def audit_page(
+    workspace: Workspace, wanted: AuditFilter, *, before: int | None = None, using: str = DEFAULT_DB_ALIAS
+) -> AuditPage:
+    rows = audit_rows(workspace, wanted).using(using)
     if before is not None:
-        rows = rows.filter(older_than(workspace, before))
+        rows = rows.filter(older_than(workspace, before, using))
     found = list(rows[: PAGE + 1])
     return AuditPage(found[:PAGE], found[PAGE - 1].pk if len(found) > PAGE else None)
 
@@ -56,9 +59,10 @@ def audit_rows(workspace: Workspace, wanted: AuditFilter) -> QuerySet[AuditEvent
     return rows.filter(object_label__icontains=wanted.words) if wanted.words else rows
 
 
-def older_than(workspace: Workspace, event_id: int) -> Q:
+def older_than(workspace: Workspace, event_id: int, using: str) -> Q:
     """Whatever comes after this event when the newest stands first."""
-    at = audit_of(workspace).filter(pk=event_id).values_list("at", flat=True).first()
+    rows = audit_of(workspace).using(using).filter(pk=event_id)
+    at = rows.values_list("at", flat=True).first()
     if at is None:
         return Q(pk__lt=event_id)
     # The first condition follows from the second; it is the one that an index answers.

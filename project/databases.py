@@ -40,3 +40,17 @@ def postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
         "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
         "connect_timeout": 3,
     }
+
+
+def replica(url: str, *, statement_ms: int, password: str = "") -> dict[str, Any]:
+    """A copy that PostgreSQL keeps up to date by itself; it is read and never written to."""
+    config = database(url, pool_size=1, statement_ms=statement_ms, password=password)
+    options = config["OPTIONS"]
+    # A pool would wait for a copy that is away; a connection for each thread is refused at once.
+    del options["pool"]
+    config["CONN_MAX_AGE"] = 60
+    options["connect_timeout"] = 2
+    # Whatever the address leads to, the database itself by mistake even: nothing is written there.
+    options["options"] += " -c default_transaction_read_only=on"
+    config["TEST"] = {"MIRROR": "default"}
+    return config

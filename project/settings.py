@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONE, SELF
 
 from project.broker import celery_url
-from project.databases import database
+from project.databases import database, replica
 from project.env import (
     asked,
     env_bool,
@@ -90,6 +90,8 @@ MIDDLEWARE = [
     "prompts.middleware.EchoMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "personas.tenancy.TenancyMiddleware",
+    # Not used at all where there is no replica.
+    "personas.replicas.JustWroteMiddleware",
 ]
 TEMPLATES = [
     {
@@ -119,6 +121,16 @@ DATABASES = {
         password=env_secret("DATABASE_PASSWORD", needed=False),
     )
 }
+# A copy for reads that may be some seconds behind; docs/scaling.md says which.
+if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
+    if "sqlite" in DATABASES["default"]["ENGINE"] or not DATABASE_REPLICA_URL.startswith("postgres"):
+        problems.append("DATABASE_REPLICA_URL needs PostgreSQL, there and in DATABASE_URL")
+    else:
+        DATABASES["replica"] = replica(
+            DATABASE_REPLICA_URL,
+            statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
+            password=env_secret("DATABASE_PASSWORD", needed=False),
+        )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES: dict[str, dict[str, Any]] = {
     "default": {

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
@@ -42,19 +43,24 @@ class LedgerPage:
 
 
 def ledger_page(
-    workspace: Workspace | int, wanted: LedgerFilter, *, before: int | None = None, limit: int = PAGE
+    workspace: Workspace | int,
+    wanted: LedgerFilter,
+    *,
+    before: int | None = None,
+    limit: int = PAGE,
+    using: str = DEFAULT_DB_ALIAS,
 ) -> LedgerPage:
     limit = max(1, min(limit, LARGEST_PAGE))
-    rows = ledger_rows(workspace, wanted)
+    rows = ledger_rows(workspace, wanted).using(using)
     if before is not None:
-        rows = rows.filter(older_than(workspace, before))
+        rows = rows.filter(older_than(workspace, before, using))
     found = list(rows[: limit + 1])
     return LedgerPage(found[:limit], found[limit - 1].pk if len(found) > limit else None)
 
 
-def older_than(workspace: Workspace | int, row_id: int) -> Q:
+def older_than(workspace: Workspace | int, row_id: int, using: str = DEFAULT_DB_ALIAS) -> Q:
     """Whatever comes after this row when the newest stands first."""
-    rows = LedgerEntry.objects.in_workspace(workspace).filter(pk=row_id)
+    rows = LedgerEntry.objects.in_workspace(workspace).using(using).filter(pk=row_id)
     at = rows.values_list("at", flat=True).first()
     if at is None:
         # Rolled off while somebody was reading: all that is left after it has a smaller id, if any.
@@ -111,14 +117,16 @@ class StaleBot:
     ledger_id: int
 
 
-def stale_bots(workspace: Workspace | int, *, within: timedelta = REMEMBERED) -> list[StaleBot]:
+def stale_bots(
+    workspace: Workspace | int, *, within: timedelta = REMEMBERED, using: str = DEFAULT_DB_ALIAS
+) -> list[StaleBot]:
     """Keys in use that hold something else than they would get now, the longest behind first."""
-    behind = fetches_behind(workspace, timezone.now() - within)
-    pointers = pointers_of(workspace, {row.prompt_id for row in behind})
+    behind = fetches_behind(workspace, timezone.now() - within, using)
+    pointers = pointers_of(workspace, {row.prompt_id for row in behind}, using)
     wanted = {pointers.get((row.prompt_id, row.label)) or 0 for row in behind}
-    versions = PromptVersion.objects.in_workspace(workspace).filter(pk__in=wanted)
+    versions = PromptVersion.objects.in_workspace(workspace).using(using).filter(pk__in=wanted)
     present = versions.defer("segments", "sizes", "lockfile", "causes").in_bulk() if behind else {}
-    left = departures(workspace, behind) if behind else {}
+    left = departures(workspace, behind, using) if behind else {}
     found = [
         stale_bot(row, present.get(pointers.get((row.prompt_id, row.label)) or 0), left) for row in behind
     ]
@@ -136,13 +144,15 @@ def stale_bot(
     )
 
 
-def fetches_behind(workspace: Workspace | int, since: datetime) -> list[LedgerEntry]:
+def fetches_behind(
+    workspace: Workspace | int, since: datetime, using: str = DEFAULT_DB_ALIAS
+) -> list[LedgerEntry]:
     """Per key, prompt and label the newest row, where the label is elsewhere now; not of keys that ended."""
     now = timezone.now()
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
-    rows = LedgerEntry.objects.in_workspace(workspace)
+    rows = LedgerEntry.objects.in_workspace(workspace).using(using)
     newest = (
-        rows.filter(at__gte=since, key__in=list(keys.values_list("pk", flat=True)))
+        rows.filter(at__gte=since, key__in=list(keys.using(using).values_list("pk", flat=True)))
         # Those who asked for the past hold what they asked for.
         .exclude(label__contains="@")
         .values("key_id", "prompt_id", "label")
@@ -160,23 +170,30 @@ def fetches_behind(workspace: Workspace | int, since: datetime) -> list[LedgerEn
     return list(found.select_related(*links).defer(*heavy("version")).order_by("pk"))
 
 
-def pointers_of(workspace: Workspace | int, prompts: Iterable[int]) -> dict[Pointer, int | None]:
+def pointers_of(
+    workspace: Workspace | int, prompts: Iterable[int], using: str = DEFAULT_DB_ALIAS
+) -> dict[Pointer, int | None]:
     """Where every label of these prompts points now."""
     ids = list(prompts)
-    labels = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=ids)
+    labels = PromptLabel.objects.in_workspace(workspace).using(using).filter(prompt__in=ids)
     found: dict[Pointer, int | None] = {
         (prompt, name): version
         for prompt, name, version in labels.values_list("prompt_id", "name", "version_id")
     }
-    latest = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids).values_list("pk", "latest_id")
+    rows = AgentPrompt.objects.in_workspace(workspace).using(using).filter(pk__in=ids)
+    latest = rows.values_list("pk", "latest_id")
     return found | {(prompt, LATEST): version for prompt, version in latest}
 
 
-def departures(workspace: Workspace | int, rows: Sequence[LedgerEntry]) -> dict[Held, tuple[datetime, bool]]:
+def departures(
+    workspace: Workspace | int, rows: Sequence[LedgerEntry], using: str = DEFAULT_DB_ALIAS
+) -> dict[Held, tuple[datetime, bool]]:
     """When each label left the version that was fetched, the last time, and whether by a roll-back."""
     prompts = {row.prompt_id for row in rows}
-    moves = LabelMove.objects.in_workspace(workspace).filter(
-        prompt__in=prompts, previous_version__in={row.version_id for row in rows}
+    moves = (
+        LabelMove.objects.in_workspace(workspace)
+        .using(using)
+        .filter(prompt__in=prompts, previous_version__in={row.version_id for row in rows})
     )
     found = {
         (prompt, label, version): (at, reason == "rollback")
@@ -186,8 +203,10 @@ def departures(workspace: Workspace | int, rows: Sequence[LedgerEntry]) -> dict[
     }
     # The latest version is left when the next is built.
     follows = {(row.prompt_id, row.version.number + 1): row.version_id for row in rows if row.label == LATEST}
-    built = PromptVersion.objects.in_workspace(workspace).filter(
-        prompt__in=prompts, number__in={number for _, number in follows}
+    built = (
+        PromptVersion.objects.in_workspace(workspace)
+        .using(using)
+        .filter(prompt__in=prompts, number__in={number for _, number in follows})
     )
     for prompt, number, at in built.values_list("prompt_id", "number", "created_at"):
         if held := follows.get((prompt, number)):

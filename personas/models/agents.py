@@ -83,7 +83,7 @@ class Agent(Record):
         "parent",
     )
 
-    slug = models.SlugField(max_length=64, validators=[slug_rule, refuse_reserved])
+    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_rule, refuse_reserved])
     name = LineField(max_length=80)
     description = LineField(max_length=300, blank=True)
     layout = models.CharField(max_length=40, default="dramatis")

@@ -25,7 +25,7 @@ class Channel(Record):
     kind = "channel"
     content = ("name", "formatting")
 
-    slug = models.SlugField(max_length=64, validators=[slug_rule, refuse_reserved])
+    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_rule, refuse_reserved])
     name = LineField(max_length=80)
     formatting = ProseField(max_length=8_000, blank=True)
 

@@ -11,7 +11,10 @@ class Named(Record):
     """A record with a label for people and a slug for addresses; the slug never changes."""
 
     label = LineField(max_length=80)
-    slug = models.SlugField(max_length=64, validators=[slug_rule, refuse_reserved], editable=False)
+    # Asked for with its workspace, so the index of the constraint below finds it.
+    slug = models.SlugField(
+        max_length=64, db_index=False, validators=[slug_rule, refuse_reserved], editable=False
+    )
 
     class Meta(Record.Meta):
         abstract = True

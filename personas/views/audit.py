@@ -9,9 +9,10 @@ from django.utils.http import urlencode
 from personas.audit_words import field_changes
 from personas.exporting import columns_of
 from personas.forms.audit import AuditForm
+from personas.replicas import just_wrote, read_aside, rows_aside
 from personas.roles import Permission, may
 from personas.selectors import audit_of
-from personas.selectors_audit import AuditPage, audit_page, audit_rows
+from personas.selectors_audit import AuditFilter, AuditPage, audit_page, audit_rows
 from personas.services.erasing import TOMBSTONE
 from personas.tenancy import WorkspaceRequest, freshly_signed_in
 from personas.views.sensitive_files import noted_file
@@ -23,7 +24,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     form = AuditForm(request.GET)
     page = AuditPage([], None)
     if form.is_valid():
-        page = audit_page(request.workspace, form.wanted(), before=cursor(request.GET.get("before", "")))
+        page = page_aside(request, form.wanted())
     said = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
         "form": form,
@@ -35,6 +36,14 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     }
     status = 200 if form.is_valid() else 422
     return render(request, "personas/audit/list.html", context, status=status)
+
+
+def page_aside(request: WorkspaceRequest, wanted: AuditFilter) -> AuditPage:
+    before = cursor(request.GET.get("before", ""))
+    return read_aside(
+        lambda alias: audit_page(request.workspace, wanted, before=before, using=alias),
+        fresh=just_wrote(request),
+    )
 
 
 def event(request: WorkspaceRequest, key: int) -> HttpResponse:
@@ -58,7 +67,8 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
     form = AuditForm(request.GET)
     if not form.is_valid():
         return redirect("audit", request.workspace.slug)
-    return noted_file(request, "audit-log", COLUMNS, audit_rows(request.workspace, form.wanted()))
+    rows = audit_rows(request.workspace, form.wanted())
+    return noted_file(request, "audit-log", COLUMNS, rows_aside(rows, fresh=just_wrote(request)))
 
 
 def cursor(said: str) -> int | None:

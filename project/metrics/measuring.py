@@ -4,12 +4,14 @@ import json
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.core.cache import cache
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from personas.models import Agent, Workspace
+from personas.replicas import read_aside
 from project.metrics.text import Figure, gauge
 from prompts.fleet.bots import REMEMBERED, bots_of
 from prompts.models import AgentPrompt
@@ -52,8 +54,12 @@ def stale_bots() -> int:
     for workspace_id in moved_workspaces(since):
         if time.monotonic() > deadline:
             break
-        stale += bots_of(workspace_id).stale_count
+        stale += read_aside(partial(stale_in, workspace_id))
     return stale
+
+
+def stale_in(workspace_id: int, alias: str) -> int:
+    return bots_of(workspace_id, using=alias).stale_count
 
 
 def moved_workspaces(since: datetime) -> list[int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import F, FilteredRelation, Max, Q, QuerySet
 from django.utils import timezone
 
@@ -39,9 +40,11 @@ class Bots:
     lately_count: int = 0
 
 
-def bots_of(workspace: Workspace | int, now: datetime | None = None) -> Bots:
+def bots_of(
+    workspace: Workspace | int, now: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS
+) -> Bots:
     now = now or timezone.now()
-    fetches = fetches_since(workspace, now - REMEMBERED, now - LATELY)
+    fetches = fetches_since(workspace, now - REMEMBERED, now - LATELY, using)
     lately = keys_by_prompt(one for one in fetches if one.is_lately)
     behind = keys_by_prompt(one for one in fetches if one.is_behind)
     return Bots(
@@ -52,14 +55,20 @@ def bots_of(workspace: Workspace | int, now: datetime | None = None) -> Bots:
     )
 
 
-def fetches_since(workspace: Workspace | int, since: datetime, lately: datetime) -> list[Fetch]:
+def fetches_since(
+    workspace: Workspace | int, since: datetime, lately: datetime, using: str = DEFAULT_DB_ALIAS
+) -> list[Fetch]:
     """Judged by the database, which hands over only those that matter; keys that have ended do not count."""
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=timezone.now())
-    rows = LedgerEntry.objects.in_workspace(workspace).filter(
-        Q(at__gte=lately) | Q(prompt__in=moved_since(workspace, since)),
-        at__gte=since,
-        key__in=keys.values("pk"),
-        prompt__is_live=True,
+    rows = (
+        LedgerEntry.objects.in_workspace(workspace)
+        .using(using)
+        .filter(
+            Q(at__gte=lately) | Q(prompt__in=moved_since(workspace, since)),
+            at__gte=since,
+            key__in=keys.values("pk"),
+            prompt__is_live=True,
+        )
     )
     # Those who asked for the past hold what they asked for.
     rows = rows.exclude(label__contains="@").order_by()

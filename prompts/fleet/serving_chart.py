@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Count
 from django.db.models.functions import TruncHour
 from django.utils import timezone
@@ -58,11 +59,13 @@ class Chart:
         return self.bars[-1]
 
 
-def served_per_hour(workspace: Workspace | int, now: datetime | None = None) -> Chart:
+def served_per_hour(
+    workspace: Workspace | int, now: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS
+) -> Chart:
     """Whole hours of the reader's own clock, the current one included."""
     current = timezone.localtime(now or timezone.now()).replace(minute=0, second=0, microsecond=0)
     hours = [current.astimezone(UTC) - timedelta(hours=back) for back in reversed(range(HOURS))]
-    rows = LedgerEntry.objects.in_workspace(workspace).filter(at__gte=hours[0]).order_by()
+    rows = LedgerEntry.objects.in_workspace(workspace).using(using).filter(at__gte=hours[0]).order_by()
     # Of the rows nothing but their time is asked for, so that the index by time answers alone.
     counted = rows.annotate(hour=TruncHour("at")).values_list("hour").annotate(count=Count("*"))
     counts = {hour.timestamp(): count for hour, count in counted if hour is not None}

@@ -14,13 +14,17 @@ class PromptLabel(WorkspaceOwned):
     """A movable pointer to a version of one prompt."""
 
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="labels")
-    name = models.SlugField(max_length=40, validators=[slug_rule])
+    name = models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
     version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="labels")
     moved_at = models.DateTimeField()
 
     class Meta(WorkspaceOwned.Meta):
         ordering = ["name"]
-        constraints = [models.UniqueConstraint(fields=["prompt", "name"], name="label_once_per_prompt")]
+        constraints = [
+            models.UniqueConstraint(fields=["prompt", "name"], name="label_once_per_prompt"),
+            # Moves of many labels are written as rows that are there already, told by this key.
+            models.UniqueConstraint(fields=["workspace", "id"], name="labels_by_workspace"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.prompt} {self.name}"
@@ -62,7 +66,7 @@ class LabelMove(WorkspaceOwned):
 class LabelRule(WorkspaceOwned):
     """What the workspace says of a label, wherever it stands; protected ones are moved by owners only."""
 
-    name = models.SlugField(max_length=40, validators=[slug_rule])
+    name = models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
     is_protected = models.BooleanField(default=False)
 
     class Meta(WorkspaceOwned.Meta):

@@ -29,7 +29,11 @@ class AgentPrompt(WorkspaceOwned):
     is_held = models.BooleanField(default=False)
 
     class Meta(WorkspaceOwned.Meta):
-        constraints = [models.UniqueConstraint(fields=["agent", "channel"], name="one_prompt_per_pair")]
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "channel"], name="one_prompt_per_pair"),
+            # Builds write many prompts as rows that are there already, told by this key.
+            models.UniqueConstraint(fields=["workspace", "id"], name="prompts_by_workspace"),
+        ]
         indexes = [
             models.Index(
                 fields=["changes_at"], condition=Q(changes_at__isnull=False), name="prompts_by_change"

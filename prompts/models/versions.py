@@ -1,6 +1,7 @@
 """Versions: what was assembled, immutable and chained."""
 
 from django.db import models
+from django.db.models import F
 from django.db.models.functions import Substr
 
 from personas.models import Workspace, WorkspaceOwned
@@ -46,7 +47,7 @@ class PromptVersion(WorkspaceOwned):
         indexes = [
             models.Index(fields=["prompt", "-created_at"], name="versions_by_time"),
             # The beginning is telling enough, and takes a third of the room.
-            models.Index(Substr("digest", 1, 12), name="versions_by_beginning"),
+            models.Index(F("workspace"), Substr("digest", 1, 12), name="versions_by_digest"),
         ]
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from personas.actors import SYSTEM
 from personas.errors import DomainError
 from personas.models import Agent, AgentChannel, Workspace
+from personas.models.base import own_key
 from prompts.compiling import Compiled, Digests, NotBuildable, compiled
 from prompts.gathering import Gathered, gather
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
@@ -180,7 +181,7 @@ def settle(
     columns += ["is_live", "built_at", "changes_at", "problem"]
     # All are there already; Django's bulk update would spend more on its one long statement than this takes.
     AgentPrompt.objects.in_workspace(workspace).bulk_create(
-        prompts, update_conflicts=True, unique_fields=["id"], update_fields=columns
+        prompts, update_conflicts=True, unique_fields=own_key(), update_fields=columns
     )
     done = [cause.pk for rows in causes.values() for cause in rows]
     BuildCause.objects.in_workspace(workspace).filter(pk__in=done).delete()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from personas.models import Workspace
+from personas.models.base import own_key
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion, Release
 from prompts.proving import move_row
 
@@ -89,6 +90,6 @@ def put(
             moved.append(label)
     rows.bulk_create(new)
     rows.bulk_create(
-        moved, update_conflicts=True, unique_fields=["id"], update_fields=["version", "moved_at"]
+        moved, update_conflicts=True, unique_fields=own_key(), update_fields=["version", "moved_at"]
     )
     rows.filter(pk__in=gone).delete()

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from personas.models import Workspace
+from personas.replicas import just_wrote, read_aside
 from personas.roles import Permission
 from personas.selectors import audit_of
 from personas.tenancy import WorkspaceRequest, needs
@@ -37,7 +38,9 @@ def show(request: WorkspaceRequest) -> HttpResponse:
     if not figures.agents:
         return render(request, "prompts/fleet/first_run.html", context)
     context |= matrix(request) | {
-        "chart": served_per_hour(request.workspace),
+        "chart": read_aside(
+            lambda alias: served_per_hour(request.workspace, using=alias), fresh=just_wrote(request)
+        ),
         "waiting": waiting_in(figures, request.workspace.slug),
         "events": audit_of(request.workspace).defer("before", "after")[:SHOWN_EVENTS],
     }
@@ -48,7 +51,7 @@ def matrix(request: WorkspaceRequest) -> dict[str, Any]:
     workspace = request.workspace
     channels = channels_in_use(workspace)
     asked = read(request.GET, channels)
-    bots = bots_of(workspace)
+    bots = read_aside(lambda alias: bots_of(workspace, using=alias), fresh=just_wrote(request))
     page = page_of_agents(workspace, asked, bots.behind)
     return {
         "page": page,

@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 
 from personas.exporting import columns_of
 from personas.models import ApiKey
+from personas.replicas import just_wrote, read_aside, rows_aside
 from personas.tenancy import WorkspaceRequest, freshly_signed_in
 from personas.views.sensitive_files import noted_file
 from prompts.forms.ledger import LedgerForm
@@ -59,7 +60,8 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
     if not form.is_valid():
         return redirect("ledger:list", request.workspace.slug)
     wanted = form.wanted(version_id(request, form.cleaned_data))
-    return noted_file(request, "ledger", COLUMNS, ledger_rows(request.workspace, wanted))
+    rows = ledger_rows(request.workspace, wanted)
+    return noted_file(request, "ledger", COLUMNS, rows_aside(rows, fresh=just_wrote(request)))
 
 
 def filters(request: WorkspaceRequest) -> LedgerForm:
@@ -79,7 +81,11 @@ def key_choices(request: WorkspaceRequest) -> Choices:
 
 def found(request: WorkspaceRequest, form: LedgerForm) -> LedgerPage:
     wanted = form.wanted(version_id(request, form.cleaned_data))
-    return ledger_page(request.workspace, wanted, before=cursor(request.GET.get("before", "")))
+    before = cursor(request.GET.get("before", ""))
+    return read_aside(
+        lambda alias: ledger_page(request.workspace, wanted, before=before, using=alias),
+        fresh=just_wrote(request),
+    )
 
 
 def version_id(request: WorkspaceRequest, said: dict[str, Any]) -> int | None:
@@ -98,7 +104,7 @@ def cursor(said: str) -> int | None:
 
 def stale(request: WorkspaceRequest) -> HttpResponse:
     """Bots behind: as a page, or as a panel of the list."""
-    bots = stale_bots(request.workspace)
+    bots = read_aside(lambda alias: stale_bots(request.workspace, using=alias), fresh=just_wrote(request))
     context = {"bots": bots[:SHOWN_STALE], "count": len(bots), "more": max(0, len(bots) - SHOWN_STALE)}
     name = "_stale" if getattr(request, "htmx", None) else "stale"
     return render(request, f"prompts/ledger/{name}.html", context)

@@ -9,7 +9,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.utils import IntegrityError, NotSupportedError
 
-from personas.online import AddCheckOnline, AddIndexOnline, InBatches
+from personas.online import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InBatches
 from tests.project.frozen_migrations import FROZEN
 from tests.project.migration_rules import Unsafe, unsafe_in, unsafe_steps
 
@@ -140,7 +140,8 @@ def test_a_safe_step_passes(tables, name):
 
 def test_steps_that_keep_the_product_running_pass_alone(tables):
     batches = InBatches(lambda apps, size: [], lambda apps, keys: None)
-    for step in (AddIndexOnline(LEDGER, INDEX), AddCheckOnline(LEDGER, CHECK), batches):
+    unique = AddUniqueOnline(LEDGER, models.UniqueConstraint(fields=["at"], name="made_up"))
+    for step in (AddIndexOnline(LEDGER, INDEX), unique, AddCheckOnline(LEDGER, CHECK), batches):
         assert judged(tables, step, atomic=False) == []
 
 
@@ -174,7 +175,7 @@ class Stage:
         return self.model.objects
 
     def apply(self, step, *, atomic: bool = False) -> None:
-        after = self.state.clone()
+        self.before, after = self.state, self.state.clone()
         step.state_forwards("personas", after)
         with connection.schema_editor(atomic=atomic) as editor:
             step.database_forwards("personas", editor, self.state, after)
@@ -198,6 +199,7 @@ def stage(transactional_db):
 
 
 BY_NUMBER = models.Index(fields=["number"], name="online_by_number")
+ONCE = models.UniqueConstraint(fields=["number"], name="online_once")
 POSITIVE = models.CheckConstraint(condition=models.Q(number__gt=0), name="online_positive")
 
 
@@ -209,6 +211,17 @@ def test_an_index_is_built_online_also_after_an_attempt_that_was_cut_off(stage):
             stage.apply(AddIndexOnline("OnlineRow", BY_NUMBER), atomic=True)
     stage.apply(AddIndexOnline("OnlineRow", BY_NUMBER))
     assert stage.constraints()["online_by_number"]["columns"] == ["number"]
+
+
+def test_a_uniqueness_is_built_online_also_after_an_attempt_that_was_cut_off(stage):
+    for _ in range(2):
+        stage.apply(AddUniqueOnline("OnlineRow", ONCE))
+        assert stage.constraints()["online_once"]["unique"]
+        if connection.vendor != "postgresql":
+            break
+        stage.state = stage.before
+    with pytest.raises(IntegrityError):
+        stage.rows.create(number=1)
 
 
 def test_a_check_holds_for_new_rows_and_is_proved_for_old_ones(stage):

@@ -1,0 +1,35 @@
+"""Versions are found by digest within their workspace; prompts and labels get a key with it in front."""
+
+from django.db import migrations, models
+from django.db.models import F, UniqueConstraint
+from django.db.models.functions import Substr
+
+from personas.models.workspaces import slug_rule
+from personas.online import AddIndexOnline, AddUniqueOnline
+
+
+class Migration(migrations.Migration):
+    # Begun again after a failure, every step below finds or removes what it left.
+    atomic = False
+
+    dependencies = [("prompts", "0011_versions_by_beginning")]
+
+    operations = [
+        AddIndexOnline(
+            "promptversion",
+            models.Index(F("workspace"), Substr("digest", 1, 12), name="versions_by_digest"),
+        ),
+        migrations.RemoveIndex("promptversion", "versions_by_beginning"),
+        AddUniqueOnline(
+            "agentprompt", UniqueConstraint(fields=["workspace", "id"], name="prompts_by_workspace")
+        ),
+        AddUniqueOnline(
+            "promptlabel", UniqueConstraint(fields=["workspace", "id"], name="labels_by_workspace")
+        ),
+        migrations.AlterField(
+            "promptlabel", "name", models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+        ),
+        migrations.AlterField(
+            "labelrule", "name", models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+        ),
+    ]

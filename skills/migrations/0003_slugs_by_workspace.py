@@ -1,0 +1,19 @@
+"""Sources are asked for by slug with their workspace; the index by slug alone was never read."""
+
+from django.db import migrations, models
+
+from personas.models.workspaces import refuse_reserved, slug_rule
+
+
+class Migration(migrations.Migration):
+    dependencies = [("skills", "0002_sources_and_files")]
+
+    operations = [
+        migrations.AlterField(
+            "source",
+            "slug",
+            models.SlugField(
+                max_length=64, db_index=False, editable=False, validators=[slug_rule, refuse_reserved]
+            ),
+        ),
+    ]

@@ -1,0 +1,102 @@
+"""A second address for the test database: the same server read-only, or a real standby that follows it."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.db import connection, connections
+
+from personas import replicas
+from project.databases import replica
+from tests.promises.cluster import Cluster
+from tests.servers import postgres_programs, unprivileged
+
+SERVER = "postgresql://postgres@/postgres"
+CAUGHT_UP_SECONDS = 20.0
+
+
+def address_of(host: str | None = None) -> str:
+    """Where the test database is to be found; on another host, which has it under the same name."""
+    url = f"{SERVER}?host={host}" if host else os.environ["DATABASE_URL"]
+    return url.replace("/postgres?", f"/{connection.settings_dict['NAME']}?", 1)
+
+
+@contextmanager
+def aside(url: str) -> Iterator[None]:
+    """The product with this replica, as if it had been started with it."""
+    known: dict[str, Any] = {"default": {}, replicas.REPLICA: replica(url, statement_ms=5_000)}
+    config = connections.configure_settings(known)[replicas.REPLICA]
+    connections.databases[replicas.REPLICA] = config
+    let_in(connections[replicas.REPLICA])
+    replicas.COPY.is_away, replicas.COPY.next_look = False, 0.0
+    try:
+        yield
+    finally:
+        connections[replicas.REPLICA].close()
+        del connections[replicas.REPLICA]
+        del connections.databases[replicas.REPLICA]
+
+
+def let_in(wrapper: Any) -> None:
+    """Tests may use the databases that were there when they began: Django's guard knows no others."""
+
+    def ensure_connection() -> None:
+        if wrapper.connection is None:
+            with wrapper.wrap_database_errors:
+                wrapper.connect()
+
+    wrapper.ensure_connection = ensure_connection
+
+
+@contextmanager
+def standby() -> Iterator[Cluster]:
+    """A copy of the server of this run, which follows it from then on."""
+    directory = Path(tempfile.mkdtemp(prefix="drm-standby-"))
+    account = unprivileged()
+    programs = postgres_programs(directory)
+    if account:
+        shutil.chown(directory, account["user"], account["group"])
+    made = Cluster(directory, programs)
+    words: list[str | Path] = [
+        programs / "pg_basebackup",
+        "-d",
+        os.environ["DATABASE_URL"],
+        "-D",
+        directory / "data",
+    ]
+    words += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream"]
+    try:
+        subprocess.run(words, check=True, cwd=directory, stdin=subprocess.DEVNULL, **account)
+        # A standby must take as many connections as the server that it follows.
+        with (directory / "data" / "postgresql.auto.conf").open("a") as settings:
+            settings.write("max_connections = 150\nfsync = off\n")
+        made.start()
+        yield made
+    finally:
+        if made.process is not None and made.process.poll() is None:
+            made.stop("immediate")
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def catch_up(copy: Cluster) -> None:
+    """Wait until the copy has all that is written by now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_current_wal_lsn()::text")
+        [position] = cursor.fetchone()
+    deadline = time.monotonic() + CAUGHT_UP_SECONDS
+    while not told(copy, f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"):
+        assert time.monotonic() < deadline, "The copy does not follow."
+        time.sleep(0.02)
+
+
+def told(copy: Cluster, question: str) -> object:
+    with psycopg.connect(copy.url, autocommit=True) as server:
+        row = server.execute(question).fetchone()
+    return row and row[0]

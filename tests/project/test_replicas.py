@@ -1,0 +1,245 @@
+"""A read replica: which reads go there, which never do, and that nobody notices when it is away."""
+
+import os
+from datetime import timedelta
+
+import pytest
+from django.db import InternalError, connection, connections
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from structlog.testing import capture_logs
+
+from personas import replicas
+from personas.models import AuditEvent
+from personas.replicas import COOKIE, COPY, REPLICA
+from project.doctor.findings import State
+from project.doctor.replica import look_at_replica
+from project.metrics.measuring import measure
+from prompts.models import LedgerEntry
+from tests.factories import make_memory, signed_in
+from tests.prepared import IS_OURS
+from tests.project.production import COMPLETE, run_settings
+from tests.project.replica_stage import address_of, aside, catch_up, standby, told
+from tests.prompts.serving_stage import make_stage
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no replicas"),
+]
+# Pages of alice's workspace, and the table that their lagging part is read from.
+LAGGING = {
+    "audit/": "personas_auditevent",
+    "audit/export/?format=json": "personas_auditevent",
+    "ledger/": "prompts_ledgerentry",
+    "ledger/export/?format=json": "prompts_ledgerentry",
+    "ledger/stale/": "prompts_ledgerentry",
+    "": "prompts_ledgerentry",
+}
+# Those that need more than one statement.
+QUESTIONS = {"ledger/stale/": 6, "": 2}
+NEVER = ("agents/pilot/", "memories/", "agents/", "keys/", "members/", "time-machine/", "verify/", "find/")
+
+
+@pytest.fixture
+def stage(workspace):
+    made = make_stage(workspace)
+    made.fetch()
+    return made
+
+
+@pytest.fixture
+def beside(stage):
+    """The same database under a second address, on which nothing can be written."""
+    with aside(address_of()):
+        yield
+
+
+@pytest.fixture
+def away(stage, tmp_path):
+    with aside(address_of(str(tmp_path))):
+        yield
+
+
+def asked_aside(client: Client, path: str) -> str:
+    """What the replica was asked while this page was made; how it stands does not count."""
+    with CaptureQueriesContext(connections[REPLICA]) as asked:
+        answer = client.get(f"/w/harbour/{path}")
+        body = b"".join(answer) if answer.streaming else answer.content
+    assert answer.status_code == 200, (path, body[:300])
+    return "\n".join(one["sql"] for one in asked if "pg_is_in_recovery" not in one["sql"])
+
+
+# --- which reads ---------------------------------------------------------------------------------------
+
+
+def test_lists_files_and_figures_are_read_from_the_replica(beside, as_alice):
+    for path, table in LAGGING.items():
+        asked = asked_aside(as_alice, path)
+        assert f'FROM "{table}"' in asked, path
+        # Whatever a template asked for by the way would have no way back.
+        assert asked.count("SELECT") - asked.count("(SELECT") <= QUESTIONS.get(path, 1), asked
+
+
+def test_everything_else_is_read_from_the_database(beside, as_alice):
+    for path in NEVER:
+        assert not asked_aside(as_alice, path), path
+
+
+def test_a_fetch_and_its_ledger_row_never_touch_the_replica(beside, stage, workspace):
+    with CaptureQueriesContext(connections[REPLICA]) as asked:
+        stage.fetch()
+    assert not asked.captured_queries
+    assert LedgerEntry.objects.in_workspace(workspace).count() == 2
+
+
+def test_the_clock_counts_bots_behind_on_the_replica(beside, stage):
+    stage.edit("Be calm.")
+    with CaptureQueriesContext(connections[REPLICA]) as asked:
+        assert measure()["stale_bots"] == 1
+    assert "prompts_ledgerentry" in asked.captured_queries[-1]["sql"]
+
+
+def test_whoever_just_wrote_reads_from_the_database(beside, workspace, as_alice, as_bob):
+    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
+    assert as_alice.cookies[COOKIE]["max-age"] == replicas.FRESH_SECONDS
+    assert not asked_aside(as_alice, "audit/")
+    assert asked_aside(as_bob, "audit/")
+    assert COOKIE not in as_bob.cookies
+    # Longer than a copy may be behind unseen.
+    assert replicas.MOST_BEHIND.total_seconds() + replicas.LOOK < replicas.FRESH_SECONDS
+
+
+def test_nothing_can_be_written_on_the_replica(beside, workspace):
+    event = AuditEvent.objects.in_workspace(workspace).first()
+    with pytest.raises(InternalError, match="read-only"):
+        AuditEvent(workspace=workspace, verb="x", kind="x", object_id=1).save(using=REPLICA)
+    assert AuditEvent.objects.in_workspace(workspace).first() == event
+
+
+def test_without_a_replica_nothing_changes(stage, as_alice):
+    assert REPLICA not in connections.databases
+    assert as_alice.get("/w/harbour/audit/").status_code == 200
+    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
+    assert COOKIE not in as_alice.cookies
+
+
+# --- away, or too far behind ---------------------------------------------------------------------------
+
+
+def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(away, as_alice):
+    with capture_logs() as said:
+        for path in LAGGING:
+            answer = as_alice.get(f"/w/harbour/{path}")
+            assert answer.status_code == 200, path
+            assert not answer.streaming or b"".join(answer)
+    assert [one["event"] for one in said if "replica" in one["event"]] == ["replica_left_alone"]
+
+
+def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(beside, as_alice):
+    assert asked_aside(as_alice, "audit/")
+    connections.databases[REPLICA]["HOST"] = "/nowhere"
+    connections[REPLICA].close()
+    connections[REPLICA].settings_dict["HOST"] = "/nowhere"
+    answer = as_alice.get("/w/harbour/audit/")
+    assert answer.status_code == 200
+    assert answer.context["page"].events
+    assert COPY.is_away
+
+
+def test_it_is_asked_again_after_a_while(beside, as_alice):
+    COPY.leave("a test")
+    assert not asked_aside(as_alice, "audit/")
+    COPY.next_look = 0.0
+    assert asked_aside(as_alice, "audit/")
+
+
+def test_a_replica_too_far_behind_is_not_asked(beside, as_alice, monkeypatch):
+    monkeypatch.setattr(replicas, "time_behind", lambda: timedelta(minutes=5))
+    assert not asked_aside(as_alice, "audit/")
+    assert COPY.is_away
+
+
+@pytest.mark.planted
+def test_a_page_that_asks_without_a_way_back_would_go_down(away, as_alice, monkeypatch):
+    """Planted: the question goes to the replica, whatever happens."""
+    monkeypatch.setattr(
+        "personas.views.audit.read_aside", lambda question, *, fresh: question(REPLICA), raising=True
+    )
+    as_alice.raise_request_exception = False
+    assert as_alice.get("/w/harbour/audit/").status_code >= 500
+
+
+# --- settings and the doctor ---------------------------------------------------------------------------
+
+
+def test_the_doctor_says_nothing_without_a_replica(db):
+    assert list(look_at_replica()) == []
+
+
+def test_the_doctor_warns_of_a_replica_that_is_away(away):
+    [finding] = look_at_replica()
+    assert (finding.state, finding.name) == (State.WARN, "replica")
+    assert "does not answer" in finding.words
+
+
+def test_the_doctor_warns_of_a_replica_that_is_the_database_itself(beside):
+    [finding] = look_at_replica()
+    assert finding.state == State.WARN
+    assert "no copy" in finding.words
+
+
+def test_a_replica_of_sqlite_is_refused():
+    postgres = {"DATABASE_URL": "postgresql://a@b/c", "DATABASE_REPLICA_URL": "sqlite:////tmp/x"}
+    sqlite = {"DATABASE_URL": "sqlite:////tmp/x", "DATABASE_REPLICA_URL": "postgresql://a@b/c"}
+    for said in (postgres, sqlite):
+        done = run_settings(COMPLETE | said)
+        assert "DATABASE_REPLICA_URL needs PostgreSQL" in done.stderr
+
+
+# --- a real one ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.hard
+@pytest.mark.skipif(IS_OURS not in os.environ, reason="a standby needs a server of ours to follow")
+def test_a_real_standby_serves_lists_falls_behind_goes_away_and_comes_back(
+    stage, workspace, as_alice, bob, monkeypatch
+):
+    bob_sees = signed_in(bob)
+    with standby() as copy, aside(address_of(str(copy.directory))):
+        catch_up(copy)
+        assert all(asked_aside(as_alice, path) for path in LAGGING)
+        [finding] = look_at_replica()
+        assert (finding.state, finding.words) == (State.OK, "It is 0 s behind.")
+
+        told(copy, "SELECT pg_wal_replay_pause()")
+        memory = make_memory(workspace, "Written while the copy slept.")
+        assert not events_of(bob_sees, memory), "the copy cannot know yet"
+        bob_sees.cookies[COOKIE] = "1"
+        assert events_of(bob_sees, memory), "whoever just wrote is shown it"
+        del bob_sees.cookies[COOKIE]
+        assert replicas.time_behind() > timedelta(0)
+        monkeypatch.setattr(replicas, "MOST_BEHIND", timedelta(0))
+        COPY.next_look = 0.0
+        assert events_of(bob_sees, memory), "a copy too far behind is not asked"
+        monkeypatch.undo()
+
+        told(copy, "SELECT pg_wal_replay_resume()")
+        catch_up(copy)
+        COPY.next_look = 0.0
+        assert "personas_auditevent" in asked_aside(bob_sees, "audit/")
+        assert events_of(bob_sees, memory)
+        assert replicas.time_behind() == timedelta(0)
+
+        copy.stop("immediate")
+        assert events_of(bob_sees, memory)
+        assert COPY.is_away
+        [finding] = look_at_replica()
+        assert finding.state == State.WARN
+        copy.start()
+        COPY.next_look = 0.0
+        assert asked_aside(bob_sees, "audit/")
+
+
+def events_of(client: Client, memory) -> list[AuditEvent]:
+    found = client.get("/w/harbour/audit/").context["page"].events
+    return [event for event in found if (event.kind, event.object_id) == ("memory", memory.pk)]
