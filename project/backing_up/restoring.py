@@ -16,6 +16,7 @@ from project.backing_up.sampling import chain_heads, changed_prompts
 from project.backing_up.tables import applied_migrations, digests, filled_table
 from project.preparation import lift_limits
 from prompts.services.checkpoints import write_copies
+from prompts.services.ledger_months import make_months
 from prompts.verifying import verify_workspace
 
 Say = Callable[[str], None]
@@ -115,6 +116,7 @@ def bring_up_to_date() -> None:
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False, skip_checks=True)
     call_command("createcachetable", verbosity=0)
+    make_months()
 
 
 def verify_all(say: Say) -> None:

@@ -1,0 +1,13 @@
+"""The ledger lies in one table for each month, on PostgreSQL."""
+
+from django.db import migrations
+
+from prompts.ledger_by_month import ByMonth
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [("prompts", "0011_versions_by_beginning")]
+
+    operations = [ByMonth()]
