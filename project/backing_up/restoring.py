@@ -74,7 +74,6 @@ def load(manifest: Manifest, source: Path) -> None:
             raise BackupError(
                 "pg_restore as new as the backup's PostgreSQL is needed: set DRAMATIS_POSTGRES_PROGRAMS."
             )
-        connection.close()
         postgres.load(program, source)
 
 

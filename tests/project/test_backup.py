@@ -5,12 +5,14 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
+from django.utils import timezone
 
 from project.backing_up import copying, making, postgres, sqlite
 from project.backing_up.errors import BackupError
@@ -18,14 +20,18 @@ from project.backing_up.making import make_backup
 from project.backing_up.manifest import NAME, read_manifest
 from project.backing_up.restoring import restore_backup
 from project.backing_up.tables import applied_migrations
+from prompts.ledger_tables import LEDGER, month_of, part_of
 from prompts.services.checkpoints import sign_checkpoint
+from prompts.services.ledger_months import drop_empty_months, make_month
+from tests.emptying import empty
 from tests.factories import signed_in
-from tests.project.backup_stage import answer, empty_database, programs, restore
-from tests.prompts.serving_stage import make_stage
+from tests.project.backup_stage import answer, empty_database, manage, programs, restore
+from tests.prompts.serving_stage import insert_rows, make_stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROWS = "SELECT count(*) FROM prompts_ledgerentry"
+PLACES = "SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM prompts_ledgerentry"
 GZIP = b"\x1f\x8b"
 IS_POSTGRES = connection.vendor == "postgresql"
 
@@ -106,6 +112,34 @@ def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkey
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
         assert done.returncode == 0, done.stderr
         assert answer(url, ROWS) == before
+
+
+@contextmanager
+def old_month(at):
+    """A table for a month long over, for as long as it takes."""
+    make_month(month_of(at), timezone.now())
+    yield part_of(month_of(at)).name
+    empty([LEDGER])
+    drop_empty_months()
+
+
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
+@pytest.mark.parametrize("form", ["pg_dump", "copy"])
+def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settings, form):
+    """Also into tables that a release has made already, with other months; strays are given theirs."""
+    if form == "copy":
+        settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
+    past, stray = timezone.now() - timedelta(days=400), timezone.now() + timedelta(days=4_000)
+    with old_month(past) as month:
+        insert_rows(stage, [past, stray])
+        places = [part_of(month_of(at)).name for at in (timezone.now(), stray)]
+        assert make_backup(tmp_path / "backup").database["form"] == form
+    with empty_database(tmp_path, migrated=True) as url:
+        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert answer(url, PLACES) == " ".join([month, *places])
+        assert f"The record of {stage.workspace.slug} holds" in done.stdout
+        assert manage(url, "doctor").stdout.count("the next month has one") == 1
 
 
 @pytest.mark.planted
