@@ -12,14 +12,10 @@ from prompts.ledger_tables import (
     DEFAULT,
     EMPTYING_GUARD,
     LEDGER,
-    Part,
-    guard_against_emptying,
-    has_rows,
     is_by_month,
     later,
     ledger_parts,
     month_of,
-    statements_making,
 )
 from prompts.rolling_off import RollsOff
 
@@ -43,6 +39,13 @@ SELECT part.relname, whole.relname FROM pg_index i JOIN pg_class part ON part.oi
 JOIN pg_inherits h ON h.inhrelid = part.oid JOIN pg_class whole ON whole.oid = h.inhparent
 WHERE i.indrelid = to_regclass(%s) AND NOT i.indisprimary ORDER BY part.relname
 """
+
+
+def guard_against_emptying(table: str) -> str:
+    return (
+        f"CREATE TRIGGER {EMPTYING_GUARD} BEFORE TRUNCATE ON {table} "
+        "FOR EACH STATEMENT EXECUTE FUNCTION refuse_rewriting()"
+    )
 
 
 class ByMonth(Operation):
@@ -128,16 +131,17 @@ class Editor:
         indexes, grants = self.ask(INDEXES, LEDGER), self.ask(GRANTS, LEDGER)
         following = self.set_aside(indexes)
         self.make_whole(following, indexes)
-        if has_rows(BEFORE):
-            part = Part(BEFORE, until=until)
+        if self.ask(f"SELECT 1 FROM {BEFORE} LIMIT 1"):  # noqa: S608  # our own name
             self.run(
                 guard_against_emptying(BEFORE),
-                f"ALTER TABLE {LEDGER} ATTACH PARTITION {BEFORE} {part.bounds}",
+                f"ALTER TABLE {BEFORE} ENABLE ROW LEVEL SECURITY",
+                f"ALTER TABLE {LEDGER} ATTACH PARTITION {BEFORE} "
+                f"FOR VALUES FROM (MINVALUE) TO ('{until.isoformat()}')",
                 f"ALTER TABLE {BEFORE} DROP CONSTRAINT {BOUND}",
             )
         else:
             self.run(f"DROP TABLE {BEFORE}")
-        self.run(*statements_making(Part(DEFAULT, is_default=True)))
+        self.run(f"SELECT make_ledger_part('{DEFAULT}', NULL, NULL)")
         self.let_in(grants)
 
     def set_aside(self, indexes: list[tuple[Any, ...]]) -> int:
@@ -187,6 +191,7 @@ class Editor:
         self.run(
             f"ALTER TABLE {LEDGER} DETACH PARTITION {kept}",
             f"DROP TRIGGER {EMPTYING_GUARD} ON {kept}",
+            f"ALTER TABLE {kept} DISABLE ROW LEVEL SECURITY",
             f"INSERT INTO {kept} SELECT * FROM {LEDGER} ORDER BY id",  # noqa: S608  # our own names
             f"ALTER TABLE {kept} ALTER COLUMN id DROP DEFAULT",
             f"DROP TABLE {LEDGER}",

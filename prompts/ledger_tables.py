@@ -1,6 +1,5 @@
 """The tables that the ledger lies in: one for each month on PostgreSQL, a single one on SQLite."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -23,16 +22,17 @@ FROM (
   WHERE i.inhparent = to_regclass(%s)
 ) part ORDER BY name
 """
+# Whether rows can be read by whom they do not concern, or changed, or all of them thrown away.
 # Of the bits of tgtype: for each row 1, before 2, on delete 8, on update 16, on truncate 32.
 UNGUARDED = """
 SELECT c.relname FROM pg_class c
 WHERE (c.oid = to_regclass(%(ledger)s)
   OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(ledger)s)))
-AND 2 > (
+AND (c.relispartition AND NOT c.relrowsecurity OR 2 > (
   SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
   WHERE t.tgrelid = c.oid AND t.tgenabled IN ('O', 'A') AND t.tgqual IS NULL AND (
     (t.tgtype & 27 = 27 AND p.proname = 'refuse_rewriting_unless_rolled_off')
-    OR (t.tgtype & 35 = 34 AND p.proname = 'refuse_rewriting')))
+    OR (t.tgtype & 35 = 34 AND p.proname = 'refuse_rewriting'))))
 ORDER BY c.relname
 """
 
@@ -50,14 +50,6 @@ class Part:
         after = self.since is None or self.since <= at
         return not self.is_default and after and (self.until is None or at < self.until)
 
-    @property
-    def bounds(self) -> str:
-        if self.is_default:
-            return "DEFAULT"
-        since = f"'{self.since.isoformat()}'" if self.since else "MINVALUE"
-        until = f"'{self.until.isoformat()}'" if self.until else "MAXVALUE"
-        return f"FOR VALUES FROM ({since}) TO ({until})"
-
 
 def is_by_month() -> bool:
     """Whether there are months at all."""
@@ -71,12 +63,12 @@ def ledger_parts() -> list[Part]:
 
 
 def unguarded_parts() -> list[str]:
-    """Tables of the ledger in which a row could be changed, or which could be emptied."""
+    """Tables of the ledger that do not refuse what all of them should."""
     return [name for (name,) in answers(UNGUARDED, {"ledger": LEDGER})]
 
 
-def has_rows(table: str) -> bool:
-    return bool(answers(f"SELECT 1 FROM {table} LIMIT 1"))  # noqa: S608  # a table of ours
+def has_rows(part: Part) -> bool:
+    return bool(answers("SELECT is_ledger_part_filled(%s)", [part.name])[0][0])
 
 
 def answers(question: str, values: Any = None) -> list[tuple[Any, ...]]:
@@ -101,24 +93,3 @@ def later(month: datetime, months: int = 1) -> datetime:
 
 def part_of(month: datetime) -> Part:
     return Part(f"{LEDGER}_{month:%Y_%m}", since=month, until=later(month))
-
-
-# --- making --------------------------------------------------------------------------------------------
-
-
-def guard_against_emptying(table: str) -> str:
-    """Guards of rows come to every part by themselves; this one does not."""
-    return (
-        f"CREATE TRIGGER {EMPTYING_GUARD} BEFORE TRUNCATE ON {table} "
-        "FOR EACH STATEMENT EXECUTE FUNCTION refuse_rewriting()"
-    )
-
-
-def statements_making(part: Part, filling: Iterable[str] = ()) -> list[str]:
-    """Made beside the ledger and then put into it: rows of other months are written meanwhile."""
-    return [
-        f"CREATE TABLE {part.name} (LIKE {LEDGER} INCLUDING ALL)",
-        guard_against_emptying(part.name),
-        *filling,
-        f"ALTER TABLE {LEDGER} ATTACH PARTITION {part.name} {part.bounds}",
-    ]

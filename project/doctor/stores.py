@@ -89,12 +89,12 @@ def ledger_months() -> Finding:
     name, parts = "ledger months", ledger_parts()
     if names := unguarded_parts():
         return fail(
-            name, f"{', '.join(names)}: rows can be changed.", "Put the triggers back, then verify_chain."
+            name, f"{', '.join(names)}: not guarded.", "Put triggers and row security back; verify_chain."
         )
     month = later(month_of(timezone.now()))
     if not any(part.holds(month) for part in parts):
         return warn(name, f"There is no table for {month:%Y-%m}.", f"{MAKE} Rows are kept apart meanwhile.")
-    if any(part.is_default and has_rows(part.name) for part in parts):
+    if any(part.is_default and has_rows(part) for part in parts):
         return warn(name, "Some rows lie in no month's table.", f"{MAKE} Rows are moved to their months.")
     return ok(name, f"Tables: {len(parts)}; the next month has one.")
 

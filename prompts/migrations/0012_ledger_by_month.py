@@ -3,6 +3,7 @@
 from django.db import migrations
 
 from prompts.ledger_by_month import ByMonth
+from prompts.ledger_functions import LedgerFunctions
 
 
 class Migration(migrations.Migration):
@@ -10,4 +11,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("prompts", "0011_versions_by_beginning")]
 
-    operations = [ByMonth()]
+    operations = [LedgerFunctions(), ByMonth()]

@@ -1,12 +1,14 @@
 """The ledger by month: every row finds a table, every table is guarded, and questions look at few of them."""
 
+import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 import time_machine
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone
 
 from personas.services.keys import create_key
@@ -19,7 +21,6 @@ from prompts.ledger_tables import (
     DEFAULT,
     LEDGER,
     ROW_GUARD,
-    Part,
     is_by_month,
     later,
     ledger_parts,
@@ -159,7 +160,7 @@ def test_nobody_who_reads_or_writes_other_months_waits_while_one_is_made(stage):
         assert ledger_months.make_month(month_of(NOON), timezone.now())
         other.execute("SET lock_timeout = '300ms'")
         assert other.execute(f"SELECT count(*) FROM {name_of(timezone.now())}").fetchone() == (1,)  # noqa: S608  # ours
-        assert other.execute(copying(timezone.now())).rowcount == 1
+        assert other.execute(copying(timezone.now(), name_of(timezone.now()))).rowcount == 1
         other.rollback()
         transaction.set_rollback(True)
 
@@ -169,11 +170,11 @@ def other_connection() -> dict[str, object]:
     return {name: value for name, value in connection.get_connection_params().items() if name not in own}
 
 
-def copying(at: datetime) -> str:
+def copying(at: datetime, table: str) -> str:
     """A statement that writes a row like the first, of another time."""
     columns = [field.column for field in LedgerEntry._meta.concrete_fields if field.name != "id"]
     taken = ", ".join(f"'{at.isoformat()}'" if name == "at" else name for name in columns)
-    return f"INSERT INTO {LEDGER} ({', '.join(columns)}) SELECT {taken} FROM {name_of(at)} LIMIT 1"  # noqa: S608  # ours
+    return f"INSERT INTO {LEDGER} ({', '.join(columns)}) SELECT {taken} FROM {table} LIMIT 1"  # noqa: S608  # ours
 
 
 # --- what is looked at ---------------------------------------------------------------------------------
@@ -245,9 +246,8 @@ def rewritable(tables: set[str]) -> list[str]:
 
 def fill_every_part(stage: Stage) -> None:
     """A part that was there before, months made early and late, and the default."""
-    before = Part(BEFORE, until=datetime(2020, 1, 1, tzinfo=UTC))
     if BEFORE not in names():
-        ledger_months.run(ledger_months.statements_making(before))
+        by_hand(f"SELECT make_ledger_part('{BEFORE}', NULL, '2020-01-01 00:00Z')")
     ledger_months.make_month(month_of(NOON), timezone.now())
     for part in ledger_parts():
         inside = part.since or (part.until or NOON) - timedelta(days=1)
@@ -270,10 +270,14 @@ def test_a_part_without_its_guard_is_found(stage):
     assert rewritable({name})
     assert stores.ledger_months().state == State.FAIL
     by_hand(f"ALTER TABLE {name} ENABLE TRIGGER {ROW_GUARD}")
-    bounds = Part("by_hand", since=datetime(2050, 1, 1, tzinfo=UTC)).bounds
-    by_hand(f"CREATE TABLE by_hand PARTITION OF {LEDGER} {bounds}")
+    by_hand(
+        f"CREATE TABLE by_hand PARTITION OF {LEDGER} FOR VALUES FROM ('2050-01-01 00:00Z') TO (MAXVALUE)",
+        "ALTER TABLE by_hand ENABLE ROW LEVEL SECURITY",
+    )
     assert unguarded_parts() == ["by_hand"]
     assert "by_hand" in stores.ledger_months().words
+    by_hand("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT} DISABLE ROW LEVEL SECURITY")
+    assert unguarded_parts() == [DEFAULT]
 
 
 def test_a_missing_month_is_told_in_time(stage):
@@ -390,6 +394,32 @@ def test_the_ledger_is_laid_out_by_month_and_back_with_rows_on_both_sides(one_ta
 
 
 @pytest.mark.django_db(transaction=True)
+def test_bots_are_served_while_the_ledger_is_laid_out(one_table, workspace):
+    stage = make_stage(workspace)
+    stage.fetch()
+    seen, done = list[int](), threading.Event()
+
+    def fetch_on() -> None:
+        while not done.is_set():
+            seen.append(stage.fetch().status)
+        connections.close_all()
+
+    bot = threading.Thread(target=fetch_on)
+    bot.start()
+    try:
+        for verb in (go_forward, make_months, go_back, go_forward):
+            time.sleep(0.1)
+            verb()
+    finally:
+        time.sleep(0.1)
+        done.set()
+        bot.join(20)
+    assert set(seen) == {200}
+    assert len(stage.rows) == len(seen) + 1
+    assert ledger_verdict(workspace).first is None
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_lock_is_held_for_no_look_at_rows(one_table, workspace):
     """The database says itself what it reads: the rows before that, and then only the empty default."""
     insert_rows(make_stage(workspace), [timezone.now()])
@@ -450,16 +480,44 @@ def test_an_attempt_that_fails_leaves_a_ledger_that_serves_and_can_be_made_again
     assert stage.fetch().status == 200
 
 
+@pytest.fixture
+def clerk(db) -> str:
+    """A role that owns nothing, as the product may run; new tables are opened to it by default."""
+    by_hand(
+        "CREATE ROLE clerk",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
+        "ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO clerk",
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk",
+    )
+    return "SET LOCAL ROLE clerk"
+
+
+def test_who_owns_nothing_has_months_made_and_reads_no_part_past_the_ledger(stage, clerk):
+    stage.fetch()
+    insert_rows(stage, [NOON])
+    by_hand(f"SELECT make_ledger_part('{BEFORE}', NULL, '2020-01-01 00:00Z')", clerk)
+    assert make_months() == [name_of(NOON)]
+    assert len(stage.rows) == 2
+    assert stage.fetch().status == 200
+    assert drop_empty_months() == [BEFORE]
+    for part in ledger_parts():
+        assert answer(f"SELECT count(*) FROM {part.name}") == 0  # noqa: S608  # a table of ours
+    assert not ledger_months.drop_if_empty(part_of(month_of(NOON)))
+    assert stores.ledger_months().state == State.OK
+    for statement in (f"DROP TABLE {DEFAULT}", f"ALTER TABLE {LEDGER} DISABLE TRIGGER {ROW_GUARD}"):
+        with pytest.raises(DatabaseError, match="must be owner"):
+            by_hand(statement)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_whoever_could_use_the_old_table_can_use_the_new_one(one_table, workspace):
     insert_rows(make_stage(workspace), [timezone.now()])
     by_hand("CREATE ROLE clerk", f"GRANT SELECT, INSERT ON {LEDGER} TO clerk")
     try:
         go_forward()
-        with transaction.atomic():
-            by_hand("SET LOCAL ROLE clerk", copying(timezone.now()).replace(name_of(timezone.now()), LEDGER))
+        by_hand("SET LOCAL ROLE clerk", copying(timezone.now(), LEDGER))
         assert len(places()) == 3
-        with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
+        with pytest.raises(DatabaseError, match="permission denied"):
             by_hand("SET LOCAL ROLE clerk", f"DELETE FROM {LEDGER}")  # noqa: S608  # our own name
     finally:
         by_hand("DROP OWNED BY clerk", "DROP ROLE clerk")
