@@ -20,12 +20,12 @@ from project.backing_up.making import make_backup
 from project.backing_up.manifest import NAME, read_manifest
 from project.backing_up.restoring import restore_backup
 from project.backing_up.tables import applied_migrations
-from prompts.ledger_tables import LEDGER, month_of, part_of
+from prompts.ledger_tables import BEFORE, LEDGER, month_of, part_of
 from prompts.services.checkpoints import sign_checkpoint
 from prompts.services.ledger_months import drop_empty_months, make_month
 from tests.emptying import empty
 from tests.factories import signed_in
-from tests.project.backup_stage import answer, empty_database, programs, restore
+from tests.project.backup_stage import answer, empty_database, manage, programs, restore
 from tests.prompts.serving_stage import insert_rows, make_stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -142,6 +142,21 @@ def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settin
         assert answer(url, PLACES) == " ".join([month, *places])
         assert f"The record of {stage.workspace.slug} holds" in done.stdout
         assert answer(url, GUARDS) == answer(url, TABLES)
+
+
+@pytest.mark.hard
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
+def test_a_backup_of_before_there_were_months_is_taken_over(stage, tmp_path):
+    make_backup(tmp_path / "backup")
+    with empty_database(tmp_path) as older, empty_database(tmp_path) as newer:
+        assert restore(older, tmp_path / "backup", tmp_path / "first").returncode == 0
+        assert manage(older, "migrate", "prompts", "0011").returncode == 0
+        made = manage(older, "backup", tmp_path / "older", DRAMATIS_CHECKPOINT_DIR=str(tmp_path / "first"))
+        assert made.returncode == 0, made.stderr
+        done = restore(newer, tmp_path / "older", tmp_path / "second")
+        assert done.returncode == 0, done.stderr
+        assert answer(newer, ROWS) == len(stage.rows)
+        assert answer(newer, PLACES) == BEFORE
 
 
 @pytest.mark.planted
