@@ -9,8 +9,11 @@ import psycopg
 import pytest
 import time_machine
 from django.db import DatabaseError, connection, connections, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import Index
 from django.utils import timezone
 
+from personas.online import AddIndexOnline
 from personas.services.keys import create_key
 from project.doctor import stores
 from project.doctor.findings import State
@@ -284,6 +287,25 @@ def test_a_missing_month_is_told_in_time(stage):
     with time_machine.travel(NOON):
         found = stores.ledger_months()
     assert (found.state, found.words) == (State.WARN, "There is no table for 2031-06.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_is_built_for_every_part_while_rows_are_written(stage):
+    """As a later migration will; also after an attempt that was cut off."""
+    state = MigrationLoader(None).project_state()
+    step = AddIndexOnline("ledgerentry", Index(fields=["workspace", "-size"], name="made_up"))
+    after = state.clone()
+    step.state_forwards("prompts", after)
+    try:
+        for _ in range(2):
+            with connection.schema_editor(atomic=False) as editor:
+                step.database_forwards("prompts", editor, state, after)
+            assert answer("SELECT indisvalid FROM pg_index WHERE indexrelid = 'made_up'::regclass")
+        ledger_months.make_month(month_of(NOON), timezone.now())
+        children = answer("SELECT count(*) FROM pg_inherits WHERE inhparent = 'made_up'::regclass")
+        assert children == len(names())
+    finally:
+        by_hand("DROP INDEX made_up", f"DROP TABLE {name_of(NOON)}")
 
 
 # --- letting go ----------------------------------------------------------------------------------------
