@@ -8,8 +8,10 @@ from typing import Any
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
-# A role that searches elsewhere first must not be able to put its own tables in the way.
-HEAD = "LANGUAGE plpgsql {rights} SET search_path = {schema}, pg_temp AS $$"
+# A role that searches elsewhere first must not be able to put its own tables in the way; and bounds are
+# written in words that every session reads alike.
+HEAD = """LANGUAGE plpgsql {rights}
+SET search_path = {schema}, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' AS $$"""
 OWNER, CALLER = "SECURITY DEFINER", ""
 
 # Made beside the ledger and then put into it, so that rows of other months are written meanwhile. Guards of
@@ -56,11 +58,11 @@ BEGIN
   IF EXISTS (
     SELECT FROM pg_inherits
     WHERE inhparent = 'prompts_ledgerentry'::regclass AND inhrelid = to_regclass(quote_ident(part))
-  ) OR few < (
+  ) OR (CASE WHEN few IS NOT NULL THEN few < (
     SELECT count(*) FROM (
       SELECT FROM prompts_ledgerentry_default WHERE at >= since AND at < until LIMIT few + 1
     ) waiting
-  ) THEN
+  ) END) THEN
     RETURN false;
   END IF;
   PERFORM make_ledger_part(part, since, until);

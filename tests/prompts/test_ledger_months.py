@@ -134,6 +134,16 @@ def test_many_rows_of_a_month_in_use_wait_until_it_is_over(stage, monkeypatch):
     assert places()[1:] == [name_of(NOON)] * 3
 
 
+def test_months_are_those_of_utc_whatever_a_session_is_set_to(stage):
+    insert_rows(stage, [later(month_of(NOON)) - timedelta(microseconds=1)])
+    by_hand("SET LOCAL TimeZone = 'Asia/Kolkata'")
+    assert make_months() == [name_of(NOON)]
+    assert make_months() == []
+    by_hand("SET LOCAL TimeZone = 'UTC'")
+    assert part_of(month_of(NOON)) in ledger_parts()
+    assert places()[1] == name_of(NOON)
+
+
 def test_ids_go_on_in_one_order_over_all_tables(stage):
     insert_rows(stage, [NOON, timezone.now(), NOON])
     found = [row.pk for row in stage.rows]
