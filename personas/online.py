@@ -14,6 +14,13 @@ from django.db.migrations import AddConstraint, AddIndex, RunPython
 from django.db.models import UniqueConstraint
 
 BATCH = 1_000
+PARTS_WITHOUT = """
+SELECT part.oid, part.relname FROM pg_inherits i JOIN pg_class part ON part.oid = i.inhrelid
+WHERE i.inhparent = to_regclass(%s) AND NOT EXISTS (
+  SELECT FROM pg_index own JOIN pg_inherits whole ON whole.inhrelid = own.indexrelid
+  WHERE own.indrelid = part.oid AND whole.inhparent = to_regclass(%s))
+ORDER BY part.relname
+"""
 
 
 class AddIndexOnline(NotInTransactionMixin, AddIndex):
@@ -30,8 +37,28 @@ class AddIndexOnline(NotInTransactionMixin, AddIndex):
         self._ensure_not_in_transaction(schema_editor)
         editor: Any = schema_editor
         model = to_state.apps.get_model(app_label, self.model_name)
+        if is_partitioned(editor, model._meta.db_table):
+            self.build_by_parts(editor, model)
+            return
         editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {editor.quote_name(self.index.name)}")
         editor.add_index(model, self.index, concurrently=True)
+
+    def build_by_parts(self, editor: Any, model: Any) -> None:
+        """For each part by itself: for a whole table of parts PostgreSQL builds none while it is written to.
+
+        Parts that come meanwhile have theirs from the first statement; when all have, it counts as built.
+        """
+        table, name = model._meta.db_table, editor.quote_name(self.index.name)
+        editor.execute(f"DROP INDEX IF EXISTS {name}")
+        said = str(self.index.create_sql(model, editor))
+        editor.execute(said.replace(" ON ", " ON ONLY ", 1), params=None)
+        for number, part in parts_without(editor, table, self.index.name):
+            own = editor.quote_name(f"{self.index.name}_{number}")
+            built: Any = self.index.create_sql(model, editor, concurrently=True)
+            built.rename_table_references(table, part)
+            editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {own}")
+            editor.execute(str(built).replace(name, own, 1), params=None)
+            editor.execute(f"ALTER INDEX {name} ATTACH PARTITION {own}")
 
     def describe(self) -> str:
         return f"Build index {self.index.name} on {self.model_name} while it is written to"
@@ -64,6 +91,20 @@ class AddUniqueOnline(NotInTransactionMixin, AddConstraint):
 
     def describe(self) -> str:
         return f"Let {self.constraint.name} hold on {self.model_name}, its index built first"
+
+
+def is_partitioned(editor: Any, table: str) -> bool:
+    with editor.connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'p'", [table])
+        return cursor.fetchone() is not None
+
+
+def parts_without(editor: Any, table: str, index: str) -> list[tuple[int, str]]:
+    """Numbers and names of the parts that have no index belonging to that of the whole."""
+    with editor.connection.cursor() as cursor:
+        cursor.execute(PARTS_WITHOUT, [table, index])
+        found: list[tuple[int, str]] = cursor.fetchall()
+        return found
 
 
 class AddCheckOnline(NotInTransactionMixin, AddConstraint):

@@ -345,6 +345,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
+    "keep-ledger-months": {
+        "task": "prompts.tasks.keep_ledger_months_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
     "sign-checkpoints": {
         "task": "prompts.tasks.sign_checkpoints_job",
         "schedule": 3_600.0,

@@ -1,6 +1,7 @@
 """Registers the prompts app."""
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class PromptsConfig(AppConfig):
@@ -11,5 +12,8 @@ class PromptsConfig(AppConfig):
         from personas.key_labels import SOURCES
         from prompts import receivers  # noqa: F401  # hears the bell from here on
         from prompts.label_names import label_names
+        from prompts.services.ledger_months import make_months
 
         SOURCES.append(label_names)
+        # Where no clock runs yet, or one has stood still for long.
+        post_migrate.connect(lambda **_: make_months(), sender=self, weak=False, dispatch_uid="ledger-months")

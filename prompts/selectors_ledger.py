@@ -164,7 +164,7 @@ def fetches_behind(
         prompt=OuterRef("prompt"), name=OuterRef("label"), version=OuterRef("version")
     )
     # Nearly all hold what they would get: the database leaves those out, for reading them takes longest.
-    found = rows.filter(~Exists(here), pk__in=newest, prompt__is_live=True)
+    found = rows.filter(~Exists(here), pk__in=newest, at__gte=since, prompt__is_live=True)
     found = found.exclude(label=LATEST, version=F("prompt__latest"))
     links = ("key", "prompt__agent", "prompt__channel", "version")
     return list(found.select_related(*links).defer(*heavy("version")).order_by("pk"))

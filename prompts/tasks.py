@@ -14,6 +14,7 @@ from personas.queueing import send, send_after_commit
 from prompts.models import VerificationRun, VerificationState
 from prompts.services.building import rebuild_agents
 from prompts.services.checkpoints import sign_checkpoint
+from prompts.services.ledger_months import drop_empty_months, make_months
 from prompts.services.retention import roll_off, workspaces_with_old_blocks
 from prompts.services.sealing import seal_workspace, workspaces_to_seal
 from prompts.services.sweeping import agents_due, agents_waiting, looks_waiting, note_upgrade
@@ -54,6 +55,14 @@ def seal_ledger_job() -> None:
 def roll_off_ledger_job() -> None:
     """Let go of ledger blocks that have outlived their workspace's months."""
     for_each(workspaces_with_old_blocks(timezone.now()), roll_off)
+
+
+# Rows that no month was made for are moved in one go; a second hand could not help.
+@shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
+def keep_ledger_months_job() -> None:
+    """Make the ledger's months before they begin, and drop those that are over and empty."""
+    make_months()
+    drop_empty_months()
 
 
 @shared_task

@@ -2,6 +2,7 @@
 
 import gzip
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from project.backing_up.tables import lasting_tables, table_names
+from prompts.ledger_tables import Part, is_by_month, ledger_parts
+from prompts.services.ledger_months import lay_out
 
 FORM, FOLDER = "copy", "tables"
 COLUMNS = """
@@ -16,6 +19,10 @@ SELECT column_name FROM information_schema.columns
 WHERE table_schema = current_schema() AND table_name = %s AND is_generated = 'NEVER' ORDER BY ordinal_position
 """
 SEQUENCES = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = current_schema()"
+# Bit 32 of a trigger's kind: it is asked before the table is emptied.
+REFUSING = """
+SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgtype & 32 = 32
+"""
 BLOCK = 256 * 1024
 
 
@@ -31,7 +38,16 @@ def dump(folder: Path) -> dict[str, Any]:
                     file.write(block)
         # After the rows: numbers are given outside of any moment, so these are beyond all that was written.
         cursor.execute(SEQUENCES)
-        return {"columns": columns, "sequences": dict(cursor.fetchall())}
+        return {"columns": columns, "sequences": dict(cursor.fetchall()), "months": months()}
+
+
+def months() -> list[list[str | None]]:
+    """The parts of the ledger that have bounds, for the rows to lie in again."""
+    return [
+        [part.name, *(bound.isoformat() if bound else None for bound in (part.since, part.until))]
+        for part in ledger_parts()
+        if not part.is_default
+    ]
 
 
 def columns_of(table: str) -> list[str]:
@@ -62,7 +78,12 @@ def load(folder: Path, details: dict[str, Any], migrations: list[list[str]]) -> 
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
         # What migrations wrote themselves stands in the backup too.
-        cursor.execute(f"TRUNCATE {listed(table_names())}")
+        cursor.execute(f"TRUNCATE {listed(emptied_tables())}")
+        if is_by_month():
+            lay_out(
+                Part(name, since=moment(since), until=moment(until))
+                for name, since, until in details["months"]
+            )
         for table, names in columns.items():
             with (
                 gzip.open(path_of(folder, table), "rb") as file,
@@ -72,6 +93,18 @@ def load(folder: Path, details: dict[str, Any], migrations: list[list[str]]) -> 
         for name, value in details["sequences"].items():
             if value is not None:
                 cursor.execute("SELECT setval(%s::regclass, %s)", [quoted(name), value])
+
+
+def emptied_tables() -> list[str]:
+    """All but those that refuse it; no migration writes to them, and nobody else has yet."""
+    with connection.cursor() as cursor:
+        cursor.execute(REFUSING)
+        refusing = {name for (name,) in cursor.fetchall()}
+    return [name for name in table_names() if name not in refusing]
+
+
+def moment(said: str | None) -> datetime | None:
+    return datetime.fromisoformat(said) if said else None
 
 
 def make_tables(migrations: list[list[str]]) -> None:

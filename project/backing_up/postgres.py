@@ -11,6 +11,7 @@ from django.db import connection
 
 from project.backing_up.errors import BackupError
 from project.backing_up.tables import PASSING
+from prompts.ledger_tables import LEDGER, is_by_month
 
 FORM, FILE = "pg_dump", "database.dump"
 # The words of a Django connection, and what the programs call them; no password on a command line.
@@ -70,8 +71,17 @@ def end_dump(process: Dump) -> None:
     refuse_failure("pg_dump", process.returncode, said)
 
 
+def make_way() -> None:
+    """The program cannot take a table apart that lies in several; it has no rows, or we would not be here."""
+    if is_by_month():
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {LEDGER}")
+
+
 def load(program: Path, folder: Path) -> None:
     """In one transaction: all of it, or nothing."""
+    make_way()
+    connection.close()
     told = environment()
     command: list[str | Path] = [program, "--dbname", told["PGDATABASE"], "--no-owner", "--no-password"]
     command += ["--clean", "--if-exists", "--single-transaction", "--exit-on-error", folder / FILE]

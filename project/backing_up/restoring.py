@@ -16,6 +16,7 @@ from project.backing_up.sampling import chain_heads, changed_prompts
 from project.backing_up.tables import applied_migrations, digests, filled_table
 from project.preparation import lift_limits
 from prompts.services.checkpoints import write_copies
+from prompts.services.ledger_months import make_months
 from prompts.verifying import verify_workspace
 
 Say = Callable[[str], None]
@@ -73,7 +74,6 @@ def load(manifest: Manifest, source: Path) -> None:
             raise BackupError(
                 "pg_restore as new as the backup's PostgreSQL is needed: set DRAMATIS_POSTGRES_PROGRAMS."
             )
-        connection.close()
         postgres.load(program, source)
 
 
@@ -115,6 +115,7 @@ def bring_up_to_date() -> None:
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False, skip_checks=True)
     call_command("createcachetable", verbosity=0)
+    make_months()
 
 
 def verify_all(say: Say) -> None:

@@ -11,10 +11,12 @@ from django.utils import timezone
 
 from project.broker import connect
 from project.doctor.findings import Finding, fail, ok, warn
+from prompts.ledger_tables import has_rows, is_by_month, later, ledger_parts, month_of, unguarded_parts
 
 OLDEST_POSTGRES, OLDEST_SQLITE = 15, (3, 40)
 OLDEST_REDIS, OLDEST_VALKEY = 6, 7
 SLIGHT, GREAT = timedelta(seconds=2), timedelta(seconds=30)
+MAKE = "See that worker and beat run, or run manage.py migrate as the owner of the tables."
 # What must be on for an answer to mean that the row is on the disk.
 DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
 
@@ -25,6 +27,8 @@ def look_at_database() -> Iterator[Finding]:
     if connection.vendor == "postgresql":
         yield durability()
         yield clock()
+    if is_by_month():
+        yield ledger_months()
 
 
 def one(question: str) -> Any:
@@ -78,6 +82,21 @@ def clock() -> Finding:
     if apart > SLIGHT:
         return warn("clocks", words, "Set the clocks of all machines by NTP.")
     return ok("clocks", words)
+
+
+def ledger_months() -> Finding:
+    """Every fetch finds a table for its row; better that of its month, and always a guarded one."""
+    name, parts = "ledger months", ledger_parts()
+    if names := unguarded_parts():
+        return fail(
+            name, f"{', '.join(names)}: not guarded.", "Put triggers and row security back; verify_chain."
+        )
+    month = later(month_of(timezone.now()))
+    if not any(part.holds(month) for part in parts):
+        return warn(name, f"There is no table for {month:%Y-%m}.", f"{MAKE} Rows are kept apart meanwhile.")
+    if any(part.is_default and has_rows(part) for part in parts):
+        return warn(name, "Some rows lie in no month's table.", f"{MAKE} Rows are moved to their months.")
+    return ok(name, f"Tables: {len(parts)}; the next month has one.")
 
 
 # --- Redis ---------------------------------------------------------------------------------------------

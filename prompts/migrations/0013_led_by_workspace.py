@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     # Begun again after a failure, every step below finds or removes what it left.
     atomic = False
 
-    dependencies = [("prompts", "0011_versions_by_beginning")]
+    dependencies = [("prompts", "0012_ledger_by_month")]
 
     operations = [
         AddIndexOnline(

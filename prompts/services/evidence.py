@@ -141,6 +141,7 @@ def block_of(entry: LedgerEntry) -> LedgerBlock | None:
 
 def pairs_in(block: LedgerBlock) -> list[tuple[int, str]]:
     rows = LedgerEntry.objects.in_workspace(block.workspace_id)
+    rows = rows.filter(at__gte=block.first_at, at__lte=block.last_at)
     rows = rows.filter(pk__gte=block.first_id, pk__lte=block.last_id).order_by("pk")
     return list(rows.values_list("pk", "seal"))
 

@@ -98,6 +98,8 @@ def noted(block: LedgerBlock, months: int, now: datetime) -> LedgerRollOff:
 
 def rows_of(block: LedgerBlock) -> QuerySet[LedgerEntry]:
     rows = LedgerEntry.objects.in_workspace(block.workspace_id)
+    # By time as well, so that only the months it was closed over are looked at.
+    rows = rows.filter(at__gte=block.first_at, at__lte=block.last_at)
     return rows.filter(pk__gte=block.first_id, pk__lte=block.last_id).order_by("pk")
 
 

@@ -5,12 +5,14 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
+from django.utils import timezone
 
 from project.backing_up import copying, making, postgres, sqlite
 from project.backing_up.errors import BackupError
@@ -18,14 +20,20 @@ from project.backing_up.making import make_backup
 from project.backing_up.manifest import NAME, read_manifest
 from project.backing_up.restoring import restore_backup
 from project.backing_up.tables import applied_migrations
+from prompts.ledger_tables import BEFORE, LEDGER, month_of, part_of
 from prompts.services.checkpoints import sign_checkpoint
+from prompts.services.ledger_months import drop_empty_months, make_month
+from tests.emptying import empty
 from tests.factories import signed_in
-from tests.project.backup_stage import answer, empty_database, programs, restore
-from tests.prompts.serving_stage import make_stage
+from tests.project.backup_stage import answer, empty_database, manage, programs, restore
+from tests.prompts.serving_stage import insert_rows, make_stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROWS = "SELECT count(*) FROM prompts_ledgerentry"
+PLACES = "SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM prompts_ledgerentry"
+TABLES = "SELECT 1 + count(*) FROM pg_class WHERE relispartition AND relkind = 'r'"
+GUARDS = "SELECT count(*) FROM pg_trigger WHERE tgname = 'prompts_ledgerentry_only_grows'"
 GZIP = b"\x1f\x8b"
 IS_POSTGRES = connection.vendor == "postgresql"
 
@@ -107,6 +115,49 @@ def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkey
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
         assert done.returncode == 0, done.stderr
         assert answer(url, ROWS) == before
+
+
+@contextmanager
+def old_month(at):
+    """A table for a month long over, for as long as it takes."""
+    make_month(month_of(at), timezone.now())
+    yield part_of(month_of(at)).name
+    empty([LEDGER])
+    drop_empty_months()
+
+
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
+@pytest.mark.parametrize("form", [pytest.param("pg_dump", marks=pytest.mark.hard), "copy"])
+def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settings, form):
+    """Also into tables that a release has made already, with other months; strays are given theirs."""
+    if form == "copy":
+        settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
+    past, stray = timezone.now() - timedelta(days=400), timezone.now() + timedelta(days=4_000)
+    with old_month(past) as month:
+        insert_rows(stage, [past, stray])
+        places = [part_of(month_of(at)).name for at in (timezone.now(), stray)]
+        assert make_backup(tmp_path / "backup").database["form"] == form
+    with empty_database(tmp_path, migrated=True) as url:
+        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert answer(url, PLACES) == " ".join([month, *places])
+        assert f"The record of {stage.workspace.slug} holds" in done.stdout
+        assert answer(url, GUARDS) == answer(url, TABLES)
+
+
+@pytest.mark.hard
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
+def test_a_backup_of_before_there_were_months_is_taken_over(stage, tmp_path):
+    make_backup(tmp_path / "backup")
+    with empty_database(tmp_path) as older, empty_database(tmp_path) as newer:
+        assert restore(older, tmp_path / "backup", tmp_path / "first").returncode == 0
+        assert manage(older, "migrate", "prompts", "0011").returncode == 0
+        made = manage(older, "backup", tmp_path / "older", DRAMATIS_CHECKPOINT_DIR=str(tmp_path / "first"))
+        assert made.returncode == 0, made.stderr
+        done = restore(newer, tmp_path / "older", tmp_path / "second")
+        assert done.returncode == 0, done.stderr
+        assert answer(newer, ROWS) == len(stage.rows)
+        assert answer(newer, PLACES) == BEFORE
 
 
 @pytest.mark.hard

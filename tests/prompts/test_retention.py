@@ -12,6 +12,7 @@ from personas.models import AuditEvent, Workspace
 from personas.services.keys import create_key
 from prompts.models import LedgerBlock, LedgerRollOff
 from prompts.services import retention, sealing
+from prompts.services.ledger_months import drop_empty_months, make_months
 from prompts.services.retention import (
     keep_ledger_for,
     months_before,
@@ -20,7 +21,7 @@ from prompts.services.retention import (
     workspaces_with_old_blocks,
 )
 from prompts.services.sealing import seal_workspace
-from prompts.tasks import roll_off_ledger_job
+from prompts.tasks import keep_ledger_months_job, roll_off_ledger_job
 from tests.factories import BY
 from tests.prompts.serving_stage import Stage, fetch, ledger_verdict, make_stage, statements_fail_at
 
@@ -152,6 +153,13 @@ def miscounted(cls, /, db, field_names, values, **more):
 def test_months_are_counted_as_people_count_them(now, months, then):
     noon = "T12:00:00+00:00"
     assert months_before(datetime.fromisoformat(now + noon), months) == datetime.fromisoformat(then + noon)
+
+
+def test_the_job_that_keeps_months_runs_on_every_database(stage):
+    keep_ledger_months_job()
+    assert len(stage.rows) == 12
+    if connection.vendor == "sqlite":
+        assert make_months() == drop_empty_months() == []
 
 
 # --- what stays, whoever asks --------------------------------------------------------------------------

@@ -88,7 +88,10 @@ def growing_tables() -> set[str]:
     """The tables of this app whose rows the database refuses to change."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute("SELECT tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal")
+            cursor.execute(
+                "SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+                "WHERE NOT t.tgisinternal AND NOT c.relispartition"
+            )
         else:
             cursor.execute("SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'")
         return {name for (name,) in cursor.fetchall() if name.startswith("prompts_")}

@@ -1,0 +1,162 @@
+"""What the database does for the ledger's months itself, as the owner of the tables, whoever asks for it.
+
+The product may run as a role that owns nothing; none of these lets it change or lose a row.
+"""
+
+from typing import Any
+
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations.base import Operation
+
+# A role that searches elsewhere first must not be able to put its own tables in the way; and bounds are
+# written in words that every session reads alike.
+HEAD = """LANGUAGE plpgsql {rights}
+SET search_path = {schema}, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' AS $$"""
+OWNER, CALLER = "SECURITY DEFINER", ""
+
+# Made beside the ledger and then put into it, so that rows of other months are written meanwhile. Guards of
+# rows come to a part by themselves, that against emptying does not. A part is reached through the ledger
+# only: whoever is not its owner sees nothing in it. Rows of the month leave the default, which may hold none
+# of them once the month is there; their guard is aside in this transaction only, and nobody else writes
+# meanwhile.
+MAKE_PART = """
+CREATE OR REPLACE FUNCTION make_ledger_part(part text, since timestamptz, until timestamptz)
+RETURNS void {head}
+DECLARE
+  bounds text := 'DEFAULT';
+BEGIN
+  EXECUTE format('CREATE TABLE %I (LIKE prompts_ledgerentry INCLUDING ALL)', part);
+  EXECUTE format('CREATE TRIGGER prompts_ledgerentry_not_emptied BEFORE TRUNCATE ON %I '
+    'FOR EACH STATEMENT EXECUTE FUNCTION refuse_rewriting()', part);
+  EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', part);
+  IF since IS NOT NULL OR until IS NOT NULL THEN
+    bounds := format('FOR VALUES FROM (%s) TO (%s)',
+      coalesce(quote_literal(since), 'MINVALUE'), coalesce(quote_literal(until), 'MAXVALUE'));
+    since := coalesce(since, '-infinity');
+    until := coalesce(until, 'infinity');
+    IF EXISTS (SELECT FROM prompts_ledgerentry_default WHERE at >= since AND at < until) THEN
+      ALTER TABLE prompts_ledgerentry_default DISABLE TRIGGER prompts_ledgerentry_only_grows;
+      EXECUTE format('WITH moved AS '
+        '(DELETE FROM prompts_ledgerentry_default WHERE at >= $1 AND at < $2 RETURNING *) '
+        'INSERT INTO %I SELECT * FROM moved ORDER BY id', part) USING since, until;
+      ALTER TABLE prompts_ledgerentry_default ENABLE TRIGGER prompts_ledgerentry_only_grows;
+    END IF;
+  END IF;
+  EXECUTE format('ALTER TABLE prompts_ledgerentry ATTACH PARTITION %I %s', part, bounds);
+END $$
+"""
+# One at a time makes months; whoever reads or writes rows does not notice. False: it is there already, or the
+# default has more of its rows than `few`.
+MAKE_MONTH = """
+CREATE OR REPLACE FUNCTION make_ledger_month(month timestamptz, few integer) RETURNS boolean {head}
+DECLARE
+  since timestamptz := date_trunc('month', month, 'UTC');
+  until timestamptz := (since AT TIME ZONE 'UTC' + interval '1 month') AT TIME ZONE 'UTC';
+  part text := 'prompts_ledgerentry_' || to_char(since AT TIME ZONE 'UTC', 'YYYY_MM');
+BEGIN
+  LOCK TABLE ONLY prompts_ledgerentry IN SHARE UPDATE EXCLUSIVE MODE;
+  IF EXISTS (
+    SELECT FROM pg_inherits
+    WHERE inhparent = 'prompts_ledgerentry'::regclass AND inhrelid = to_regclass(quote_ident(part))
+  ) OR (CASE WHEN few IS NOT NULL THEN few < (
+    SELECT count(*) FROM (
+      SELECT FROM prompts_ledgerentry_default WHERE at >= since AND at < until LIMIT few + 1
+    ) waiting
+  ) END) THEN
+    RETURN false;
+  END IF;
+  PERFORM make_ledger_part(part, since, until);
+  RETURN true;
+END $$
+"""
+# Looked at under the lock: a late row may have come.
+DROP_PART = """
+CREATE OR REPLACE FUNCTION drop_ledger_part(part text) RETURNS boolean {head}
+DECLARE
+  is_filled boolean;
+BEGIN
+  LOCK TABLE ONLY prompts_ledgerentry IN ACCESS EXCLUSIVE MODE;
+  IF part = 'prompts_ledgerentry_default' OR NOT EXISTS (
+    SELECT FROM pg_inherits
+    WHERE inhparent = 'prompts_ledgerentry'::regclass AND inhrelid = to_regclass(quote_ident(part))
+  ) THEN
+    RETURN false;
+  END IF;
+  EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', part);
+  EXECUTE format('SELECT EXISTS (SELECT FROM %I)', part) INTO is_filled;
+  IF NOT is_filled THEN
+    EXECUTE format('DROP TABLE %I', part);
+  END IF;
+  RETURN NOT is_filled;
+END $$
+"""
+IS_FILLED = """
+CREATE OR REPLACE FUNCTION is_ledger_part_filled(part text) RETURNS boolean {head}
+DECLARE
+  is_filled boolean := true;
+BEGIN
+  IF EXISTS (
+    SELECT FROM pg_inherits
+    WHERE inhparent = 'prompts_ledgerentry'::regclass AND inhrelid = to_regclass(quote_ident(part))
+  ) THEN
+    EXECUTE format('SELECT EXISTS (SELECT FROM %I)', part) INTO is_filled;
+  END IF;
+  RETURN is_filled;
+END $$
+"""
+LOST_MONTHS = """
+CREATE OR REPLACE FUNCTION lost_ledger_months(most integer) RETURNS SETOF timestamptz {head}
+BEGIN
+  RETURN QUERY SELECT DISTINCT date_trunc('month', at, 'UTC') FROM prompts_ledgerentry_default
+    ORDER BY 1 LIMIT most;
+END $$
+"""
+# The database counts the rows of a part by itself, those of the whole only when told to.
+COUNT_ROWS = """
+CREATE OR REPLACE FUNCTION count_ledger_rows() RETURNS void {head}
+BEGIN
+  ANALYZE prompts_ledgerentry;
+END $$
+"""
+FUNCTIONS = {
+    "make_ledger_part": (MAKE_PART, CALLER),
+    "make_ledger_month": (MAKE_MONTH, OWNER),
+    "drop_ledger_part": (DROP_PART, OWNER),
+    "is_ledger_part_filled": (IS_FILLED, OWNER),
+    "lost_ledger_months": (LOST_MONTHS, OWNER),
+    "count_ledger_rows": (COUNT_ROWS, OWNER),
+}
+
+
+class LedgerFunctions(Operation):
+    """The migration step that creates them; they touch no table until they are called."""
+
+    reversible = True
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """The models stay as they are."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        if schema_editor.connection.vendor != "postgresql":
+            return
+        with schema_editor.connection.cursor() as cursor:
+            cursor.execute("SELECT quote_ident(current_schema())")
+            schema = cursor.fetchone()[0]
+        for words, rights in FUNCTIONS.values():
+            head = HEAD.format(rights=rights, schema=schema)
+            schema_editor.execute(words.replace("{head}", head), params=None)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        if schema_editor.connection.vendor == "postgresql":
+            for name in reversed(FUNCTIONS):
+                schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}")
+
+    def describe(self) -> str:
+        return "Let the database make the ledger's months"
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        return self.__class__.__name__, [], {}
