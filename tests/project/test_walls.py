@@ -1,0 +1,237 @@
+"""The second wall: PostgreSQL shows a request the rows of its own workspace, whatever the query says."""
+
+import os
+from contextlib import ExitStack
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from personas import tenancy, walls
+from personas.models import Agent
+from personas.row_security import POLICY, Walled
+from project.postgres.telling import MARK
+from project.walls.roles import UnfitRole, flags_of, prepare_role
+from project.walls.tables import open_tables, tenant_tables
+from tests.factories import make_agent
+from tests.project.app_role import as_app_role, say
+from tests.project.migration_rules import plan
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.urls("tests.project.wall_urls"),
+    pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="SQLite has no roles"),
+]
+
+
+@pytest.fixture
+def rows(agent, elsewhere):
+    """An agent at home and one of somebody else."""
+    return [agent, make_agent(elsewhere, "spy")]
+
+
+@pytest.fixture
+def role(rows, as_alice):
+    with as_app_role() as name:
+        yield name
+
+
+def agents() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT slug FROM personas_agent")
+        return {slug for (slug,) in cursor.fetchall()}
+
+
+# --- the role and the tables ---------------------------------------------------------------------------
+
+
+def test_the_role_may_nothing_that_would_lead_past_the_wall(role):
+    flags = flags_of(role)
+    assert flags is not None
+    assert not flags.excess
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user, row_security_active('personas_agent')")
+        assert cursor.fetchone() == (role, True)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE personas_agent DISABLE ROW LEVEL SECURITY",
+        f"DROP POLICY {POLICY} ON personas_agent",
+        "TRUNCATE personas_erasure",
+        "CREATE TABLE mine (id int)",
+        "ALTER TABLE prompts_ledgerentry DISABLE TRIGGER ALL",
+        "DELETE FROM django_migrations",
+    ],
+)
+def test_the_role_cannot_take_the_wall_down(statement, role):
+    with pytest.raises(DatabaseError), transaction.atomic():
+        say(statement)
+
+
+def test_every_table_with_a_workspace_stands_behind_the_wall():
+    assert len(tenant_tables()) > 50
+    assert not open_tables()
+
+
+def test_a_role_is_prepared_as_often_as_one_likes():
+    assert prepare_role("app_twice", "secret words") is True
+    assert prepare_role("app_twice", "other words") is False
+
+
+@pytest.mark.planted
+def test_a_role_that_may_too_much_is_refused():
+    say("CREATE ROLE app_strong BYPASSRLS CREATEDB")
+    with pytest.raises(UnfitRole, match="passes by row security, may make databases"):
+        prepare_role("app_strong")
+
+
+@pytest.mark.planted
+def test_whoever_acts_for_the_owner_is_refused():
+    say("CREATE ROLE app_deputy IN ROLE postgres")
+    with pytest.raises(UnfitRole, match="owns tables"):
+        prepare_role("app_deputy")
+
+
+def test_only_the_owner_prepares_a_role(role):
+    with pytest.raises(UnfitRole, match="not the owner"):
+        prepare_role("app_other")
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("statement", "hole"),
+    [
+        ("ALTER TABLE personas_agent DISABLE ROW LEVEL SECURITY", "row security is off"),
+        (f"DROP POLICY {POLICY} ON personas_agent", "its policies are not just"),
+        (f"ALTER POLICY {POLICY} ON personas_agent USING (true)", "does not ask"),
+        (f"ALTER POLICY {POLICY} ON personas_agent WITH CHECK (true)", "does not ask"),
+        ("CREATE POLICY second ON personas_agent USING (true)", "its policies are not just"),
+    ],
+)
+def test_a_hole_in_the_wall_is_named(statement, hole):
+    say(statement)
+    assert any(line.startswith("personas_agent: ") and hole in line for line in open_tables())
+
+
+# --- requests ------------------------------------------------------------------------------------------
+
+
+def test_raw_sql_inside_a_request_sees_its_own_workspace_only(role, as_alice, workspace):
+    answer = as_alice.get(f"/w/{workspace.slug}/raw/")
+    assert answer.json() == {"agents": ["pilot"], "workspaces": [workspace.slug]}
+
+
+def test_it_cannot_write_into_another_and_goes_on_after_the_refusal(role, as_alice, workspace, elsewhere):
+    answer = as_alice.get(f"/w/{workspace.slug}/raw/into/{elsewhere.pk}/").json()
+    assert "row-level security" in answer["refused"]
+    assert answer["agents"] == ["pilot"]
+    changed = as_alice.get(f"/w/{workspace.slug}/raw/taken/{elsewhere.pk}/").json()
+    assert changed == {"changed": 1, "foreign": 0}
+
+
+def test_outside_of_a_workspace_there_is_nothing_to_see(role, as_alice, client):
+    nothing = {"agents": [], "workspaces": []}
+    assert client.get("/raw/").json() == nothing
+    assert as_alice.get("/raw/").json() == nothing
+
+
+def test_a_stranger_is_answered_as_if_nothing_were_there(role, as_mallory, workspace):
+    assert as_mallory.get(f"/w/{workspace.slug}/raw/").status_code == 404
+
+
+@pytest.mark.planted
+def test_a_gate_that_forgets_to_tell_shows_nothing(role, as_alice, workspace, monkeypatch):
+    monkeypatch.setattr(tenancy.walls, "enter", lambda workspace_id: None)
+    answer = as_alice.get(f"/w/{workspace.slug}/raw/").json()
+    assert answer == {"agents": [], "workspaces": []}
+
+
+@pytest.mark.planted
+def test_without_the_wall_the_same_page_shows_everything(rows, as_alice, workspace):
+    """What the first wall is for, and why there is a second."""
+    assert as_alice.get(f"/w/{workspace.slug}/raw/").json()["agents"] == ["pilot", "spy"]
+
+
+# --- the telling ---------------------------------------------------------------------------------------
+
+
+def test_nothing_told_nothing_seen(role, workspace):
+    setattr(connection.connection, MARK, False)
+    assert agents() == set()
+    setattr(connection.connection, MARK, True)
+    assert agents() == {"pilot", "spy"}
+    with walls.nowhere():
+        assert agents() == set()
+    with walls.within(workspace.pk):
+        assert agents() == {"pilot"}
+
+
+def test_a_rollback_takes_nothing_away(role, workspace, elsewhere):
+    with walls.within(workspace.pk):
+        with pytest.raises(DatabaseError), transaction.atomic():
+            say("SELECT 1/0")
+        assert agents() == {"pilot"}
+        with ExitStack() as later:
+            sid = transaction.savepoint()
+            later.callback(transaction.savepoint_rollback, sid)
+            with walls.within(elsewhere.pk):
+                assert agents() == {"spy"}
+        assert agents() == {"pilot"}
+
+
+def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
+    with walls.within(workspace.pk):
+        found = [row.slug for row in Agent.unscoped.order_by("pk").iterator(chunk_size=1)]
+        assert found == ["pilot"]
+        with connection.cursor() as cursor:
+            cursor.executemany("UPDATE personas_agent SET name = %s", [["One"], ["Two"]])
+            assert cursor.rowcount == 2
+    assert Agent.unscoped.filter(name="Two").count() == 1
+
+
+def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, workspace):
+    with walls.within(workspace.pk):
+        say("SET LOCAL enable_seqscan = off")
+        rows = Agent.objects.in_workspace(workspace).filter(slug="pilot")
+        said = rows.explain(verbose=True)
+    assert "Index Cond: (personas_agent.workspace_id =" in said
+    assert "InitPlan" in said
+    assert "SubPlan" not in said
+
+
+def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
+    with walls.within(workspace.pk):
+        assert agents() == {"pilot", "spy"}
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('dramatis.workspace', true)")
+            assert not cursor.fetchone()[0]
+
+
+def test_the_word_for_a_workspace_is_a_number():
+    with pytest.raises(ValueError, match="invalid literal"):
+        walls.enter("1'; DROP TABLE x; --")  # type: ignore[arg-type]
+
+
+# --- migrations ----------------------------------------------------------------------------------------
+
+
+def test_the_steps_name_every_table(migration_steps):
+    assert {step.table: step.column for step in migration_steps} == tenant_tables()
+
+
+@pytest.fixture
+def migration_steps():
+    from django.db.migrations.loader import MigrationLoader
+
+    loader = MigrationLoader(None)
+    migrations = [loader.graph.nodes[key] for key in plan(loader)]
+    return [step for migration in migrations for step in migration.operations if isinstance(step, Walled)]
+
+
+def test_a_workspace_can_be_opened_by_whoever_sees_none(role, as_alice):
+    answer = as_alice.post("/workspaces/new/", {"name": "Quay", "slug": "quay"})
+    assert answer["Location"] == "/w/quay/"
+    assert as_alice.get("/w/quay/raw/").json() == {"agents": [], "workspaces": ["quay"]}
+    taken = as_alice.post("/workspaces/new/", {"name": "Quay", "slug": "elsewhere"})
+    assert taken.status_code == 422
