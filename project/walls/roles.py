@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from psycopg import sql
 
 from project.postgres.telling import is_walled
 
 POWERS = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION NOINHERIT"
+CONNECT = "GRANT CONNECT ON DATABASE {database} TO {role}"
 GRANTS = (
-    "GRANT CONNECT ON DATABASE {database} TO {role}",
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
@@ -75,16 +75,33 @@ def flags_of(name: str) -> Flags | None:
 def prepare_role(name: str, password: str = "") -> bool:
     """Make the role if there is none, give it what it needs, and say whether it is new."""
     refuse_without_owner()
-    is_new = flags_of(name) is None
-    if is_new:
-        say(f"CREATE ROLE {{role}} {POWERS}", name)
+    is_new = flags_of(name) is None and is_made(name)
     if excess := (flags_of(name) or Flags(*[False] * 6)).excess:
         raise UnfitRole(f"{name} {', '.join(excess)}. Take that away, or choose another name.")
     if password:
         say("ALTER ROLE {role} PASSWORD {password}", name, password=sql.Literal(scrambled(name, password)))
-    for grant in GRANTS:
+    # As a rule everybody may, and the row of the database is not to be locked for nothing.
+    for grant in (*(() if may_connect(name) else (CONNECT,)), *GRANTS):
         say(grant, name)
     return is_new
+
+
+def is_made(name: str) -> bool:
+    """Whether it was us: two machines may start at once."""
+    try:
+        with transaction.atomic():
+            say(f"CREATE ROLE {{role}} {POWERS}", name)
+    except DatabaseError:
+        if flags_of(name) is None:
+            raise
+        return False
+    return True
+
+
+def may_connect(name: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT has_database_privilege(%s, current_database(), 'CONNECT')", [name])
+        return bool(cursor.fetchone()[0])
 
 
 def refuse_without_owner() -> None:
