@@ -22,6 +22,7 @@ SELECT NOT (r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'USAG
 FROM pg_roles r, pg_class t WHERE r.rolname = current_user AND t.oid = to_regclass('personas_workspace')
 """
 MARK = "is_walled"
+RESET = f"RESET {SETTING}"
 # Whoever types Django knows nothing of these.
 Cursor: Any = base.Cursor
 ServerSideCursor: Any = base.ServerSideCursor
@@ -56,7 +57,7 @@ def told_apart(raw: Raw) -> Iterator[None]:
         yield
     finally:
         try:
-            plain.execute(f"RESET {SETTING}")
+            plain.execute(RESET)
         except psycopg.Error:
             # What may still carry a workspace is given to nobody.
             raw.close()

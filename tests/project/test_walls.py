@@ -7,14 +7,20 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from personas import tenancy, walls
-from personas.models import Agent
+from personas.models import Agent, Soul
 from personas.row_security import POLICY, Walled
+from project.metrics.measuring import measure
 from project.postgres.telling import MARK
 from project.walls.roles import UnfitRole, flags_of, prepare_role
 from project.walls.tables import open_tables, tenant_tables
+from prompts.models import Checkpoint, LedgerBlock, LedgerEntry, PromptVersion
+from prompts.services import sealing
+from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
+from prompts.verifying import verify_workspace
 from tests.factories import make_agent
 from tests.project.app_role import as_app_role, say
 from tests.project.migration_rules import plan
+from tests.prompts.serving_stage import make_stage
 
 pytestmark = [
     pytest.mark.django_db,
@@ -140,6 +146,16 @@ def test_a_stranger_is_answered_as_if_nothing_were_there(role, as_mallory, works
     assert as_mallory.get(f"/w/{workspace.slug}/raw/").status_code == 404
 
 
+def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(role, as_alice, workspace):
+    with walls.nowhere():
+        answer = as_alice.get(f"/w/{workspace.slug}/agents/?format=csv")
+        assert answer.streaming
+        told = b"".join(answer.streaming_content).decode()
+        assert walls.sight() == walls.NOWHERE
+    assert "pilot" in told
+    assert "spy" not in told
+
+
 @pytest.mark.planted
 def test_a_gate_that_forgets_to_tell_shows_nothing(role, as_alice, workspace, monkeypatch):
     monkeypatch.setattr(tenancy.walls, "enter", lambda workspace_id: None)
@@ -211,6 +227,30 @@ def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
 def test_the_word_for_a_workspace_is_a_number():
     with pytest.raises(ValueError, match="invalid literal"):
         walls.enter("1'; DROP TABLE x; --")  # type: ignore[arg-type]
+
+
+# --- jobs and bots -------------------------------------------------------------------------------------
+
+
+def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, elsewhere, monkeypatch):
+    monkeypatch.setattr(sealing, "QUIET", -sealing.QUIET)
+    home, other = make_stage(workspace), make_stage(elsewhere)
+    kinds = (PromptVersion, LedgerEntry, LedgerBlock, Checkpoint)
+    with as_app_role():
+        with walls.nowhere():
+            assert {home.fetch().text, other.fetch().text} == {home.fetch().text}
+        Soul.objects.in_workspace(workspace).update(text="Be calm.")
+        rebuild_prompts_job(workspace.pk, [home.agent.pk])
+        # Whoever asks for a foreign agent's prompts builds nothing.
+        rebuild_prompts_job(elsewhere.pk, [home.agent.pk])
+        seal_ledger_job()
+        sign_checkpoints_job()
+        found = measure()
+    counts = [kind.objects.in_workspace(workspace).count() for kind in kinds]
+    assert counts == [2, 2, 1, 1]
+    assert [kind.objects.in_workspace(elsewhere).count() for kind in kinds] == [1, 1, 1, 1]
+    assert verify_workspace(workspace).first is None
+    assert (found["workspaces"], found["agents"]) == (2, 2)
 
 
 # --- migrations ----------------------------------------------------------------------------------------
