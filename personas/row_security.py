@@ -7,11 +7,12 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
 POLICY = "workspace_wall"
-# Asked once per statement, since both stand in a SELECT of their own. A CASE, because the planner would take
-# an OR for something rare and expect too few rows. Nothing told: nothing is seen; nonsense told: an error.
+# Read once per statement and table, since it stands in a SELECT of its own. A CASE, because the planner would
+# take an OR for something rare and expect too few rows. Nothing told: nothing is seen. Nonsense: an error.
 CONDITION = """
-CASE (SELECT current_setting('dramatis.workspace', true)) WHEN 'all' THEN true
-ELSE {column} = (SELECT nullif(nullif(current_setting('dramatis.workspace', true), ''), 'all')::bigint) END
+CASE (SELECT CASE current_setting('dramatis.workspace', true) WHEN 'all' THEN 0
+ELSE nullif(current_setting('dramatis.workspace', true), '')::bigint END)
+WHEN {column} THEN true WHEN 0 THEN true ELSE false END
 """
 UP = (
     "DROP POLICY IF EXISTS {policy} ON {table}",

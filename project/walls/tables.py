@@ -59,4 +59,4 @@ def holes(policies: list[Policy], column: str) -> Iterator[str]:
 
 def asks(said: str, column: str) -> bool:
     """Loosely: each version of PostgreSQL has its own spelling."""
-    return said.strip().startswith("CASE") and said.count(SETTING) == 2 and f"ELSE ({column} = " in said
+    return said.strip().startswith("CASE") and said.count(SETTING) == 2 and f"WHEN {column} THEN true" in said

@@ -133,6 +133,7 @@ def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
+    connection.ensure_connection()
     setattr(connection.connection, telling.MARK, True)
     try:
         for words in (["backup", str(tmp_path / "copy")], ["app_role", "someone"]):

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from personas import tenancy, walls
+from personas import walls
 from personas.models import Agent, Soul
 from personas.row_security import POLICY, Walled
 from project.metrics.measuring import measure
@@ -137,9 +137,8 @@ def test_it_cannot_write_into_another_and_goes_on_after_the_refusal(role, as_ali
 
 
 def test_outside_of_a_workspace_there_is_nothing_to_see(role, as_alice, client):
-    nothing = {"agents": [], "workspaces": []}
-    assert client.get("/raw/").json() == nothing
-    assert as_alice.get("/raw/").json() == nothing
+    for visitor in (client, as_alice):
+        assert visitor.get("/raw/").json() == {"agents": [], "workspaces": []}
 
 
 def test_a_stranger_is_answered_as_if_nothing_were_there(role, as_mallory, workspace):
@@ -158,7 +157,7 @@ def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(rol
 
 @pytest.mark.planted
 def test_a_gate_that_forgets_to_tell_shows_nothing(role, as_alice, workspace, monkeypatch):
-    monkeypatch.setattr(tenancy.walls, "enter", lambda workspace_id: None)
+    monkeypatch.setattr(walls, "enter", lambda workspace_id: None)
     answer = as_alice.get(f"/w/{workspace.slug}/raw/").json()
     assert answer == {"agents": [], "workspaces": []}
 
