@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from django.db import connection
 
 from project.postgres.telling import MARK
-from project.walls.roles import prepare_role
+from project.walls.roles import flags_of, prepare_role
 
 
 def role_name() -> str:
@@ -18,7 +18,8 @@ def role_name() -> str:
 def as_app_role() -> Iterator[str]:
     """Inside of the test's transaction, so that neither the role nor its grants are left."""
     name = role_name()
-    prepare_role(name)
+    if flags_of(name) is None:
+        prepare_role(name)
     say(f'SET ROLE "{name}"')
     setattr(connection.connection, MARK, True)
     try:

@@ -1,6 +1,7 @@
 """The second wall: PostgreSQL shows a request the rows of its own workspace, whatever the query says."""
 
 import os
+import re
 from contextlib import ExitStack
 
 import pytest
@@ -16,6 +17,7 @@ from project.metrics.measuring import measure
 from project.postgres.telling import MARK
 from project.walls.roles import UnfitRole, flags_of, prepare_role
 from project.walls.tables import open_tables, tenant_tables
+from prompts.lookup import with_digest
 from prompts.models import Checkpoint, LedgerBlock, LedgerEntry, PromptVersion
 from prompts.services import sealing
 from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
@@ -216,6 +218,14 @@ def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, 
     assert "Index Cond: (personas_agent.workspace_id =" in said
     assert "InitPlan" in said
     assert "SubPlan" not in said
+
+
+def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_index(role, workspace):
+    rows = PromptVersion.objects.in_workspace(workspace)
+    with walls.within(workspace.pk):
+        say("SET LOCAL enable_seqscan = off")
+        for asked in (rows.filter(digest="ab" * 32).order_by("pk"), with_digest(rows, "abab")):
+            assert re.search(r"Index Cond: \(+workspace_id = \d+\) AND \(+digest\)", asked.explain())
 
 
 def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
