@@ -133,10 +133,10 @@ class House:
             time.sleep(0.25)
         raise AssertionError(f"{service} is not well: {self.log(service).read_text()[-3_000:]}")
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path: str, **headers: str) -> httpx.Response:
         """As a proxy with TLS passes it on."""
         sent = {"Host": "dramatis.example", "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"}
-        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=sent, timeout=20)
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=sent | headers, timeout=20)
 
     def end(self) -> None:
         for process in self.running.values():
