@@ -10,6 +10,7 @@ from django.db import Error as DatabaseFailure
 from django.db import connection
 
 from personas.services.keys import note_uses
+from personas.walls import within
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +54,8 @@ class KeyUses:
             by_workspace[workspace_id][key_id] = at
         try:
             for workspace_id, uses in by_workspace.items():
-                note_uses(workspace_id, uses)
+                with within(workspace_id):
+                    note_uses(workspace_id, uses)
         except DatabaseFailure as error:
             log.warning("key_uses_not_noted", reason=str(error).partition("\n")[0])
             for key, at in seen.items():

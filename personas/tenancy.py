@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
+from personas import walls
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.navigation import navigation, palette_entries
@@ -117,6 +118,7 @@ def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
     if not found:
         raise Http404("No such workspace.")
     inside.membership, inside.workspace = found[0], found[0].workspace
+    walls.enter(inside.workspace.pk)
     inside.actor = Actor.person(inside.user)
     timezone.activate(inside.user.timezone)
     return inside
@@ -125,7 +127,8 @@ def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
 def memberships_of(user: User) -> list[Membership]:
     """Every workspace a person may enter, by name; one question per request."""
     rows = Membership.unscoped.filter(user=user).select_related("workspace")
-    return list(rows.order_by("workspace__name", "pk"))
+    with walls.everywhere():
+        return list(rows.order_by("workspace__name", "pk"))
 
 
 def wanting(permission: Permission) -> str:

@@ -17,6 +17,8 @@ def database(url: str, *, pool_size: int, statement_ms: int, password: str = "")
         # A file, not memory: tests then meet the same WAL and locks as the product.
         config["TEST"] = {"NAME": f"{config['NAME']}.test"}
     else:
+        # Django's own, which also tells row security how far a statement may look.
+        config["ENGINE"] = "project.postgres"
         options.update(postgres_options(pool_size, statement_ms))
         # A pooled connection may have died with the server; without this check Django would not notice.
         config["CONN_HEALTH_CHECKS"] = True

@@ -75,6 +75,8 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # Before all that asks the database.
+    "project.walls.requests.WallMiddleware",
     "project.metrics.requests.CountingMiddleware",
     "project.request_log.RequestLogMiddleware",
     "project.limits.BodyLimitMiddleware",
@@ -131,6 +133,8 @@ if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
             statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
             password=env_secret("DATABASE_PASSWORD", needed=False),
         )
+# For `manage.py app_role` alone: the password that the role of web, worker and beat is given.
+DATABASE_APP_PASSWORD = env_secret("DATABASE_APP_PASSWORD", needed=False)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES: dict[str, dict[str, Any]] = {
     "default": {

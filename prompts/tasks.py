@@ -11,6 +11,7 @@ from django.utils import timezone
 from personas.errors import DomainError
 from personas.models import Workspace
 from personas.queueing import send, send_after_commit
+from personas.walls import within
 from prompts.models import VerificationRun, VerificationState
 from prompts.services.building import rebuild_agents
 from prompts.services.checkpoints import sign_checkpoint
@@ -25,7 +26,8 @@ log = structlog.get_logger(__name__)
 
 @shared_task
 def rebuild_prompts_job(workspace_id: int, agent_ids: list[int]) -> None:
-    rebuild_agents(workspace_id, agent_ids)
+    with within(workspace_id):
+        rebuild_agents(workspace_id, agent_ids)
 
 
 def hand_on(workspace_id: int, agent_ids: Sequence[int]) -> None:
@@ -76,7 +78,8 @@ def sign_checkpoints_job() -> None:
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def verify_chain_job(workspace_id: int, run_id: int) -> None:
     """Recompute the whole record of a workspace."""
-    carry_out_verification(workspace_id, run_id)
+    with within(workspace_id):
+        carry_out_verification(workspace_id, run_id)
 
 
 def dispatch_verification(run: VerificationRun) -> None:
@@ -89,6 +92,7 @@ def for_each(workspace_ids: Iterable[int], verb: Callable[[int], object]) -> Non
     """One workspace in trouble must not keep the others waiting."""
     for workspace_id in workspace_ids:
         try:
-            verb(workspace_id)
+            with within(workspace_id):
+                verb(workspace_id)
         except (DatabaseError, DomainError):
             log.exception("ledger_job_failed", workspace=workspace_id)

@@ -6,6 +6,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from personas.queueing import send_after_commit
+from personas.walls import within
 from skills.models import RefreshRun
 from skills.services.files import end_lapsed_waivers
 from skills.services.refreshing import SourceEdited, refresh_source
@@ -25,6 +26,11 @@ from skills.services.runs import (
 @shared_task
 def refresh_source_job(workspace_id: int, run_id: int) -> None:
     """Carry out one run, then whatever was asked for meanwhile."""
+    with within(workspace_id):
+        carry_out_in_turn(workspace_id, run_id)
+
+
+def carry_out_in_turn(workspace_id: int, run_id: int) -> None:
     run = claim_run(workspace_id, run_id)
     if run is None:
         return

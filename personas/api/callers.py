@@ -7,6 +7,7 @@ from urllib.parse import unquote_plus
 
 from django.utils import timezone
 
+from personas import walls
 from personas.actors import Actor
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.refusals import CHALLENGE
@@ -60,9 +61,11 @@ def caller_of(headers: Mapping[str, str], query: str) -> Caller:
     secret = secret_in(headers.get("Authorization", ""))
     rows = ApiKey.unscoped.select_related("workspace", "created_by")
     held = rows.filter(digest=key_digest(secret), revoked_at=None, expires_at__gt=timezone.now())
-    key = held.first()
+    with walls.everywhere():
+        key = held.first()
     if key is None:
         raise bad_key()
+    walls.enter(key.workspace_id)
     return Caller(key, key.workspace, actor_of(key), power_of(key, role_of(key)))
 
 

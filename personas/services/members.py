@@ -16,6 +16,7 @@ from personas.services.drafts import discard_drafts_of
 from personas.services.history import note_event
 from personas.services.keys import revoke_keys_of
 from personas.services.records import readable_errors
+from personas.walls import everywhere, within
 
 INVITATION_DAYS = 7
 SALT = "personas.invitation"
@@ -64,7 +65,8 @@ def invitation_from(token: str) -> Invitation:
     except signing.BadSignature:
         raise BadInvitation(_("This invitation link is not valid. Check that it was copied whole.")) from None
     rows = Invitation.unscoped.select_related("workspace", "invited_by")
-    invitation = rows.filter(pk=said["id"], nonce=said["nonce"]).first()
+    with everywhere():
+        invitation = rows.filter(pk=said["id"], nonce=said["nonce"]).first()
     if invitation is None:
         raise BadInvitation(_("This invitation does not exist any more."))
     _refuse_closed(invitation)
@@ -75,6 +77,11 @@ def invitation_from(token: str) -> Invitation:
 def accept_invitation(token: str, user: User) -> Membership:
     """Join, if the link is good and meant for this person's address."""
     invitation = invitation_from(token)
+    with within(invitation.workspace_id):
+        return _join(invitation, user)
+
+
+def _join(invitation: Invitation, user: User) -> Membership:
     rows = Invitation.objects.in_workspace(invitation.workspace_id).select_for_update(of=("self",))
     invitation = rows.get(pk=invitation.pk)
     _refuse_closed(invitation)
@@ -89,6 +96,8 @@ def accept_invitation(token: str, user: User) -> Membership:
         user=user, defaults={"role": invitation.role, "workspace_id": invitation.workspace_id}
     )
     _note(invitation, "accepted", by=Actor.person(user))
+    # Whoever asks next what they have joined may stand outside of it.
+    membership.workspace = invitation.workspace
     return membership
 
 

@@ -8,8 +8,11 @@ from personas.models import BUILT_IN, AuditEvent, Channel, Membership, Revision,
 from personas.roles import Role
 from personas.services.history import new_event, new_revision, note_event
 from personas.services.records import readable_errors
+from personas.walls import everywhere
 
 
+# It has no number yet, and its address must be nobody else's.
+@everywhere()
 @transaction.atomic
 def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
     """Open a workspace with its first owner and the built-in channels."""

@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from project.backing_up import checkpoint_copies, copying, postgres, sqlite
-from project.backing_up.errors import TROUBLES, BackupError
+from project.backing_up.errors import TROUBLES, BackupError, refuse_held_role
 from project.backing_up.manifest import Manifest, write_manifest
 from project.backing_up.moment import held_moment
 from project.backing_up.sampling import chain_heads, sampled_prompts
@@ -28,6 +28,7 @@ def make_backup(target: Path, *, sample: int = SAMPLE) -> Manifest:
     if connection.in_atomic_block:
         raise BackupError("A backup cannot be made inside of a transaction.")
     try:
+        refuse_held_role()
         with written_aside(target) as draft:
             checkpoint_copies.take_along(draft)
             manifest = dumped(draft, sample)

@@ -13,6 +13,8 @@ from project.backing_up.errors import BackupError
 from project.backing_up.tables import PASSING
 from prompts.ledger_tables import LEDGER, is_by_month
 
+# Roles are of a server, not of a database: who may what is said anew by `manage.py app_role`.
+PLAIN = ("--no-owner", "--no-privileges", "--no-password")
 FORM, FILE = "pg_dump", "database.dump"
 # The words of a Django connection, and what the programs call them; no password on a command line.
 VARIABLES = {
@@ -58,7 +60,7 @@ def environment() -> dict[str, str]:
 
 def begin_dump(program: Path, moment: str, folder: Path) -> Dump:
     """Runs beside us: while it writes, we count."""
-    command: list[str | Path] = [program, "--format=custom", "--compress=1", "--no-owner", "--no-password"]
+    command: list[str | Path] = [program, "--format=custom", "--compress=1", *PLAIN]
     command += [f"--snapshot={moment}"] if moment else []
     command += [f"--exclude-table-data=public.{table}" for table in sorted(PASSING)]
     return subprocess.Popen(  # noqa: S603  # named by the operator
@@ -83,7 +85,7 @@ def load(program: Path, folder: Path) -> None:
     make_way()
     connection.close()
     told = environment()
-    command: list[str | Path] = [program, "--dbname", told["PGDATABASE"], "--no-owner", "--no-password"]
+    command: list[str | Path] = [program, "--dbname", told["PGDATABASE"], *PLAIN]
     command += ["--clean", "--if-exists", "--single-transaction", "--exit-on-error", folder / FILE]
     done = subprocess.run(command, env=told, capture_output=True, check=False)  # noqa: S603  # see above
     refuse_failure("pg_restore", done.returncode, done.stderr)

@@ -9,7 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from personas.models import Workspace
 from project.backing_up import checkpoint_copies, copying, postgres, sqlite
-from project.backing_up.errors import TROUBLES, BackupError
+from project.backing_up.errors import TROUBLES, BackupError, refuse_held_role
 from project.backing_up.manifest import Manifest, read_manifest
 from project.backing_up.moment import held_moment
 from project.backing_up.sampling import chain_heads, changed_prompts
@@ -28,6 +28,7 @@ def restore_backup(source: Path, *, sample: int | None = None, say: Say) -> Mani
     manifest = read_manifest(source)
     say(f"{len(manifest.files)} files are what was written ({manifest.size:,} bytes).")
     try:
+        refuse_held_role()
         refuse_other_house(manifest)
         refuse_filled(manifest)
         load(manifest, source)

@@ -7,6 +7,7 @@ from project.doctor.house import look_at_settings
 from project.doctor.record import look_at_record
 from project.doctor.replica import look_at_replica
 from project.doctor.stores import look_at_database, look_at_redis
+from project.doctor.walls import look_at_walls
 from project.doctor.work import look_at_disks, look_at_work
 
 Look = Callable[[], Iterator[Finding]]
@@ -17,6 +18,7 @@ def examine(*, whole: bool = False) -> list[Finding]:
         "settings": (look_at_settings, "Compare your variables with .env.example."),
         "database": (look_at_database, "Start it, or mend DATABASE_URL; until then no prompt is served."),
         "replica": (look_at_replica, "It is compared with the database: mend that first."),
+        "second wall": (look_at_walls, "It is read from the database: mend that first."),
         "redis": (look_at_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
         "worker": (look_at_work, "It is read from the database: mend that first."),
         "record": (lambda: look_at_record(whole=whole), "It is read from the database: mend that first."),

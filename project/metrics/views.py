@@ -7,6 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from redis.exceptions import RedisError
 
+from personas.walls import everywhere
 from project.metrics import counting
 from project.metrics.access import may_read
 from project.metrics.measuring import measured_figures
@@ -27,7 +28,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
         raise Http404
     if request.method not in METHODS:
         return HttpResponseNotAllowed(METHODS)
-    return HttpResponse(written(all_figures()), content_type=CONTENT_TYPE)
+    with everywhere():
+        return HttpResponse(written(all_figures()), content_type=CONTENT_TYPE)
 
 
 def all_figures() -> list[Figure]:

@@ -13,7 +13,6 @@ from itertools import accumulate
 from typing import Any
 
 from django.db.models import QuerySet
-from django.db.models.functions import Substr
 from django.http import Http404
 from django.urls import URLPattern
 
@@ -208,8 +207,7 @@ def places(call: Call, key: str) -> Answer:
 
 def versions_with(call: Call, key: str) -> QuerySet[PromptVersion]:
     """Every version with this digest that the key may know of; where the query names a place, those there."""
-    rows = PromptVersion.objects.in_workspace(call.workspace).alias(beginning=Substr("digest", 1, 12))
-    rows = rows.filter(beginning=key[:12], digest=key)
+    rows = PromptVersion.objects.in_workspace(call.workspace).filter(digest=key)
     if is_limited(call.caller):
         rows = rows.filter(prompt__in=prompt_ids(call.caller))
     for name, field in PLACED.items():

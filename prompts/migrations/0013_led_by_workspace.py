@@ -1,8 +1,7 @@
 """Versions are found by digest within their workspace; prompts and labels get a key with it in front."""
 
 from django.db import migrations, models
-from django.db.models import F, UniqueConstraint
-from django.db.models.functions import Substr
+from django.db.models import UniqueConstraint
 
 from personas.models.workspaces import slug_rule
 from personas.online import AddIndexOnline, AddUniqueOnline
@@ -17,7 +16,7 @@ class Migration(migrations.Migration):
     operations = [
         AddIndexOnline(
             "promptversion",
-            models.Index(F("workspace"), Substr("digest", 1, 12), name="versions_by_digest"),
+            models.Index(fields=["workspace", "digest"], name="versions_by_digest"),
         ),
         migrations.RemoveIndex("promptversion", "versions_by_beginning"),
         AddUniqueOnline(

@@ -6,6 +6,7 @@ from threading import Lock
 
 from django.db import connection
 
+from personas.walls import everywhere
 from prompts.serving.links import Link, LinkBroken, NotWritten, Silent, Written, link
 
 # As long as the pool lets a page wait for a connection.
@@ -172,7 +173,7 @@ def write(sql: str, draft: str, seal: str) -> int | None:
     """The id of the row that the draft became; None if the statement let none in."""
     if connection.in_atomic_block:
         # Only ever a test's own transaction: nobody else sees what it has written.
-        with connection.cursor() as cursor:
+        with everywhere(), connection.cursor() as cursor:
             cursor.execute(sql, [f"[{draft}]"])
             return next((int(row) for row, _ in cursor.fetchall()), None)
     return PROCESS.write(Ticket(sql, draft, seal))

@@ -10,12 +10,16 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db import Error as DatabaseFailure
 from psycopg.pq import DiagnosticField, ExecStatus
 
+from personas.walls import EVERYWHERE, SETTING
+
 # Ids of new rows, with their seals.
 Written = list[tuple[int, str]]
 # The database ends a statement after as long; this is for one that does not answer at all.
 SILENCE = 5.0
 # The plan is made once, and anew when the database has counted its rows again: draft by draft, by ids.
 PLANS = "-c plan_cache_mode=force_generic_plan -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off"
+# A statement may hold rows of several workspaces; each row is held to its key's own by the joins.
+SIGHT = f"-c {SETTING}={EVERYWHERE}"
 # The server goes down, the connection is gone, or what was prepared on it is: another connection may do.
 BROKEN = ("57P", "08", "26", "0A")
 SENT = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
@@ -112,7 +116,7 @@ def parameters() -> dict[str, Any]:
     """Django's own, with plans of our choice."""
     own = {"cursor_factory", "context", "prepare_threshold"}
     said = {name: value for name, value in connection.get_connection_params().items() if name not in own}
-    return said | {"options": f"{said.get('options', '')} {PLANS}".strip()}
+    return said | {"options": f"{said.get('options', '')} {PLANS} {SIGHT}".strip()}
 
 
 class SqliteLink:

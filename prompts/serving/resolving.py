@@ -13,6 +13,7 @@ from personas.errors import Invalid
 from personas.key_format import BOT, well_formed
 from personas.key_scopes import allows
 from personas.models import ApiKey, Membership
+from personas.walls import everywhere, within
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.proving import reader_of
 from prompts.serving.asking import Admit, Bot, Member, Reader, Wanted
@@ -84,12 +85,18 @@ def resolve(reader: Reader, wanted: Wanted, admit: Admit) -> Guess:
 
     `admit` hears who it is before anything else is asked: what is refused after that is paid for too.
     """
-    facts = facts_of(reader)
+    with everywhere():
+        facts = facts_of(reader)
     admit(facts.get("key_id"), facts["workspace_id"])
     if not allows(facts.get("scopes", {}), wanted.verb, wanted.agent, wanted.channel, wanted.label):
         raise OutOfScope
     if not wanted.is_nameable:
         raise NotThere
+    with within(facts["workspace_id"]):
+        return guessed(facts, wanted)
+
+
+def guessed(facts: dict[str, Any], wanted: Wanted) -> Guess:
     workspace_id: int = facts["workspace_id"]
     # Looked at before the words are read: what is erased in between then shows.
     erasures = erasures_in(workspace_id)

@@ -11,6 +11,7 @@ from django.db.models import Count, Max
 # Each layout registers the renderers of its slots when it is imported.
 import prompts.assembly.layouts  # noqa: F401
 from personas.models import Content, Erasure
+from personas.walls import within
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
 from prompts.serving.recalling import Recall
@@ -85,7 +86,8 @@ def words_of(recall: Recall, workspace_id: int, version_id: int, erasures: Erasu
     held = recall.words.get(version_id)
     if held is None or held.erasures != erasures:
         recall.words.drop(version_id)
-        held = read_words(workspace_id, version_id, erasures)
+        with within(workspace_id):
+            held = read_words(workspace_id, version_id, erasures)
         recall.words.put(version_id, held)
     return held
 

@@ -12,7 +12,7 @@ import yaml
 from tests.project.production import ROOT
 
 # ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose fills them in.
-VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*)|:\?[^}]*)?\}")
+VARIABLE = re.compile(r"\$\{(\w+)(?::-([^${}]*)|:\?[^${}]*)?\}")
 APP = ("migrate", "web", "worker", "beat")
 
 
@@ -29,7 +29,9 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def filled(text: object, variables: dict[str, str]) -> str:
-    return VARIABLE.sub(lambda found: variables.get(found[1]) or found[2] or "", str(text))
+    """The innermost first: a default may name another variable."""
+    said = VARIABLE.sub(lambda found: variables.get(found[1]) or found[2] or "", str(text))
+    return said if said == str(text) else filled(said, variables)
 
 
 def env_file(text: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from tests.project.compose import build_step, command_of, copied_into_image, env
 from tests.project.production import ROOT
 
 PROGRAMS = Path(sys.executable).parent
+APP_ROLE = "dramatis_app"
 
 
 @dataclass
@@ -50,6 +51,8 @@ class House:
         (self.folder / "secrets").mkdir()
         (self.folder / "checkpoints").mkdir()
         self.secret("postgres_password", "any")
+        # The servers of tests let everybody in, and several houses may share this role.
+        self.secret("app_password", "")
         self.secret("secret_key", "k" * 64)
         self.secret("signing_key.pem", dump_key(new_key()).decode())
 
@@ -67,7 +70,8 @@ class House:
     def environment(self, service: str) -> dict[str, str]:
         """As compose would tell it, with this house's places, servers and port."""
         dotenv = {
-            "DATABASE_URL": self.database_url,
+            "DATABASE_URL": with_role(self.database_url, APP_ROLE),
+            "DATABASE_OWNER_URL": self.database_url,
             "REDIS_URL": self.redis_url,
             "PUBLIC_URL": "https://dramatis.example",
             "ALLOWED_HOSTS": "dramatis.example",
@@ -129,15 +133,20 @@ class House:
             time.sleep(0.25)
         raise AssertionError(f"{service} is not well: {self.log(service).read_text()[-3_000:]}")
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path: str, **headers: str) -> httpx.Response:
         """As a proxy with TLS passes it on."""
         sent = {"Host": "dramatis.example", "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"}
-        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=sent, timeout=20)
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=sent | headers, timeout=20)
 
     def end(self) -> None:
         for process in self.running.values():
             signal_group(process, SIGKILL)
             process.wait()
+
+
+def with_role(url: str, name: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{name}@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
 @contextmanager

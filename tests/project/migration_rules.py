@@ -20,8 +20,8 @@ from personas.online import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InB
 OURS = ("personas", "skills", "prompts")
 # Rows grow with people and their keys, not with use: a lock is over before anybody notices.
 SMALL = frozenset({"personas.workspace", "personas.membership", "personas.apikey"})
-# Steps of our own that put triggers on a table or take them off: a short lock, no row is read.
-TRIGGERS = frozenset({"AppendOnly", "Erasable", "RollsOff", "Lifted", "Unguarded"})
+# Steps of our own that put triggers or policies on a table or take them off: a short lock, no row is read.
+TRIGGERS = frozenset({"AppendOnly", "Erasable", "RollsOff", "Lifted", "Unguarded", "Walled"})
 # What changes nothing that an older process could stumble over.
 HARMLESS = (
     steps.AlterModelOptions,

@@ -27,7 +27,8 @@ from tests.project.compose import (
 from tests.project.production import COMPLETE, ROOT, settings_under
 
 EXAMPLE = (ROOT / ".env.example").read_text()
-SECRETS = ("postgres_password", "secret_key", "signing_key.pem")
+OWNERS, APPS = "postgres_password", "app_password"
+SECRETS = (OWNERS, APPS, "secret_key", "signing_key.pem")
 
 
 # --- The compose file ----------------------------------------------------------------------------------
@@ -125,9 +126,10 @@ def test_development_is_never_read_by_accident():
 def test_no_secret_stands_in_the_compose_file():
     assert set(composed()["secrets"]) == set(SECRETS)
     for name in APP:
-        assert set(services()[name]["secrets"]) == set(SECRETS)
+        given = set(services()[name]["secrets"])
+        assert given == set(SECRETS) - (set() if name == "migrate" else {OWNERS})
         told = services()[name]["environment"]
-        assert {key for key in told if key.endswith("_FILE")} == {
+        assert {key for key in told if key.endswith("_FILE")} - {"DATABASE_APP_PASSWORD_FILE"} == {
             *("DATABASE_PASSWORD_FILE", "SECRET_KEY_FILE", "DRAMATIS_SIGNING_KEY_FILE")
         }
         assert all(
@@ -135,6 +137,21 @@ def test_no_secret_stands_in_the_compose_file():
         )
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {".env", "/secrets/"} <= set(ignored)
+
+
+def test_only_migrate_connects_as_the_owner_of_the_tables():
+    example = env_file(EXAMPLE)
+    told = {name: environment_of(name, example) for name in APP}
+    assert {name for name in APP if "//dramatis@" in told[name]["DATABASE_URL"]} == {"migrate"}
+    assert all("//dramatis_app@" in told[name]["DATABASE_URL"] for name in APP if name != "migrate")
+    assert {name: Path(said["DATABASE_PASSWORD_FILE"]).name for name, said in told.items()} == {
+        name: OWNERS if name == "migrate" else APPS for name in APP
+    }
+    assert command_of("migrate")[-1].endswith(" && python manage.py app_role dramatis_app")
+    elsewhere = example | {"DATABASE_URL": "postgresql://one@db/other"}
+    assert environment_of("migrate", elsewhere)["DATABASE_URL"] == "postgresql://one@db/other"
+    both = elsewhere | {"DATABASE_OWNER_URL": "postgresql://owner@db/other"}
+    assert environment_of("migrate", both)["DATABASE_URL"] == "postgresql://owner@db/other"
 
 
 def test_an_empty_line_of_the_example_takes_nothing_from_the_image():

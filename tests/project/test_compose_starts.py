@@ -1,6 +1,7 @@
 """Each service of docker-compose.yml by its own command line, on real servers, until it is well."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -53,6 +54,12 @@ def files_of(folder: Path) -> set[tuple[str, int]]:
     return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
+def stands_behind_the_wall(house: House) -> None:
+    told = house.run("web", ["python", "manage.py", "doctor", "--json"])
+    found = {row["name"]: row for row in json.loads(told.stdout)["findings"]}
+    assert found["second wall"]["state"] == "ok", found["second wall"]
+
+
 @pytest.mark.hard
 def test_every_service_starts_is_well_and_ends_when_asked(house):
     before = files_of(house.app)
@@ -62,6 +69,7 @@ def test_every_service_starts_is_well_and_ends_when_asked(house):
         house.start(service)
     for service in LASTING:
         house.wait_until_well(service)
+    stands_behind_the_wall(house)
     # A TERM to the first process, as compose does.
     for service in LASTING:
         house.running[service].terminate()
@@ -98,6 +106,37 @@ def test_a_first_install_serves_its_pages(tmp_path, valkey):
             assert house.get("/readyz").json()["status"] == "ok"
         finally:
             house.end()
+
+
+FIRST_BOT = """
+from personas.actors import Actor
+from personas.models import Agent, Channel, User
+from personas.services.keys import create_key
+from personas.services.records import create_record
+from personas.services.workspaces import create_workspace
+owner = User.objects.create_user("alice@example.com")
+home, by = create_workspace("Harbour", "harbour", owner=owner), Actor.person(owner)
+deck = Channel.objects.in_workspace(home).get(slug="web")
+values = {"slug": "pilot", "name": "Pilot", "channels": [deck]}
+create_record(Agent, home, values, by=by)
+print(create_key(home, "Bot", {}, by=by)[1])
+"""
+
+
+@pytest.mark.hard
+def test_bots_are_served_by_a_web_that_owns_no_table(house):
+    """Commands, the pool of the pages and the connection of the fetches, each as the role that is held."""
+    assert house.run("migrate").returncode == 0
+    said = house.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
+    assert said.returncode == 0, said.stderr
+    key = {"Authorization": f"Bearer {said.stdout.split()[-1]}"}
+    house.start("web")
+    house.wait_until_well("web")
+    for path in ("/api/v1/agents/pilot/prompt?channel=web&label=latest", "/api/v1/agents/pilot"):
+        answers = [house.get(path, **key) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
+    house.running["web"].terminate()
+    assert house.running["web"].wait(30) == 0
 
 
 def test_the_broker_keeps_its_file_and_throws_nothing_away(valkey):

@@ -13,7 +13,7 @@ from tests.project.compose import env_file, environment_of, services
 from tests.project.production import COMPLETE, ROOT, settings_under
 
 GUIDE = (ROOT / "docs" / "deployment.md").read_text()
-SECRETS = ("postgres_password", "secret_key", "signing_key.pem")
+SECRETS = ("postgres_password", "app_password", "secret_key", "signing_key.pem")
 # A machine for tests may lack it; machines that run containers do not.
 OPENSSL = """#!{python}
 import pathlib, sys
@@ -61,8 +61,7 @@ def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, 
     assert len(found["SECRET_KEY"]) >= 50
     assert found["DRAMATIS_SIGNING_KEY"].startswith("-----BEGIN PRIVATE KEY-----\n")
     assert (
-        found["DATABASES"]["default"]["PASSWORD"]
-        == (tmp_path / "secrets/postgres_password").read_text().strip()
+        found["DATABASES"]["default"]["PASSWORD"] == (tmp_path / "secrets/app_password").read_text().strip()
     )
     assert found["DRAMATIS_CHECKPOINT_DIR"] == "/app/checkpoints"
 

@@ -9,7 +9,9 @@ from project import env
 from tests.project.production import COMPLETE, ROOT, run_settings
 
 # Read by docker-compose.yml, never by the settings.
-COMPOSE_ONLY = {"SECRETS_FOLDER", "SOURCES_FOLDER", "DRAMATIS_IMAGE", "WEB_ADDRESS"}
+COMPOSE_ONLY = {
+    *("SECRETS_FOLDER", "SOURCES_FOLDER", "DRAMATIS_IMAGE", "WEB_ADDRESS", "DATABASE_OWNER_URL"),
+}
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,31 @@
+"""Makes the database role that web, worker and beat connect as; run as the owner of the tables."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from project.walls.roles import UnfitRole, prepare_role
+
+
+class Command(BaseCommand):
+    help = (
+        "Makes a role that is held by row security, or mends what it may; repeat it as often as you like. "
+        "Its password is DATABASE_APP_PASSWORD, if that is set."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="what DATABASE_URL of web, worker and beat will name")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        name: str = options["name"]
+        try:
+            is_new = prepare_role(name, settings.DATABASE_APP_PASSWORD)
+        except (UnfitRole, DatabaseError) as error:
+            raise CommandError(" ".join(str(error).split())) from None
+        self.stdout.write(
+            f"{name} was {'made' if is_new else 'there'} and may use the tables, one workspace at a time."
+        )

@@ -1,0 +1,110 @@
+"""The pages and the API answer alike when the database itself keeps the workspaces apart."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from personas import walls
+from tests.isolation import api_matrix
+from tests.isolation.api_cast import CALLERS, before, callers, known_callers, unnoticed  # noqa: F401  # fixtures
+from tests.isolation.api_table import known_doors
+from tests.isolation.cast import Stage, undone
+from tests.isolation.matrix import (
+    ASKERS,
+    OUTSIDERS,
+    Outcome,
+    address,
+    inside_cells,
+    inside_routes,
+    one_in_turn,
+    outside_routes,
+    run_inside,
+    run_outside,
+)
+from tests.isolation.probe import ask, quick_templates
+from tests.project.app_role import as_app_role
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="SQLite has no roles"),
+]
+Said = Iterator[tuple[str, str]]
+
+
+def pages(stage: Stage, every: int) -> Said:
+    """What the owner reads on the pages of the workspace, or on some of them."""
+    cells = inside_cells(stage, stage.askers["owner"], inside_routes()[::every])
+    with quick_templates():
+        for cell in cells:
+            if (cell.method, cell.target) == ("GET", "own"):
+                with undone():
+                    answer = ask(cell.asker, "GET", address(stage, cell))
+                    yield str(cell), answer.shape
+
+
+def operations(stage: Stage, callers: dict, every: int) -> Said:  # noqa: F811
+    """What the owner's key is answered; new rows get new numbers, so there the status counts."""
+    cells = api_matrix.cells(callers["owner"], known_doors()[::every])
+    for cell in cells:
+        if cell.target == api_matrix.OWN:
+            with unnoticed():
+                answer, _ = api_matrix.asked(stage, cell)
+                yield str(cell), str(answer.status) if answer.wrote_tenant_rows else answer.shape
+
+
+def compare(told: Callable[[], Said]) -> Outcome:
+    """Asked twice in the same moment, without the wall and with it."""
+    with time_machine.travel(timezone.now(), tick=False):
+        without = dict(told())
+        with as_app_role():
+            behind = dict(told())
+    return Outcome(len(behind), [name for name, said in behind.items() if said != without[name]])
+
+
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.hard)])
+def test_the_owner_reads_the_same_behind_the_wall(every, stage, tally):
+    tally(compare(lambda: pages(stage, every)), at_least=100 // every)
+
+
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.hard)])
+def test_the_owners_key_is_answered_the_same_behind_the_wall(every, stage, callers, tally):  # noqa: F811
+    tally(compare(lambda: operations(stage, callers, every)), at_least=100 // every)
+
+
+@pytest.mark.planted
+def test_a_gate_that_forgets_to_tell_is_noticed(stage, callers, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(walls, "enter", lambda workspace_id: None)
+    assert len(compare(lambda: pages(stage, 20)).findings) >= 3
+    assert len(compare(lambda: operations(stage, callers, 40)).findings) >= 2
+
+
+# --- everybody -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def walled(stage, callers, before):  # noqa: F811
+    """After everything is on the stage: the wall stands from here on."""
+    with as_app_role():
+        yield stage
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("name", ASKERS)
+def test_all_pages_answer_behind_the_wall_as_the_table_says_to(name, walled, tally):
+    tally(run_inside(walled, walled.askers[name], inside_routes(), one_in_turn), at_least=100)
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("name", OUTSIDERS)
+def test_all_pages_outside_answer_behind_the_wall_as_the_table_says_to(name, walled, tally):
+    tally(run_outside(walled, walled.askers[name], outside_routes(), in_turn=True), at_least=100)
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("name", CALLERS)
+def test_all_operations_answer_behind_the_wall_as_they_should_to(name, walled, callers, before, tally):  # noqa: F811
+    doors = known_doors()
+    tally(api_matrix.run(walled, callers[name], doors, before, api_matrix.one_in_turn), at_least=40)

@@ -1,0 +1,58 @@
+"""Pages that ask without naming a workspace, beside all others: what a forgotten condition would do."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, connection, transaction
+from django.http import HttpRequest, JsonResponse
+from django.urls import include, path
+
+from personas.tenancy import WorkspaceRequest
+
+
+def seen() -> dict[str, list[str]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT slug FROM personas_agent ORDER BY slug")
+        agents = [slug for (slug,) in cursor.fetchall()]
+        cursor.execute("SELECT slug FROM personas_workspace ORDER BY slug")
+        return {"agents": agents, "workspaces": [slug for (slug,) in cursor.fetchall()]}
+
+
+def inside(request: WorkspaceRequest) -> JsonResponse:
+    return JsonResponse(seen())
+
+
+@login_not_required
+def outside(request: HttpRequest) -> JsonResponse:
+    return JsonResponse(seen())
+
+
+def into(request: WorkspaceRequest, other: int) -> JsonResponse:
+    """A row for somebody else's workspace, written past every rule of ours."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO personas_erasure "
+                "(workspace_id, kind, object_id, reason, digests, versions, person_label, at) "
+                "VALUES (%s, 'memory', 1, '', '[]', '[]', '', now())",
+                [other],
+            )
+    except DatabaseError as error:
+        return JsonResponse({"refused": str(error).partition("\n")[0], **seen()})
+    return JsonResponse({"refused": ""})
+
+
+def taken(request: WorkspaceRequest, other: int) -> JsonResponse:
+    """All rows of all workspaces, as far as they can be reached."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE personas_agent SET name = 'Taken'")
+        changed = cursor.rowcount
+        cursor.execute("UPDATE personas_agent SET name = 'Taken' WHERE workspace_id = %s", [other])
+        return JsonResponse({"changed": changed, "foreign": cursor.rowcount})
+
+
+urlpatterns = [
+    path("w/<slug:workspace>/raw/", inside),
+    path("w/<slug:workspace>/raw/into/<int:other>/", into),
+    path("w/<slug:workspace>/raw/taken/<int:other>/", taken),
+    path("raw/", outside),
+    path("", include("project.urls")),
+]
