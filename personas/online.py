@@ -93,20 +93,6 @@ class AddUniqueOnline(NotInTransactionMixin, AddConstraint):
         return f"Let {self.constraint.name} hold on {self.model_name}, its index built first"
 
 
-def is_partitioned(editor: Any, table: str) -> bool:
-    with editor.connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'p'", [table])
-        return cursor.fetchone() is not None
-
-
-def parts_without(editor: Any, table: str, index: str) -> list[tuple[int, str]]:
-    """Numbers and names of the parts that have no index belonging to that of the whole."""
-    with editor.connection.cursor() as cursor:
-        cursor.execute(PARTS_WITHOUT, [table, index])
-        found: list[tuple[int, str]] = cursor.fetchall()
-        return found
-
-
 class AddCheckOnline(NotInTransactionMixin, AddConstraint):
     """A check that holds for new rows at once, and is then proved for old ones while nobody waits."""
 
@@ -159,3 +145,20 @@ class InBatches(RunPython):
 
     def describe(self) -> str:
         return f"Change rows by portions of {self.size}"
+
+
+# --- tables that lie in parts ----------------------------------------------------------------------------
+
+
+def is_partitioned(editor: Any, table: str) -> bool:
+    with editor.connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'p'", [table])
+        return cursor.fetchone() is not None
+
+
+def parts_without(editor: Any, table: str, index: str) -> list[tuple[int, str]]:
+    """Numbers and names of the parts that have no index belonging to that of the whole."""
+    with editor.connection.cursor() as cursor:
+        cursor.execute(PARTS_WITHOUT, [table, index])
+        found: list[tuple[int, str]] = cursor.fetchall()
+        return found

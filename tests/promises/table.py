@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [one for group in terminalreporter.stats.values() for one in group if hasattr(one, "when")]
-    if not any("hard" in one.keywords and told(one, PROMISE) for one in reports):
+    if not any("hard" in getattr(one, "keywords", ()) and told(one, PROMISE) for one in reports):
         return
     proofs = proofs_of(reports)
     terminalreporter.section("promises")
