@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from personas.online import AddIndexOnline
 from personas.services.keys import create_key
+from personas.walls import EVERYWHERE, SETTING
 from project.doctor import stores
 from project.doctor.findings import State
 from prompts.fleet.serving_chart import served_per_hour
@@ -178,14 +180,14 @@ def test_nobody_who_reads_or_writes_other_months_waits_while_one_is_made(stage):
         transaction.set_rollback(True)
 
 
-def other_connection() -> dict[str, object]:
+def other_connection() -> dict[str, Any]:
     own = {"cursor_factory", "context", "prepare_threshold"}
     return {name: value for name, value in connection.get_connection_params().items() if name not in own}
 
 
 def copying(at: datetime, table: str) -> str:
     """A statement that writes a row like the first, of another time."""
-    columns = [field.column for field in LedgerEntry._meta.concrete_fields if field.name != "id"]
+    columns = [str(field.column) for field in LedgerEntry._meta.concrete_fields if field.name != "id"]
     taken = ", ".join(f"'{at.isoformat()}'" if name == "at" else name for name in columns)
     return f"INSERT INTO {LEDGER} ({', '.join(columns)}) SELECT {taken} FROM {table} LIMIT 1"  # noqa: S608  # ours
 
@@ -343,6 +345,7 @@ def test_neither_a_young_month_nor_one_with_a_late_row_is_dropped(stage):
     make_past(3)
     now = timezone.now()
     late = part_of(later(month_of(now), -2))
+    assert late.since is not None
     insert_rows(stage, [late.since])
     assert drop_empty_months() == [name_of(later(month_of(now), -3))]
     assert not ledger_months.drop_if_empty(late)
@@ -388,7 +391,7 @@ def indexes() -> list[str]:
 
 
 def file_of(table: str) -> int:
-    return answer(f"SELECT pg_relation_filenode('{table}')")
+    return int(answer(f"SELECT pg_relation_filenode('{table}')"))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -520,6 +523,8 @@ def clerk(db) -> str:
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
         "ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO clerk",
         "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk",
+        # As a job says; the connection was looked at when it was the owner's.
+        f"SET LOCAL {SETTING} = '{EVERYWHERE}'",
     )
     return "SET LOCAL ROLE clerk"
 
