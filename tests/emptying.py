@@ -17,10 +17,11 @@ def empty_quickly() -> None:
     """Change how this process empties its tables, once they are there."""
     post_migrate.disconnect(create_contenttypes)
     post_migrate.disconnect(dispatch_uid=f"{create_permissions.__module__}.create_permissions")
-    ops: Any = connection.ops
+    # For every connection of this process: a thread gets another one as soon as a browser's loop runs in it.
+    ops: Any = type(connection.ops)
     # Django asks for statements and hands them over; which are needed is known only then.
-    ops.sql_flush = lambda style, tables, **_: [table for table in tables if table not in LASTING]
-    ops.execute_sql_flush = empty
+    ops.sql_flush = lambda self, style, tables, **_: [table for table in tables if table not in LASTING]
+    ops.execute_sql_flush = lambda self, tables: empty(tables)
 
 
 def empty(tables: list[str]) -> None:

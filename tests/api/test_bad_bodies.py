@@ -2,26 +2,50 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from django.test import Client
 
+from personas.actors import Actor
+from personas.key_format import ADMIN
 from personas.models import AuditEvent, Memory, Soul, Workspace
+from personas.services.keys import create_key
 from tests.api.bad_bodies import BAD, Bad
 from tests.api.conftest import Api
-from tests.factories import make_memory, make_soul, make_task
+from tests.factories import make_memory, make_soul, make_task, make_user, make_workspace
+from tests.sharing import rows_of_a_module
 
 pytestmark = pytest.mark.django_db
 LONGEST = 1.0
 
 
-@pytest.fixture
-def memory(workspace: Workspace, admin: Api) -> Memory:
-    """One of what the corpus speaks of: a soul, a task and a memory."""
-    # The first call of a process loads all addresses; that is nobody's bad request.
-    admin.get("souls")
-    make_soul(workspace, label="There")
-    make_task(workspace, steps=[{"title": "One", "is_done": False}])
-    return make_memory(workspace)
+@dataclass(frozen=True)
+class House:
+    """One of what the corpus speaks of: a soul, a task and a memory; and a key to it."""
+
+    workspace: Workspace
+    memory: Memory
+    api: Api
+
+
+@pytest.fixture(scope="module")
+def house(django_db_setup: None, django_db_blocker: Any) -> Iterator[House]:
+    """Built once: what is refused changes nothing, which each test makes sure of."""
+    with rows_of_a_module(django_db_blocker):
+        with django_db_blocker.unblock():
+            alice = make_user("Alice")
+            workspace = make_workspace("Harbour", owner=alice)
+            _, secret = create_key(workspace, "Key", {}, by=Actor.person(alice), kind=ADMIN)
+            api = Api(secret, Client(raise_request_exception=False))
+            # The first call of a process loads all addresses; that is nobody's bad request.
+            api.get("souls")
+            make_soul(workspace, label="There")
+            make_task(workspace, steps=[{"title": "One", "is_done": False}])
+            memory = make_memory(workspace)
+        yield House(workspace, memory, api)
 
 
 @pytest.mark.promise("R8", "at least 60 bodies")
@@ -32,16 +56,15 @@ def test_the_corpus_is_large_and_says_each_thing_once() -> None:
 
 @pytest.mark.promise("R8")
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
-def test_a_bad_request_is_told_what_is_wrong(
-    bad: Bad, admin: Api, memory: Memory, workspace: Workspace
-) -> None:
+def test_a_bad_request_is_told_what_is_wrong(bad: Bad, house: House) -> None:
+    workspace = house.workspace
     events = AuditEvent.objects.in_workspace(workspace).count()
     path, _, odd = bad.path.partition("#")
     more = {"Idempotency_Key": "a b"} if odd else {}
     begun = time.monotonic()
-    answer = admin.call(
+    answer = house.api.call(
         bad.method,
-        path.replace("memories/1:", f"memories/{memory.pk}:"),
+        path.replace("memories/1:", f"memories/{house.memory.pk}:"),
         bad.body,
         content_type=bad.kind,
         **more,

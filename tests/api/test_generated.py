@@ -1,5 +1,6 @@
 """R2: the API does what its schema says, whatever is sent."""
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +11,8 @@ from tests.api.generated_stage import make_stage
 
 pytestmark = pytest.mark.django_db
 EACH, SEED = 12, 1
+# Of so many operations each run tries one; which, pytest-randomly's seed says.
+IN_TURN = 8
 HARD_EACH, HARD_SEEDS = 19, (1, 2, 3)
 
 
@@ -31,9 +34,9 @@ def refuse_wrong(outcome: Outcome) -> None:
 
 
 def test_generated_calls_are_answered_as_the_schema_says(stage: Stage) -> None:
-    outcome = run(stage, EACH, SEED, in_turn=2)
+    outcome = run(stage, EACH, SEED, first=random.randrange(IN_TURN), in_turn=IN_TURN)  # noqa: S311
     refuse_wrong(outcome)
-    assert outcome.cases >= 1_000
+    assert outcome.cases >= 200
 
 
 @pytest.mark.promise("R2")

@@ -9,7 +9,6 @@ from prompts.models import LabelRule, PromptLabel
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     Deck,
-    a_deck,
     a_foreign_bot,
     a_foreign_deck,
     a_narrow_bot,
@@ -17,6 +16,13 @@ from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     good,
     keys_of_alice,
     problem,
+)
+from tests.api.shared_deck import (  # noqa: F401  # fixtures
+    ashore,
+    shared_alice,
+    shared_bob,
+    shared_deck,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,6 @@ from prompts.services.evidence import checks_of
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     Deck,
-    a_deck,
     a_foreign_bot,
     a_foreign_deck,
     a_narrow_bot,
@@ -23,6 +22,13 @@ from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     good,
     keys_of_alice,
     problem,
+)
+from tests.api.shared_deck import (  # noqa: F401  # fixtures
+    ashore,
+    shared_alice,
+    shared_bob,
+    shared_deck,
+    shared_workspace,
 )
 from tests.factories import BY, make_memory
 from tests.prompts.serving_stage import fetch

@@ -13,12 +13,18 @@ from prompts.services.erasing import erase_record
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     Deck,
-    a_deck,
     a_foreign_deck,
     a_narrow_bot,
     a_narrow_key,
     good,
     problem,
+)
+from tests.api.shared_deck import (  # noqa: F401  # fixtures
+    ashore,
+    shared_alice,
+    shared_bob,
+    shared_deck,
+    shared_workspace,
 )
 from tests.factories import BY, make_memory
 

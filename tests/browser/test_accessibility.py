@@ -21,8 +21,8 @@ def look_at(page, addresses):
 
 
 # These differ most; the other kinds have the same pages with fewer fields.
-TELLING = ("agents", "memories", "tasks")
-TELLING_ACCOUNT = ("/profile/", "/accounts/email/", "/accounts/2fa/", "/accounts/2fa/totp/activate/")
+TELLING = ("agents", "memories")
+TELLING_ACCOUNT = ("/profile/", "/accounts/2fa/totp/activate/")
 TELLING_ENTRANCE = ("/accounts/login/", "/accounts/signup/", "/join/not-a-token/")
 
 
@@ -33,9 +33,9 @@ def of_telling_kinds(addresses):
 def test_the_demo_suits_everyone(demo, demo_page):
     page = demo_page()
     some = [*lists(demo), *records(demo, ""), *forms(demo)]
-    others = [f"/w/{demo.slug}/{path}" for path in ("", "settings/", "souls/import/", "tools/new/")]
+    others = [f"/w/{demo.slug}/{path}" for path in ("", "settings/", "tools/new/")]
     soul = Soul.objects.in_workspace(demo).order_by("-revision")[0]
-    pages = [f"/w/{demo.slug}/souls/{soul.slug}/{path}" for path in ("edit/", "history/", "history/1/")]
+    pages = [f"/w/{demo.slug}/souls/{soul.slug}/{path}" for path in ("edit/", "history/1/")]
     look_at(page, [*others, *of_telling_kinds(some), *pages])
     give_the_password_again(page)
     look_at(page, TELLING_ACCOUNT)

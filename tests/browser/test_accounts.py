@@ -124,6 +124,7 @@ def test_a_newcomer_signs_up_confirms_the_address_and_opens_a_workspace(stranger
     expect(stranger.page).to_have_url(re.compile("/w/lighthouse/$"))
 
 
+@pytest.mark.hard
 def test_an_authenticator_app_is_set_up_and_then_asked_for(stranger, alice_with_password, patient_clock):
     sign_in(stranger)
     go_confirmed(stranger, "/accounts/2fa/totp/activate/")
@@ -141,6 +142,7 @@ def test_an_authenticator_app_is_set_up_and_then_asked_for(stranger, alice_with_
     expect(stranger.page).to_have_url(re.compile("/w/harbour/$"))
 
 
+@pytest.mark.hard
 def test_a_passkey_is_added_and_signs_in_without_a_password(visitor, alice_with_password):
     stranger = Visit(visitor(alone=True))
     devtools = stranger.page.context.new_cdp_session(stranger.page)
@@ -167,6 +169,7 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(visitor, alice_with_
     expect(stranger.page).to_have_url(re.compile("/w/harbour/$"))
 
 
+@pytest.mark.hard
 def test_another_browser_is_signed_out_and_the_profile_changed(stranger, alice_with_password, visitor):
     elsewhere = Visit(
         visitor(user_agent="Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pytest
 from playwright.sync_api import expect
 
 from personas.models import Agent, Revision, Soul, UserProfile
@@ -61,6 +62,7 @@ def lift_limits(page):
     page.evaluate("document.querySelectorAll('[maxlength]').forEach(e => e.removeAttribute('maxlength'))")
 
 
+@pytest.mark.hard
 def test_what_no_field_offers_is_refused_all_the_same(bobs, workspace, elsewhere):
     # A text box cannot hold a NUL, so the form is given it by script.
     bobs.go("souls/new/")
@@ -96,6 +98,7 @@ def choose(visit, label, value):
     control.select_option(value)
 
 
+@pytest.mark.hard
 def test_any_script_comes_back_as_typed_and_markup_as_text(bobs, workspace):
     bobs.go("identities/new/")
     bobs.fill(Label=RTL, Emoji=FAMILY, Name=f"Mira {FAMILY}", Vibe="Żółć, naïve, 東京")

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from personas.models import Workspace
@@ -14,6 +15,7 @@ def told(page: Page) -> Locator:
     return page.locator("#dr-told")
 
 
+@pytest.mark.hard
 def test_lists_are_worked_through_by_ear(bobs: Visit, workspace: Workspace) -> None:
     page = bobs.page
     for label in ("Calm", "Quick"):

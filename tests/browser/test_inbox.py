@@ -88,6 +88,7 @@ def test_a_file_is_adopted_from_its_row_and_many_by_their_boxes(bobs: Visit, wor
     expect(bobs.page.get_by_role("row")).to_have_count(3)
 
 
+@pytest.mark.hard
 def test_news_comes_by_itself_and_takes_neither_focus_nor_ticks(bobs: Visit, workspace, root):
     source = every_state(workspace, root)
     bobs.go("inbox/")

@@ -100,6 +100,7 @@ def test_without_script_the_secret_can_be_selected(logged_in_page, alice, worksp
     expect(visit.page.get_by_role("button", name="Copy key")).to_be_hidden()
 
 
+@pytest.mark.hard
 def test_making_a_key_asks_for_the_password_again_and_says_what_a_bot_may_not_do(
     logged_in_page, alice, workspace
 ):

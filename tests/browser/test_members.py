@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from importlib import import_module
 
+import pytest
 from django.conf import settings
 from django.core import mail
 from django.utils import timezone
@@ -70,6 +71,7 @@ def test_someone_new_signs_up_and_someone_known_signs_in_and_both_join(alices, v
     assert role_of(dora, workspace) == Role.EDITOR
 
 
+@pytest.mark.hard
 def test_an_invitation_is_for_one_person_once_and_for_a_while(alice, logged_in_page, mallory, workspace):
     alice.set_password(PASSWORD)
     alice.save()

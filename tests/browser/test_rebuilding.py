@@ -47,6 +47,7 @@ def test_the_page_counts_and_stops_by_itself(bobs, crew, idle, workspace):
     assert not said, "\n\n".join(said)
 
 
+@pytest.mark.hard
 def test_what_failed_is_named_there_and_at_home(bobs, crew, idle, workspace):
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="harbour")
     reword(bobs)

@@ -3,6 +3,7 @@
 import re
 import time
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from personas.models import Agent, Soul
@@ -122,6 +123,7 @@ def test_without_script_an_agent_is_made_changed_and_archived(logged_in_page, bo
     assert Agent.objects.in_workspace(workspace).get(slug="pilot").revision == 2
 
 
+@pytest.mark.hard
 def test_one_very_long_word_widens_no_page(bobs, workspace):
     word = "W" * 80
     make_agent(workspace, "long", name=word, description=word * 3, instructions=word * 9)

@@ -44,6 +44,7 @@ def test_a_bad_name_is_told_while_typing_and_mended(bobs, tmp_path):
     assert skills_ref.validate(tmp_path / "brew-tea") == []
 
 
+@pytest.mark.hard
 def test_a_refused_or_taken_name_gives_way_to_what_is_typed(bobs, workspace):
     make_skill(workspace, "tea")
     make_skill(workspace, "cake")
@@ -65,6 +66,7 @@ def test_a_refused_or_taken_name_gives_way_to_what_is_typed(bobs, workspace):
     expect(told(bobs.page, "name")).to_be_empty()
 
 
+@pytest.mark.hard
 def test_hidden_characters_are_flagged_and_a_pasted_file_is_taken_in_once_mended(bobs, workspace):
     soul = make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind.")
     bobs.go(f"souls/{soul.slug}/")

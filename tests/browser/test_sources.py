@@ -69,6 +69,7 @@ def test_a_source_is_made_and_its_files_appear_without_a_click(alices, folder, g
     expect(alices.page.get_by_role("table", name="The last looks")).to_contain_text("alice@example.com")
 
 
+@pytest.mark.hard
 @pytest.mark.django_db(transaction=True)
 def test_a_zip_is_pushed_and_looked_through(alices, celery_worker):
     alices.go("sources/new/")

@@ -195,6 +195,7 @@ def test_the_command_speaks_with_the_real_server(staged, shell, alice, tmp_path,
 # --- a server that goes away ---------------------------------------------------------------------------
 
 
+@pytest.mark.hard
 def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server, make_either, tmp_path):
     """Both kinds of client miss the same server: to start another takes seconds."""
     kinds = (Blocking, Looping)
@@ -291,6 +292,7 @@ print(json.dumps(seen))
 """
 
 
+@pytest.mark.hard
 def test_two_processes_share_a_folder(staged, server, make_either, tmp_path):
     kept = tmp_path / "kept"
     told = {

@@ -61,6 +61,9 @@ def one_in_turn(caller: Caller, number: int, target: str) -> bool:
     if caller.home == ELSEWHERE:
         # The houses are alike, so a part of it is enough.
         return number % 4 == 0
+    if target == MISSING and number % 3:
+        # It looks as what is theirs; that it does is asked at a part of the operations.
+        return False
     group = next((names for names in IN_TURN if caller.name in names), None)
     return group is None or group[number % len(group)] == caller.name
 
@@ -69,7 +72,8 @@ def cells(caller: Caller, doors: Iterable[Door], is_due: IsDue = every_cell) -> 
     for number, door in enumerate(doors):
         due = [target for target in targets(caller, door) if is_due(caller, number, target)]
         yield from (Cell(caller, door, target) for target in due)
-        if door.method == "GET" and caller.name in {"owner", "no key", "bot"}:
+        is_head_due = is_due is every_cell or number % 4 == 0
+        if door.method == "GET" and is_head_due and caller.name in {"owner", "no key", "bot"}:
             yield Cell(caller, door, OWN, "HEAD")
 
 

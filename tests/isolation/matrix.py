@@ -83,7 +83,9 @@ def every_cell(asker: Asker, number: int, target: str, method: str) -> bool:
 def one_in_turn(asker: Asker, number: int, target: str, method: str) -> bool:
     """What every run asks: each route is met by its owner, visitors, one of each group, writing viewers."""
     if asker.name in PARTS:
-        return target in PARTS[asker.name]
+        # What is missing looks as what is theirs; that it does is asked at a part of the routes.
+        is_rare = target in {"missing", "nowhere"} or (target == "elsewhere" and method == "POST")
+        return target in PARTS[asker.name] and not (is_rare and number % 3)
     if asker.name == "viewer" and method == "POST":
         return target == "own"
     group = next((names for names in IN_TURN if asker.name in names), None)
@@ -271,8 +273,8 @@ def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route], *, in_turn:
     for number, route in enumerate(routes):
         is_office = route.pattern.startswith(OPERATORS)
         check = check_office if is_office else check_place
-        if in_turn and is_office and asker.name == "superuser" and number % 3:
-            # Nothing is hidden from them there, and Django's own pages are alike.
+        if in_turn and is_office and number % 3:
+            # Django's own pages are alike.
             continue
         for method in outside_methods(asker, route, number if in_turn else None):
             cell = Cell(asker, route, method, "own")

@@ -83,6 +83,7 @@ def test_a_question_that_needs_no_workspace_is_found(monkeypatch):
     assert scoping.open_questions(Agent)
 
 
+@pytest.mark.hard
 def test_a_save_that_does_not_look_where_links_lead_is_found(stage, monkeypatch):
     monkeypatch.setattr(WorkspaceOwned, "refuse_foreign_links", lambda self: None)
     assert scoping.accepted_links(stage)
@@ -90,6 +91,7 @@ def test_a_save_that_does_not_look_where_links_lead_is_found(stage, monkeypatch)
     assert scoping.accepted_bulk_writes(stage)
 
 
+@pytest.mark.hard
 def test_a_bulk_write_that_is_not_looked_at_is_found(stage, monkeypatch):
     monkeypatch.delattr(TenantQuerySet, "update")
     assert any("update()" in said for said in scoping.accepted_bulk_writes(stage))
@@ -176,6 +178,7 @@ def test_a_word_that_leaves_by_another_way_than_the_page_is_found(stage, monkeyp
     assert any("leaks Agent.name" in said for said in inside(stage, "viewer", "agents:list"))
 
 
+@pytest.mark.hard
 def test_a_choice_that_offers_foreign_records_is_found(stage, monkeypatch):
     def offer(self, rows, current=None):
         self.queryset = rows.model.unscoped.all()
@@ -185,6 +188,7 @@ def test_a_choice_that_offers_foreign_records_is_found(stage, monkeypatch):
     assert any("agents:new identity: leaks Identity" in said for said in findings)
 
 
+@pytest.mark.hard
 def test_a_filter_that_believes_any_id_is_found(stage, monkeypatch):
     foreign = Agent.unscoped.filter(workspace=stage.workspaces[ELSEWHERE]).order_by("pk")
     monkeypatch.setattr(

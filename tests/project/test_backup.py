@@ -95,6 +95,7 @@ def test_a_backup_is_restored_whole_and_proved(stage, tmp_path):
     ).read_bytes()
 
 
+@pytest.mark.hard
 def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkeypatch):
     """On PostgreSQL this is the way without its programs, into tables that a migration has made."""
     busy_dump(stage, monkeypatch)
@@ -108,6 +109,7 @@ def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkey
         assert answer(url, ROWS) == before
 
 
+@pytest.mark.hard
 @pytest.mark.planted
 def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkeypatch):
     """Without one moment for all of it the rows that were written are not those that were counted."""

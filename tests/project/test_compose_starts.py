@@ -60,6 +60,7 @@ def stands_behind_the_wall(house: House) -> None:
     assert found["second wall"]["state"] == "ok", found["second wall"]
 
 
+@pytest.mark.hard
 def test_every_service_starts_is_well_and_ends_when_asked(house):
     before = files_of(house.app)
     migrated = house.run("migrate")

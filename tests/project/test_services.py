@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from django.db import connection
+from django.core.management.color import no_style
+from django.db import connection, connections
 
 from project.broker import celery_url, client_url
 from tests.services import launch_arguments, with_database
@@ -46,3 +47,10 @@ def test_a_socket_address_in_both_spellings():
 def test_a_worker_is_sent_to_the_test_database():
     assert str(connection.settings_dict["NAME"]) in url_of_test_database()
     assert url_of_test_database() != os.environ["DATABASE_URL"]
+
+
+@pytest.mark.django_db
+def test_every_connection_keeps_the_rows_that_last():
+    """A thread gets another connection once a browser's loop runs in it; content types stay there too."""
+    another = connections.create_connection("default")
+    assert another.ops.sql_flush(no_style(), ["django_content_type", "personas_agent"]) == ["personas_agent"]

@@ -101,6 +101,7 @@ def stops_cleanly(var, number):
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="leftovers are looked for in /proc")
 
 
+@pytest.mark.hard
 @needs_proc
 def test_it_stops_cleanly(tmp_path):
     """Its tables are those of an earlier run, until a migration changes: to make them takes the longest."""

@@ -42,6 +42,7 @@ def test_what_someone_wrote_on_disk_is_never_overwritten_and_a_missing_file_laid
     assert (sources / WINTERS).read_bytes() == before
 
 
+@pytest.mark.hard
 def test_a_database_that_starts_anew_hears_the_whole_story_from_the_same_folder(sources):
     """Rows go with the transaction, files stay."""
     with transaction.atomic():

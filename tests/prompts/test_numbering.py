@@ -113,7 +113,7 @@ def faults_of(prompt: AgentPrompt) -> list[str]:
 
 
 @pytest.mark.promise("R3")
-@pytest.mark.parametrize("each", [10, pytest.param(50, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("each", [4, pytest.param(50, marks=pytest.mark.hard)])
 def test_sixteen_writers_publish_without_a_gap(pilot, each, record_property):
     gathered = gathered_once(pilot)
 
@@ -231,6 +231,7 @@ def test_a_release_that_fails_anywhere_shows_nothing(soul, deck, workspace, alic
     assert PromptLabel.objects.in_workspace(workspace).filter(name="production").count() == 3
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R14")
 def test_an_erasure_that_fails_anywhere_shows_nothing(pilot, workspace, alice, still):
     memory = make_memory(workspace, "The cook is called Rosamund.")

@@ -88,6 +88,7 @@ def test_bad_inputs_are_named_with_exit_2(tmp_path, text, reason):
     assert caught.value.returncode == 2
 
 
+@pytest.mark.hard
 def test_errors_go_to_standard_error_and_the_exit_is_2(tmp_path):
     file = tmp_path / "inputs.json"
     file.write_text('{"mission": {"text": "{{user._token}}"}, "data": {"values": {"user": {"_token": "x"}}}}')

@@ -110,6 +110,7 @@ def test_a_moment_stored_without_the_name_of_its_zone_is_found(workspace, monkey
         guards.test_the_stored_facts_fill_the_same_bytes_again(workspace, "dramatis")
 
 
+@pytest.mark.hard
 @pytest.mark.django_db(transaction=True)
 def test_links_that_the_database_checks_are_found(stage):
     if connection.vendor == "sqlite":

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from personas.errors import DomainError
-from personas.models import KeptDraft, Memory, ReleasePolicy, Responsibility, Revision, Soul
+from personas.models import KeptDraft, Memory, ReleasePolicy, Responsibility, Revision, Soul, User
 from personas.roles import Role
 from personas.services.drafts import DraftMoved, TooMuchKept, drafts_of, keep_draft, save_draft
 from personas.services.keys import create_key
@@ -18,7 +18,14 @@ from personas.services.records import edit_record
 from prompts.models import PromptLabel, PromptSettings, PromptVersion
 from prompts.selectors import text_of
 from prompts.services.erasing import erase_record
-from tests.api.prompts_stage import Deck, a_deck, a_foreign_deck  # noqa: F401  # fixtures
+from tests.api.prompts_stage import Deck, a_foreign_deck  # noqa: F401  # fixtures
+from tests.api.shared_deck import (  # noqa: F401  # fixtures
+    ashore,
+    shared_alice,
+    shared_bob,
+    shared_deck,
+    shared_workspace,
+)
 from tests.factories import (
     BY,
     join,
@@ -30,6 +37,7 @@ from tests.factories import (
     make_task,
     make_tool,
     make_user,
+    make_workspace,
     signed_in,
 )
 
@@ -85,6 +93,7 @@ def test_the_preview_is_what_saving_then_stores_byte_for_byte(deck: Deck, as_ali
     assert (shown.tokens, shown.sizes) == (stored.tokens, stored.sizes)
 
 
+@pytest.mark.hard
 def test_so_it_is_for_every_kind_of_part(deck: Deck, as_alice: Client) -> None:
     workspace, pilot = deck.workspace, deck.agents[0]
     first = make_memory(workspace, "Likes tea.")
@@ -509,16 +518,15 @@ def test_a_stranger_finds_nothing_and_a_foreign_part_is_not_there(
     assert named.status_code == 422
 
 
-def test_an_agent_without_channels_and_an_empty_house_say_what_to_do(
-    workspace: Any, as_alice: Client
-) -> None:
-    assert "No agents yet" in read(as_alice.get("/w/harbour/studio/"))
+def test_an_agent_without_channels_and_an_empty_house_say_what_to_do(alice: User, as_alice: Client) -> None:
+    make_workspace("Quay", owner=alice)
+    assert "No agents yet" in read(as_alice.get("/w/quay/studio/"))
     make = {"slug": "pilot", "name": "Pilot", "layout": "dramatis", "release_policy": "automatic"}
-    as_alice.post("/w/harbour/agents/new/", make)
-    assert "Speaks nowhere yet" in read(as_alice.get("/w/harbour/studio/pilot/"))
-    assert as_alice.get("/w/harbour/studio/")["Location"] == "/w/harbour/studio/pilot/"
-    assert "Pilot" in read(as_alice.get("/w/harbour/studio/?all=1"))
-    assert "No drafts" in read(as_alice.get("/w/harbour/drafts/"))
+    as_alice.post("/w/quay/agents/new/", make)
+    assert "Speaks nowhere yet" in read(as_alice.get("/w/quay/studio/pilot/"))
+    assert as_alice.get("/w/quay/studio/")["Location"] == "/w/quay/studio/pilot/"
+    assert "Pilot" in read(as_alice.get("/w/quay/studio/?all=1"))
+    assert "No drafts" in read(as_alice.get("/w/quay/drafts/"))
 
 
 def test_a_new_part_is_made_by_the_review(deck: Deck, as_alice: Client) -> None:

@@ -8,7 +8,7 @@ from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.personas.test_toasts import after, undo_on, undone
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -193,7 +193,7 @@ def flipped(value: Any, dice: Dice) -> Any:
     return dice.flip(value)
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.hard)])
 def test_bytes_flipped_in_the_database_are_found(count, history, tables):
     dice, thrown, places = Dice(5), 0, [(t, column) for t in tables.all() for column in t.columns]
     while thrown < count:

@@ -155,6 +155,7 @@ COPIED = (
 )
 
 
+@pytest.mark.hard
 def test_ten_thousand_rows_take_a_second_and_no_more_memory_than_one_chunk(history):
     many_fetches(history, 6_000)
     # The best of three: whoever else is at work on this machine must not decide.

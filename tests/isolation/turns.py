@@ -1,0 +1,46 @@
+"""Which addresses a run meets: of those that are one piece of code for many kinds of record, one in turn.
+
+Whose turn it is says the run's seed (pytest-randomly); the long proofs meet all of them.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+# Agents and skills are met always: they have more to them than the others.
+ALIKE = (
+    "identities",
+    "souls",
+    "user-profiles",
+    "channels",
+    "tools",
+    "memories",
+    "responsibilities",
+    "tasks",
+)
+PAGES = {"list", "detail", "new", "edit", "history", "revision", "revert", "archive", "restore", "bulk"}
+OPERATIONS = {"list", "one", "revisions", "go-back", "restore"}
+
+
+def turn_of_this_run() -> int:
+    return random.randrange(len(ALIKE))  # noqa: S311  # the seed stands in the head of the run
+
+
+def pages_in_turn(routes: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
+    """Every page of its own, and the common ones of one kind: `souls:edit` stands for `tools:edit`."""
+    return [one for one in routes if is_due(*name(one).partition(":")[::2], PAGES, turn)]
+
+
+def operations_in_turn(doors: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
+    """The same for the API, where names are like `souls-go-back`."""
+    return [one for one in doors if is_due(*split(name(one)), OPERATIONS, turn)]
+
+
+def split(name: str) -> tuple[str, str]:
+    kind = next((kind for kind in ALIKE if name.startswith(f"{kind}-")), "")
+    return kind, name.removeprefix(f"{kind}-")
+
+
+def is_due(kind: str, place: str, common: set[str], turn: int) -> bool:
+    return kind not in ALIKE or place not in common or kind == ALIKE[turn]
