@@ -66,21 +66,33 @@ def file_answer(
 ) -> StreamingHttpResponse:
     """The rows as a download; at no time more of them than a chunk are held."""
     write = as_csv if file_format == "csv" else as_json
-    answer = StreamingHttpResponse(
-        write(columns, streamed(rows, most), most), content_type=FORMATS[file_format]
-    )
+    read = streamed(rows)
+    lines = Lines(write(columns, islice(read, most + 1), most), read)
+    answer = StreamingHttpResponse(lines, content_type=FORMATS[file_format])
     stem = f"{workspace.slug}-{name}-{timezone.localdate():%Y-%m-%d}"
     answer["Content-Disposition"] = content_disposition_header(True, f"{stem}.{file_format}")
     answer["Cache-Control"] = "no-store"
     return answer
 
 
-def streamed(rows: Iterable[Any], most: int) -> Iterator[Any]:
-    """One more than the file takes, by which it knows that there are more."""
-    if isinstance(rows, QuerySet):
-        # No slice: behind a cursor it costs nothing to stop reading, and prefetching allows none.
-        rows = rows.iterator(chunk_size=CHUNK)
-    return islice(rows, most + 1)
+def streamed(rows: Iterable[Any]) -> Iterable[Any]:
+    """No slice: behind a cursor it costs nothing to stop reading, and prefetching allows none."""
+    return rows.iterator(chunk_size=CHUNK) if isinstance(rows, QuerySet) else rows
+
+
+class Lines:
+    """The lines of a file; whoever goes away before the last of them, or the first, ends the reading too."""
+
+    def __init__(self, lines: Iterator[str], rows: Iterable[Any]) -> None:
+        self.lines, self.rows = lines, rows
+
+    def __iter__(self) -> Iterator[str]:
+        return self.lines
+
+    def close(self) -> None:
+        for read in (self.lines, self.rows):
+            if close := getattr(read, "close", None):
+                close()
 
 
 def as_csv(columns: Sequence[Column], rows: Iterable[Any], most: int = MOST) -> Iterator[str]:
@@ -88,6 +100,7 @@ def as_csv(columns: Sequence[Column], rows: Iterable[Any], most: int = MOST) -> 
     writer = csv.writer(Echo(), quoting=csv.QUOTE_NONNUMERIC)
     yield MARK + writer.writerow([column.name for column in columns])
     for number, row in enumerate(rows):
+        # One more than the file takes is read, by which it knows that there are more.
         if number == most:
             yield writer.writerow([cut_note(most)])
             return

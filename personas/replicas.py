@@ -59,11 +59,22 @@ def read_aside(question: Callable[[str], T], *, fresh: bool = False) -> T:
 
 def rows_aside(rows: QuerySet[Any], *, fresh: bool = False) -> Iterable[Any]:
     """Rows for a file, read as it is written; the first is read now, while it can still be had elsewhere."""
-    return read_aside(lambda alias: begun(rows.using(alias).iterator(chunk_size=CHUNK)), fresh=fresh)
+    return read_aside(lambda alias: Begun(rows.using(alias).iterator(chunk_size=CHUNK)), fresh=fresh)
 
 
-def begun(rows: Iterator[T]) -> Iterator[T]:
-    return chain(list(islice(rows, 1)), rows)
+class Begun(Iterator[T]):
+    """Rows of which the first is read already; closing them ends the reading."""
+
+    def __init__(self, rows: Iterator[T]) -> None:
+        self._rows = rows
+        self._all = chain(list(islice(rows, 1)), rows)
+
+    def __next__(self) -> T:
+        return next(self._all)
+
+    def close(self) -> None:
+        if close := getattr(self._rows, "close", None):
+            close()
 
 
 class Copy:

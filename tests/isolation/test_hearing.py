@@ -33,6 +33,7 @@ def heard(client, path):
     answer = client.get(path)
     is_page = answer.status_code == 200 and answer["Content-Type"].startswith("text/html")
     text = answer.content.decode() if is_page and not answer.streaming else ""
+    answer.close()
     return text if "<html" in text else ""
 
 

@@ -201,3 +201,15 @@ def test_a_file_of_keys_holds_no_secret_and_is_not_for_everybody(workspace, as_a
     viewer = make_user("Vera")
     join(workspace, viewer, Role.VIEWER)
     assert signed_in(viewer).get(f"/w/{workspace.slug}/keys/export/").status_code == 403
+
+
+@pytest.mark.parametrize("lines_taken", [0, 1])
+def test_whoever_goes_away_early_ends_the_reading(as_alice, workspace, lines_taken):
+    """Else its cursor would be closed when somebody else's request runs, and break that."""
+    answer = as_alice.get(f"/w/{workspace.slug}/audit/export/?format=csv")
+    wsgi_rows = [close.__self__.rows for close in answer._resource_closers if hasattr(close.__self__, "rows")]
+    stream = iter(answer.streaming_content)
+    for _ in range(lines_taken):
+        next(stream)
+    answer.close()
+    assert [list(rows._rows) for rows in wsgi_rows] == [[]]

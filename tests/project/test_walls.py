@@ -224,7 +224,8 @@ def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_ind
     rows = PromptVersion.objects.in_workspace(workspace)
     with walls.within(workspace.pk):
         say("SET LOCAL enable_seqscan = off")
-        for asked in (rows.filter(digest="ab" * 32).order_by("pk"), with_digest(rows, "abab")):
+        # In no order: of a few rows the planner likes to read all in the order of their ids.
+        for asked in (rows.filter(digest="ab" * 32).order_by(), with_digest(rows, "abab").order_by()):
             assert re.search(r"Index Cond: \(+workspace_id = \d+\) AND \(+digest\)", asked.explain())
 
 
