@@ -12,7 +12,7 @@ from tests.api.generated_stage import make_stage
 pytestmark = pytest.mark.django_db
 EACH, SEED = 12, 1
 # Of so many operations each run tries one; which, pytest-randomly's seed says.
-IN_TURN = 8
+IN_TURN = 16
 HARD_EACH, HARD_SEEDS = 19, (1, 2, 3)
 
 
@@ -36,7 +36,7 @@ def refuse_wrong(outcome: Outcome) -> None:
 def test_generated_calls_are_answered_as_the_schema_says(stage: Stage) -> None:
     outcome = run(stage, EACH, SEED, first=random.randrange(IN_TURN), in_turn=IN_TURN)  # noqa: S311
     refuse_wrong(outcome)
-    assert outcome.cases >= 200
+    assert outcome.cases >= 100
 
 
 @pytest.mark.promise("R2")

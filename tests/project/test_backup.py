@@ -126,8 +126,9 @@ def old_month(at):
     drop_empty_months()
 
 
+@pytest.mark.hard
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
-@pytest.mark.parametrize("form", [pytest.param("pg_dump", marks=pytest.mark.hard), "copy"])
+@pytest.mark.parametrize("form", ["pg_dump", "copy"])
 def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settings, form):
     """Also into tables that a release has made already, with other months; strays are given theirs."""
     if form == "copy":
