@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -56,10 +56,10 @@ class Stage:
     names: Mapping[str, Any]
 
 
-def run(stage: Stage, each: int, start: int, *, first: int = 0, in_turn: int = 1) -> Outcome:
-    """So many cases per operation, two thirds of them good; with `in_turn` only for every so-manieth.
+def run(stage: Stage, each: int, seeds: Sequence[int], *, first: int = 0, in_turn: int = 1) -> Outcome:
+    """So many cases per operation and seed, two thirds of them good; of `in_turn` operations only one.
 
-    Making up the first case of a kind takes longer than ten more of it.
+    Making up the first case of a kind takes longer than ten more of it, so an operation gets all its seeds.
     """
     load_all_checks()
     outcome = Outcome()
@@ -67,14 +67,19 @@ def run(stage: Stage, each: int, start: int, *, first: int = 0, in_turn: int = 1
         schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
         for found in islice(schema.get_all_operations(), first, None, in_turn):
             operation: Any = found.ok()  # type: ignore[union-attr]  # a document of ours has no others
-            # Its own, so that an operation gets the same calls whoever comes before it.
-            chance = random.Random(f"{start} {operation.label}")  # noqa: S311  # repeatable is the point
-            for mode, count in ((GOOD, each - each // 3), (BAD, each // 3)):
-                try_out(stage, outcome, chance, operation, mode, count, start)
-            for more in range(1, PATIENCE):
-                if operation.label in outcome.only_refused:
-                    try_out(stage, outcome, chance, operation, GOOD, each, start + more)
+            for start in seeds:
+                try_one(stage, outcome, operation, each, start)
     return outcome
+
+
+def try_one(stage: Stage, outcome: Outcome, operation: Any, each: int, start: int) -> None:
+    # Its own, so that an operation gets the same calls whoever comes before it.
+    chance = random.Random(f"{start} {operation.label}")  # noqa: S311  # repeatable is the point
+    for mode, count in ((GOOD, each - each // 3), (BAD, each // 3)):
+        try_out(stage, outcome, chance, operation, mode, count, start)
+    for more in range(1, PATIENCE):
+        if operation.label in outcome.only_refused:
+            try_out(stage, outcome, chance, operation, GOOD, each, start + more)
 
 
 @contextmanager
