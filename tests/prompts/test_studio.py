@@ -38,8 +38,6 @@ HERE = "/w/harbour/studio/pilot/"
 SOUL = "souls:calm"
 HTMX: dict[str, Any] = {"HTTP_HX_REQUEST": "true"}
 MOST_QUERIES = 12
-# It gathers for every agent that the draft touches, and reads what all of them are told now.
-MOST_FOR_REVIEW = 16
 
 
 def at(verb: str = "", part: str = SOUL, **more: str) -> str:
@@ -229,7 +227,7 @@ def test_a_draft_asks_as_little_whatever_the_prompt_is_made_of(
     for verb in ("preview", "layouts"):
         with django_assert_max_num_queries(MOST_QUERIES, info=verb):
             assert as_alice.post(at(verb), typed(), **HTMX).status_code == 200
-    with django_assert_max_num_queries(MOST_FOR_REVIEW):
+    with django_assert_max_num_queries(MOST_QUERIES):
         assert as_alice.get(at("review")).status_code == 200
 
 
