@@ -59,18 +59,23 @@ def new_record(model: type[Record], workspace: Workspace, values: dict[str, Any]
 def agents_touched(record: Record, draft: Draft) -> list[int]:
     """Whoever it feeds now, and whoever it would feed."""
     before = set(record.agent_ids()) if record.pk else set()
-    return sorted(before | after_ids(draft))
+    if not feeds_all(draft.record):
+        return sorted(before | after_ids(draft))
+    # Where it feeds all of them now, they are known already.
+    return sorted(before if record.pk and feeds_all(record) else before | every_agent(record))
+
+
+def feeds_all(record: Record) -> bool:
+    if isinstance(record, Skill):
+        return record.for_all_agents
+    return isinstance(record, Memory) and record.agent_id is None
 
 
 def after_ids(draft: Draft) -> set[int]:
     drafted = draft.record
     if isinstance(drafted, Skill):
-        if drafted.for_all_agents:
-            return every_agent(drafted)
         return set(draft.agent_ids or ())
-    if isinstance(drafted, Memory):
-        return {drafted.agent_id} if drafted.agent_id is not None else every_agent(drafted)
-    if isinstance(drafted, Responsibility):
+    if isinstance(drafted, Memory | Responsibility) and drafted.agent_id is not None:
         return {drafted.agent_id}
     # All else is chosen elsewhere: whoever it feeds now, it feeds then.
     return set()

@@ -131,7 +131,7 @@ def live_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> list[A
 
 def loaded_for(workspace: Workspace | int, ids: Sequence[int], prompts: Sequence[AgentPrompt]) -> Loaded:
     """Where nothing waits to be built, the prompts say on which channels each agent speaks."""
-    loaded = Loaded(workspace, ids)
+    loaded = Loaded(workspace, ids, is_stocked=True)
     if {prompt.agent_id for prompt in prompts} == set(ids) and not any(map(is_waiting, prompts)):
         loaded.channels = defaultdict(list)
         for prompt in prompts:

@@ -19,9 +19,13 @@ __all__ = ["WHOLE", "Loaded", "given_now"]
 class Loaded:
     """Shared by all who look at the same agents: as they are saved, and as a draft would make them."""
 
-    def __init__(self, workspace: Workspace | int, agents: Sequence[Agent | int]) -> None:
+    def __init__(
+        self, workspace: Workspace | int, agents: Sequence[Agent | int], *, is_stocked: bool = False
+    ) -> None:
         self.workspace = workspace
         self.ids = [agent if isinstance(agent, int) else agent.pk for agent in agents]
+        # A single one has a shelf of its own, which reads no more than concerns it; but that is asked apart.
+        self.is_stocked = is_stocked or len(self.ids) != 1
 
     @classmethod
     def around(cls, workspace: Workspace, agent: Agent, channels: Sequence[Channel]) -> "Loaded":
@@ -36,14 +40,9 @@ class Loaded:
         """What was laid here before is not asked for."""
         about = questions_about(self.workspace, self.ids)
         asked = {name: rows for name, rows in about.items() if name not in self.__dict__}
-        stock = [] if self.is_of_one else stock_questions(self.workspace)
+        stock = stock_questions(self.workspace) if self.is_stocked else []
         answers = read_together(*asked.values(), *stock)
         return dict(zip(asked, answers, strict=False)) | {"stock": answers[len(asked) :]}
-
-    @property
-    def is_of_one(self) -> bool:
-        """A single one has a shelf of its own, which asks for no more than concerns it."""
-        return len(self.ids) == 1
 
     @cached_property
     def agents(self) -> list[Agent]:
@@ -80,7 +79,7 @@ class Loaded:
 
     @property
     def stock(self) -> Stock | None:
-        return None if self.is_of_one else Stock(*self.rows["stock"])
+        return Stock(*self.rows["stock"]) if self.is_stocked else None
 
     @cached_property
     def given(self) -> dict[int, Given]:

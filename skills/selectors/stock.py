@@ -48,8 +48,10 @@ def stock_questions(
 ) -> list["QuerySet[Any, Any]"]:
     """To be read together, also with others."""
     chosen = AgentContext.objects.in_workspace(workspace)
+    written = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     return [
-        Skill.objects.in_workspace(workspace).filter(archived_at=None).order_by("name", "pk"),
+        # Prompts do not hold bodies; whoever asks for one gets it then.
+        written.defer("body").order_by("name", "pk"),
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
         handed_files(workspace),
         FileAgent.objects.in_workspace(workspace).values_list("file_id", "agent_id"),
