@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
 
 from personas.errors import Invalid
 from personas.forms.base import RecordForm
@@ -56,26 +57,33 @@ def new_record(model: type[Record], workspace: Workspace, values: dict[str, Any]
     return model(workspace=workspace, **{name: value for name, value in values.items() if name in own})
 
 
-def agents_touched(record: Record, draft: Draft) -> list[int]:
-    """Whoever it feeds now, and whoever it would feed."""
-    before = set(record.agent_ids()) if record.pk else set()
-    return sorted(before | after_ids(draft))
+def agents_touched(record: Record, draft: Draft) -> "QuerySet[Agent, int]":
+    """Whoever it feeds now, and whoever it would feed; a question, to be asked along with others."""
+    agents = Agent.objects.in_workspace(record.workspace_id)
+    touched = Q(pk__in=fed_now(record)) | Q(pk__in=after_ids(draft))
+    if feeds_all(draft.record):
+        touched |= Q(archived_at=None)
+    return agents.filter(touched).values_list("pk", flat=True)
+
+
+def fed_now(record: Record) -> "QuerySet[Any, int] | list[int]":
+    if not record.pk:
+        return []
+    fed = record.agents_fed()
+    return record.agent_ids() if fed is None else fed.order_by()
+
+
+def feeds_all(record: Record) -> bool:
+    if isinstance(record, Skill):
+        return record.for_all_agents
+    return isinstance(record, Memory) and record.agent_id is None
 
 
 def after_ids(draft: Draft) -> set[int]:
     drafted = draft.record
     if isinstance(drafted, Skill):
-        if drafted.for_all_agents:
-            return every_agent(drafted)
         return set(draft.agent_ids or ())
-    if isinstance(drafted, Memory):
-        return {drafted.agent_id} if drafted.agent_id is not None else every_agent(drafted)
-    if isinstance(drafted, Responsibility):
+    if isinstance(drafted, Memory | Responsibility) and drafted.agent_id is not None:
         return {drafted.agent_id}
     # All else is chosen elsewhere: whoever it feeds now, it feeds then.
     return set()
-
-
-def every_agent(record: Record) -> set[int]:
-    agents = Agent.objects.in_workspace(record.workspace_id).filter(archived_at=None)
-    return set(agents.values_list("pk", flat=True))

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.diffing import Line, diff_lines
 from personas.models import Agent, Workspace, digest_of
+from personas.together import read_together
 from prompts.assembly.sizes import section_texts
 from prompts.compiling import NotBuildable, assembled, tokens_in
 from prompts.gathering import Draft, Gathered, Loaded, Shelf
@@ -104,11 +105,14 @@ class Impact:
 
 
 def impact_of(
-    workspace: Workspace | int, draft: Draft, agent_ids: Iterable[int], *, at: datetime | None = None
+    workspace: Workspace | int,
+    draft: Draft,
+    agents: "QuerySet[Agent, int] | Iterable[int]",
+    *,
+    at: datetime | None = None,
 ) -> Impact:
     """Assemble every prompt the draft would touch and hold it against the latest version."""
-    ids = sorted(set(agent_ids))
-    prompts = live_prompts(workspace, ids)
+    ids, prompts = touched_now(workspace, agents)
     stored = latest_words(workspace, prompts)
     impact, seen = Impact(), set()
     groups: dict[tuple[Any, ...], Group] = {}
@@ -121,17 +125,30 @@ def impact_of(
     return impact
 
 
-def live_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> list[AgentPrompt]:
+def touched_now(
+    workspace: Workspace | int, agents: "QuerySet[Agent, int] | Iterable[int]"
+) -> tuple[list[int], list[AgentPrompt]]:
+    """Who they are, if nobody knows yet, and their prompts, in one question."""
+    if not isinstance(agents, QuerySet):
+        ids = sorted(set(agents))
+        return ids, list(live_prompts(workspace, ids))
+    found, prompts = read_together(agents, live_prompts(workspace, agents))
+    return sorted(set(found)), prompts
+
+
+def live_prompts(
+    workspace: Workspace | int, agents: "QuerySet[Agent, int] | Sequence[int]"
+) -> QuerySet[AgentPrompt]:
     """Built or not, each with whether something waits for its agent."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids, is_live=True)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
     rows = rows.annotate(is_waiting=Exists(causes)).select_related("agent", "channel", "latest")
-    return list(rows.order_by("agent", "pk"))
+    return rows.order_by("agent", "pk")
 
 
 def loaded_for(workspace: Workspace | int, ids: Sequence[int], prompts: Sequence[AgentPrompt]) -> Loaded:
     """Where nothing waits to be built, the prompts say on which channels each agent speaks."""
-    loaded = Loaded(workspace, ids)
+    loaded = Loaded(workspace, ids, is_stocked=True)
     if {prompt.agent_id for prompt in prompts} == set(ids) and not any(map(is_waiting, prompts)):
         loaded.channels = defaultdict(list)
         for prompt in prompts:

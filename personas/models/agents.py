@@ -43,7 +43,7 @@ class Identity(Named):
     def as_file(self) -> IdentityFile:
         return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
 
-    def agent_ids(self) -> list[int]:
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
         return agents_with(self, "identity")
 
 
@@ -55,7 +55,7 @@ class Soul(Named):
 
     text = ProseField(max_length=60_000, blank=True)
 
-    def agent_ids(self) -> list[int]:
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
         return agents_with(self, "soul")
 
 
@@ -223,7 +223,7 @@ class AgentChannel(WorkspaceOwned):
         return f"{self.agent} · {self.channel}"
 
 
-def agents_with(record: Named, link: str) -> list[int]:
+def agents_with(record: Named, link: str) -> "models.QuerySet[Any, int]":
     """The live agents that name this record in the given link."""
     agents = Agent.objects.in_workspace(record.workspace_id).filter(**{link: record}, archived_at=None)
-    return list(agents.order_by("pk").values_list("pk", flat=True))
+    return agents.values_list("pk", flat=True)

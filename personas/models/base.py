@@ -173,7 +173,12 @@ class Record(WorkspaceOwned):
 
     def agent_ids(self) -> list[int]:
         """The agents whose prompts this record feeds now."""
-        return []
+        fed = self.agents_fed()
+        return [] if fed is None else sorted(set(fed))
+
+    def agents_fed(self) -> "models.QuerySet[Any, int] | None":
+        """The same as one question, for those who have more to ask; None where it takes more than that."""
+        return None
 
     def _plain(self, name: str) -> Any:
         field = self._meta.get_field(name)

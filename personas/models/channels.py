@@ -1,5 +1,7 @@
 """Where agents speak."""
 
+from typing import Any
+
 from django.db import models
 
 from personas.models.base import Record
@@ -39,5 +41,5 @@ class Channel(Record):
     def is_built_in(self) -> bool:
         return self.slug in BUILT_IN
 
-    def agent_ids(self) -> list[int]:
-        return sorted({link.agent_id for link in self.agent_links.filter(agent__archived_at=None)})
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)

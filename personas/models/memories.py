@@ -89,10 +89,13 @@ class Memory(Record):
             raise ValidationError(dict.fromkeys(far, said % years))
 
     def agent_ids(self) -> list[int]:
+        return super().agent_ids() if self.agent_id is None else [self.agent_id]
+
+    def agents_fed(self) -> "models.QuerySet[Any, int] | None":
         if self.agent_id is not None:
-            return [self.agent_id]
+            return None
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
-        return list(agents.order_by("pk").values_list("pk", flat=True))
+        return agents.values_list("pk", flat=True)
 
 
 def is_far(moment: object) -> bool:

@@ -1,8 +1,10 @@
 """Whom an agent speaks to."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db import models
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -32,8 +34,8 @@ class UserProfile(Named):
     def as_file(self) -> UserFile:
         return UserFile(self.name, self.timezone, self.location, self.notes, self.extra)
 
-    def agent_ids(self) -> list[int]:
-        return list(self.agents.filter(archived_at=None).order_by("pk").values_list("pk", flat=True))
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return self.agents.filter(archived_at=None).values_list("pk", flat=True)
 
 
 def refuse_unwritable_file(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:

@@ -1,6 +1,7 @@
 """What agents can call."""
 
 import json
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -47,8 +48,8 @@ class Tool(Record):
     def guideline_lines(self) -> list[str]:
         return [line.strip() for line in self.guidelines.splitlines() if line.strip()]
 
-    def agent_ids(self) -> list[int]:
-        return sorted({link.agent_id for link in self.agent_links.filter(agent__archived_at=None)})
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
 
 
 def refuse_bad_schema(text: str) -> None:

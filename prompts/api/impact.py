@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.urls import URLPattern
 
 from personas.api.answers import Answer, answered
@@ -66,13 +67,10 @@ def impact(call: Call) -> Answer:
     return answered(told(impact_of(call.workspace, found.draft, touched(call, found))))
 
 
-def touched(call: Call, found: Drafted) -> list[int]:
+def touched(call: Call, found: Drafted) -> "QuerySet[Agent, int]":
     """A key that is limited to some agents learns what would become of those."""
-    ids = agents_touched(found.subject, found.draft)
-    if call.caller.agents is None:
-        return ids
-    rows = Agent.objects.in_workspace(call.workspace).filter(pk__in=ids, slug__in=call.caller.agents)
-    return list(rows.values_list("pk", flat=True))
+    agents = agents_touched(found.subject, found.draft)
+    return agents if call.caller.agents is None else agents.filter(slug__in=call.caller.agents)
 
 
 def told(found: Impact) -> dict[str, Any]:

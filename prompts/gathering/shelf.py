@@ -157,7 +157,7 @@ class Shelf:
     def given(self) -> dict[int, Given]:
         """Only a skill, or where an agent works, changes what is given."""
         if self.draft is not None and isinstance(self.draft.record, Skill):
-            return given_to_all(self.loaded.workspace, self.agents, self.draft.skill())
+            return given_to_all(self.loaded.workspace, self.agents, self.draft.skill(), self.loaded.stock)
         return given_now(self.loaded.workspace, self.agents) if self.is_moved else self.loaded.given
 
     @property

@@ -64,11 +64,11 @@ class Skill(Record):
         for agent in values["agents"]:
             SkillLink(workspace_id=self.workspace_id, skill=self, agent=agent).save()
 
-    def agent_ids(self) -> list[int]:
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         if not self.for_all_agents:
             agents = agents.filter(skill_links__skill=self)
-        return list(agents.order_by("pk").values_list("pk", flat=True))
+        return agents.values_list("pk", flat=True)
 
 
 class SkillLink(WorkspaceOwned):

@@ -8,8 +8,9 @@ from functools import cached_property
 from personas.models import Agent, Workspace
 from skills.judging import reading_of
 from skills.leniency import judge
-from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
-from skills.selectors.contexts import Outlook, outlooks_of, reads_nowhere
+from skills.models import ContextFile, Reach, Skill
+from skills.selectors.contexts import Outlook, outlook, reads_nowhere
+from skills.selectors.stock import Stock
 
 Found = list[tuple[str, ContextFile]]
 WITHHELD = {"invalid", "quarantined", "missing"}
@@ -80,10 +81,13 @@ def given_to(agent: Agent) -> Given:
 
 
 def given_to_all(
-    workspace: Workspace | int, agents: Sequence[Agent], draft: SkillDraft | None = None
+    workspace: Workspace | int,
+    agents: Sequence[Agent],
+    draft: SkillDraft | None = None,
+    stock: Stock | None = None,
 ) -> dict[int, Given]:
-    """By agent; the number of queries does not grow with the agents."""
-    holdings = Holdings(workspace, agents, draft)
+    """By agent; one query, and one for the files of those that read some, however many agents."""
+    holdings = Holdings(workspace, agents, draft, stock)
     return {agent.pk: holdings.given(agent) for agent in agents}
 
 
@@ -91,12 +95,26 @@ class Holdings:
     """Files and skills of a workspace, loaded once for many agents."""
 
     def __init__(
-        self, workspace: Workspace | int, agents: Sequence[Agent], draft: SkillDraft | None = None
+        self,
+        workspace: Workspace | int,
+        agents: Sequence[Agent],
+        draft: SkillDraft | None = None,
+        stock: Stock | None = None,
     ) -> None:
         self.workspace, self.agents, self.draft = workspace, agents, draft
-        outlooks = {} if all(map(reads_nowhere, agents)) else outlooks_of(workspace, agents)
-        self.outlooks = {agent.pk: outlooks[agent.pk] for agent in agents if agent.pk in outlooks}
+        self.stock = stock or Stock.around(workspace, agents)
+        self.outlooks = {agent.pk: seen for agent in agents if (seen := self.outlook_of(agent))}
         self.found: dict[tuple[int, str, str], Found] = {}
+
+    def outlook_of(self, agent: Agent) -> Outlook | None:
+        if reads_nowhere(agent):
+            return None
+        return outlook(agent, self.line, self.stock.choices, self.stock.rules)
+
+    @cached_property
+    def line(self) -> dict[int, Agent]:
+        """The agents themselves, drafted ones as they would be, and all that others stand below."""
+        return self.stock.parents | {agent.pk: agent for agent in self.agents}
 
     def given(self, agent: Agent) -> Given:
         outlook = self.outlooks.get(agent.pk)
@@ -133,8 +151,7 @@ class Holdings:
 
     @cached_property
     def written(self) -> list[Skill]:
-        rows = Skill.objects.in_workspace(self.workspace).filter(archived_at=None)
-        found = list(rows.order_by("name", "pk"))
+        found = self.stock.written
         if self.draft is None:
             return found
         skill = self.draft.skill
@@ -145,9 +162,7 @@ class Holdings:
 
     @cached_property
     def written_links(self) -> set[tuple[int | None, int]]:
-        links: set[tuple[int | None, int]] = set(
-            SkillLink.objects.in_workspace(self.workspace).values_list("skill_id", "agent_id")
-        )
+        links: set[tuple[int | None, int]] = set(self.stock.written_links)
         draft = self.draft
         if draft is None or draft.agent_ids is None:
             return links
@@ -156,13 +171,11 @@ class Holdings:
 
     @cached_property
     def handed(self) -> list[ContextFile]:
-        rows = ContextFile.objects.in_workspace(self.workspace).filter(file_kind="skill", is_ignored=False)
-        rows = rows.exclude(reach=Reach.FOUND).filter(in_force__isnull=False, source__archived_at=None)
-        return list(rows.select_related("in_force__content", "newest", "source").order_by("name", "pk"))
+        return self.stock.handed
 
     @cached_property
     def handed_links(self) -> set[tuple[int, int]]:
-        return set(FileAgent.objects.in_workspace(self.workspace).values_list("file_id", "agent_id"))
+        return set(self.stock.handed_links)
 
     def written_for(self, agent: Agent) -> Iterable[SkillInUse]:
         for row in self.written:

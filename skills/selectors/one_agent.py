@@ -1,17 +1,19 @@
 """What one agent is given, loaded for it alone: neither others' links nor more files than it can see."""
 
 from functools import cached_property
+from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from personas.models import Agent
+from personas.together import read_together
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.selectors.contexts import Above, Outlook, above, outlook_of
 from skills.selectors.in_use import Holdings
 
 
 class OneAgent(Holdings):
-    """The same shelf for a single agent in three queries; only a whole one has the words of files."""
+    """The same shelf for a single agent in two queries; only a whole one has the words of files."""
 
     def __init__(self, agent: Agent, *, is_whole: bool = False) -> None:
         self.workspace, self.agents, self.draft = agent.workspace_id, [agent], None
@@ -21,8 +23,15 @@ class OneAgent(Holdings):
         self.outlooks = {agent.pk: self.outlook} if self.outlook else {}
 
     @cached_property
+    def rows(self) -> list[list[Any]]:
+        return read_together(self.files_near(), self.skills_written())
+
+    @property
     def near(self) -> list[ContextFile]:
         """The files of its source, and the skills that were handed to it."""
+        return self.rows[0]
+
+    def files_near(self) -> QuerySet[ContextFile]:
         links = FileAgent.objects.in_workspace(self.workspace).filter(file=OuterRef("pk"), agent=self.agent)
         rows = ContextFile.objects.in_workspace(self.workspace).filter(is_ignored=False)
         own = Q(source=self.outlook.source) if self.outlook else Q(pk=None)
@@ -31,7 +40,7 @@ class OneAgent(Holdings):
         skills = Q(file_kind="skill", source__archived_at=None)
         seen = rows.annotate(is_mine=Exists(links)).filter(own | (skills & handed))
         words = "in_force__content" if self.is_whole else "in_force"
-        return list(seen.select_related(words, "newest", "source").order_by("name", "pk"))
+        return seen.select_related(words, "newest", "source").order_by("name", "pk")
 
     @cached_property
     def files(self) -> dict[int, dict[str, ContextFile]]:
@@ -60,10 +69,13 @@ class OneAgent(Holdings):
 
     @cached_property
     def written(self) -> list[Skill]:
+        return self.rows[1]
+
+    def skills_written(self) -> QuerySet[Skill]:
         links = SkillLink.objects.in_workspace(self.workspace).filter(skill=OuterRef("pk"), agent=self.agent)
         rows = Skill.objects.in_workspace(self.workspace).filter(archived_at=None)
         mine = rows.filter(Q(for_all_agents=True) | Exists(links)).defer("body")
-        return list(mine.order_by("name", "pk"))
+        return mine.order_by("name", "pk")
 
     @cached_property
     def written_links(self) -> set[tuple[int | None, int]]:

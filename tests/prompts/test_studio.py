@@ -9,7 +9,16 @@ import pytest
 from django.test import Client
 
 from personas.errors import DomainError
-from personas.models import KeptDraft, Memory, ReleasePolicy, Responsibility, Revision, Soul, User
+from personas.models import (
+    KeptDraft,
+    Membership,
+    Memory,
+    ReleasePolicy,
+    Responsibility,
+    Revision,
+    Soul,
+    User,
+)
 from personas.roles import Role
 from personas.services.drafts import DraftMoved, TooMuchKept, drafts_of, keep_draft, save_draft
 from personas.services.keys import create_key
@@ -18,6 +27,7 @@ from personas.services.records import edit_record
 from prompts.models import PromptLabel, PromptSettings, PromptVersion
 from prompts.selectors import text_of
 from prompts.services.erasing import erase_record
+from skills.models import AgentContext
 from tests.api.prompts_stage import Deck, a_foreign_deck  # noqa: F401  # fixtures
 from tests.api.shared_deck import (  # noqa: F401  # fixtures
     ashore,
@@ -34,10 +44,12 @@ from tests.factories import (
     make_profile,
     make_responsibility,
     make_skill,
+    make_source,
     make_task,
     make_tool,
     make_user,
     make_workspace,
+    refreshed,
     signed_in,
 )
 
@@ -46,8 +58,6 @@ HERE = "/w/harbour/studio/pilot/"
 SOUL = "souls:calm"
 HTMX: dict[str, Any] = {"HTTP_HX_REQUEST": "true"}
 MOST_QUERIES = 12
-# It gathers for every agent that the draft touches, and reads what all of them are told now.
-MOST_FOR_REVIEW = 16
 
 
 def at(verb: str = "", part: str = SOUL, **more: str) -> str:
@@ -237,8 +247,29 @@ def test_a_draft_asks_as_little_whatever_the_prompt_is_made_of(
     for verb in ("preview", "layouts"):
         with django_assert_max_num_queries(MOST_QUERIES, info=verb):
             assert as_alice.post(at(verb), typed(), **HTMX).status_code == 200
-    with django_assert_max_num_queries(MOST_FOR_REVIEW):
+    with django_assert_max_num_queries(MOST_QUERIES):
         assert as_alice.get(at("review")).status_code == 200
+
+
+def test_a_review_asks_as_little_where_agents_read_files_and_somebody_must_agree(
+    deck: Deck, as_alice: Client, bob: Any, tmp_path: Any, django_assert_max_num_queries: Any
+) -> None:
+    workspace, cook = deck.workspace, deck.agents[1]
+    Membership.objects.in_workspace(workspace).filter(user=bob).update(role=Role.ADMIN)
+    edit_record(cook, {"release_policy": ReleasePolicy.REVIEWED}, expected=1, by=BY)
+    (tmp_path / "AGENTS.md").write_text("Knock first.", encoding="utf-8")
+    source = make_source(workspace, tmp_path)
+    refreshed(source)
+    for agent in deck.agents:
+        AgentContext(workspace=workspace, agent=agent, source=source, harness="pi").save()
+    make_skill(workspace, "knots", agents=[cook])
+    deck.build()
+    as_alice.post(at("save"), typed(), **HTMX)
+    as_alice.get(at("review"))
+    with django_assert_max_num_queries(MOST_QUERIES):
+        review = as_alice.get(at("review"))
+    assert review.context["review"].prompts == len(deck.agents)
+    assert [row.user for row in review.context["approvers"]] == [bob]
 
 
 def test_what_is_saved_and_not_built_yet_is_assembled(deck: Deck, as_alice: Client) -> None:

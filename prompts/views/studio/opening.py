@@ -92,11 +92,10 @@ class Opened:
 
 def opened_part(request: WorkspaceRequest, desk: Desk, place: Place) -> Opened:
     """With the draft that is kept of it, if there is one; else as it is saved."""
-    opened = opened_with(request, desk, place, None)
-    kept = draft_kept(request.workspace, request.user, opened.part.family, opened.part.key)
-    if kept is None or not may(request.membership.role, Permission.EDIT):
-        return opened
-    opened = opened_with(request, desk, place, kept.values, record=opened.record)
+    may_edit = may(request.membership.role, Permission.EDIT)
+    part = place.part
+    kept = draft_kept(request.workspace, request.user, part.family, part.key) if may_edit else None
+    opened = opened_with(request, desk, place, kept.values if kept else None)
     opened.kept = kept
     return opened
 
