@@ -252,7 +252,7 @@ def holds(model: type[models.Model], constraint: models.BaseConstraint, stage: S
     assert isinstance(constraint, models.UniqueConstraint)
     if constraint.expressions:
         return keeps_mail_addresses_apart(stage)
-    if model._meta.pk is not None and model._meta.pk.name in constraint.fields:
+    if model._meta.pk.name in constraint.fields:
         # No twin without the same id: the primary key keeps it, and a test of its own that it is there.
         return True
     return keeps_unique(model, constraint.fields, stage, constraint.condition, constraint.name)
