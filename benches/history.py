@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from personas.models import Workspace
@@ -36,7 +36,9 @@ def lengthen(workspace: Workspace, prompt: AgentPrompt, rows: int, versions: int
     add_calls(workspace, prompt, rows)
     seal_workspace(workspace.pk)
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
+        with transaction.atomic(), connection.cursor() as cursor:
+            # All tables take longer than a page may on a busy machine.
+            cursor.execute("SET LOCAL statement_timeout = 0")
             cursor.execute("ANALYZE")
 
 

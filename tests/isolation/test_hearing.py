@@ -32,8 +32,9 @@ def heard(client, path):
     """The page as somebody gets it, or nothing where it is no page."""
     answer = client.get(path)
     is_page = answer.status_code == 200 and answer["Content-Type"].startswith("text/html")
-    text = answer.content.decode() if is_page and not answer.streaming else ""
-    answer.close()
+    # A file is read to its end, or its cursor would be closed in the middle of something else.
+    read = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    text = read.decode() if is_page else ""
     return text if "<html" in text else ""
 
 

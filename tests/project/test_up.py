@@ -80,7 +80,7 @@ def product(var):
     process = start_up(var, port)
     # Web, its worker process, the Celery worker with two pool children, beat, watcher, guard, and up itself;
     # Valkey writes its title over its environment.
-    assert wait_for(lambda: answers(port, "/readyz") and len(running(str(var))) >= 9, 90), running(str(var))
+    assert wait_for(lambda: answers(port, "/readyz") and len(running(str(var))) >= 9, 180), running(str(var))
     try:
         yield process, port
     finally:
