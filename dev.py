@@ -220,7 +220,8 @@ def side_by_side(rest: list[str]) -> list[str]:
     """The whole suite uses all cores; a chosen few tests run faster, and can be debugged, in one process."""
     if any(not word.startswith(CHOOSE_NOTHING) and word != "not browser" for word in rest):
         return []
-    return ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
+    # One more than there are cores: some tests wait, for workers, clocks and browsers.
+    return ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
 
 
 def check(choice: argparse.Namespace, rest: list[str]) -> int:

@@ -6,7 +6,7 @@ from personas.actors import Actor
 from personas.models import Soul
 from personas.services.records import edit_record
 from prompts.demo import DEMO_PASSWORD
-from tests.browser.looking import ACCOUNT, ENTRANCE, complaints, forms, lists, overflows, records
+from tests.browser.looking import ACCOUNT, ENTRANCE, complaints, forms, in_turn, lists, overflows, records
 from tests.factories import PASSWORD, make_soul
 
 
@@ -36,7 +36,7 @@ def test_the_demo_suits_everyone(demo, demo_page):
     others = [f"/w/{demo.slug}/{path}" for path in ("", "settings/", "tools/new/")]
     soul = Soul.objects.in_workspace(demo).order_by("-revision")[0]
     pages = [f"/w/{demo.slug}/souls/{soul.slug}/{path}" for path in ("edit/", "history/1/")]
-    look_at(page, [*others, *of_telling_kinds(some), *pages])
+    look_at(page, in_turn([*others, *of_telling_kinds(some), *pages]))
     give_the_password_again(page)
     look_at(page, TELLING_ACCOUNT)
 

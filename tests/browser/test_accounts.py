@@ -84,6 +84,7 @@ def test_a_person_signs_in_and_out_and_a_forgotten_password_is_set_anew(stranger
     expect(stranger.page).to_have_url(re.compile("/w/harbour/$"))
 
 
+@pytest.mark.hard
 def test_wrong_passwords_tell_nothing_and_after_five_the_right_one_has_to_wait(
     stranger, alice_with_password, client, live_server
 ):

@@ -102,6 +102,7 @@ def test_without_script_and_without_rights(logged_in_page, alice, mallory, crew,
     assert not complaints(views.page)
 
 
+@pytest.mark.hard
 def test_a_new_workspace_is_filled_with_the_demo(alices, workspace):
     alices.go()
     said = complaints(alices.page) + overflows(alices.page)

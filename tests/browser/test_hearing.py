@@ -67,6 +67,7 @@ def test_lists_are_worked_through_by_ear(bobs: Visit, workspace: Workspace) -> N
     )
 
 
+@pytest.mark.hard
 def test_the_studio_is_worked_in_by_ear(bobs: Visit, workspace: Workspace, watch: Watch) -> None:
     page = bobs.page
     deck = make_channel(workspace, "deck")

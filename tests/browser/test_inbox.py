@@ -7,7 +7,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from skills.services.contexts import choose_context
-from tests.browser.looking import SOME_OR_ALL, complaints, overflows
+from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.browser.people import Visit, field
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.skills.context_making import GOOD, POISON, adopted, every_state, file_at, write, write_skill
@@ -114,6 +114,7 @@ def test_news_comes_by_itself_and_takes_neither_focus_nor_ticks(bobs: Visit, wor
     expect(search).to_have_value("half a wor")
 
 
+@pytest.mark.hard
 def test_someone_chooses_what_an_agent_reads_and_it_follows_the_disk(bobs: Visit, workspace, root):
     source = make_source(workspace, root)
     write(root / "AGENTS.md", GOOD)
@@ -173,7 +174,7 @@ def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root
             *("inbox/?q=nothing", "agents/pilot/", *(f"files/{key}/" for key in (*files[1:], keys[1]))),
             *(f"files/{files[0]}/revisions/{number}/" for number in (1, 2)),
         ]
-    for page in pages:
+    for page in in_turn(pages):
         assert alices.go(page) == 200
         said += complaints(alices.page) + overflows(alices.page)
     assert not said, "\n\n".join(said)

@@ -106,6 +106,7 @@ def test_an_invitation_is_for_one_person_once_and_for_a_while(alice, logged_in_p
     alices.is_told("is withdrawn")
 
 
+@pytest.mark.hard
 def test_an_owner_removes_a_member_changes_a_role_and_leaves_only_a_workspace_with_an_owner(
     alices, alice, bob, workspace
 ):

@@ -80,7 +80,7 @@ def open_menu(visit: Visit) -> None:
 
 
 # These go every way there is: links, other verbs, files beside. The others have the same pages.
-TELLING = {"agents", "skills"}
+TELLING = {"agents"}
 IN_TURN = [pytest.param(kind, marks=() if kind.path in TELLING else pytest.mark.hard) for kind in KINDS]
 
 

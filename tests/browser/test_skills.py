@@ -18,6 +18,7 @@ def told(page, name):
     return page.locator(f"#live-{name}")
 
 
+@pytest.mark.hard
 def test_a_bad_name_is_told_while_typing_and_mended(bobs, tmp_path):
     bobs.go("skills/new/")
     page = bobs.page

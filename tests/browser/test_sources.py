@@ -13,7 +13,7 @@ from skills.models import Source
 from skills.services.contexts import choose_context
 from skills.services.grants import grant_folder
 from skills.services.rule_sets import write_rules
-from tests.browser.looking import SOME_OR_ALL, complaints, overflows
+from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.bundle_making import Part, archive
 from tests.skills.test_rule_sets import whole
@@ -118,7 +118,7 @@ def test_the_pages_suit_everyone(alices, workspace, folder, is_all):
             *(f"sources/{source.slug}/history/1/", f"sources/{pushed.slug}/", f"sources/{pushed.slug}/edit/"),
             *("rule-sets/moltis/", "rule-sets/plain/history/"),
         ]
-    for path in paths:
+    for path in in_turn(paths):
         assert alices.go(path) == 200, path
         said += complaints(alices.page) + overflows(alices.page)
     alices.go(f"sources/{pushed.slug}/")

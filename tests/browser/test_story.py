@@ -124,6 +124,7 @@ def taken_away(alices: Visit, request_id: str, path: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.hard
 def test_what_a_bot_was_told_is_given_again_to_the_byte_after_all_has_changed(
     people, crew, closed_at_once, workspace, tmp_path
 ):

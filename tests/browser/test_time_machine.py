@@ -115,6 +115,7 @@ def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
     assert not said, "\n\n".join(said)
 
 
+@pytest.mark.hard
 def test_without_any_script_all_of_it_works(alice, workspace, stage, logged_in_page):
     served = stage.fetch()
     page = logged_in_page(alice, java_script_enabled=False)

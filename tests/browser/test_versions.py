@@ -11,7 +11,7 @@ from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.services.building import rebuild_agents
 from prompts.services.labelling import move_label
 from prompts.services.releasing import request_release
-from tests.browser.looking import SOME_OR_ALL, complaints
+from tests.browser.looking import SOME_OR_ALL, complaints, in_turn
 from tests.browser.people import Visit
 from tests.browser.test_accessibility import look_at
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
@@ -123,6 +123,7 @@ def test_words_lead_to_their_origin_a_lockfile_opens_and_a_label_is_moved(bobs, 
     bobs.is_told("“canary” is taken off.")
 
 
+@pytest.mark.hard
 def test_two_versions_are_compared_without_a_mouse_or_at_a_glance(bobs, crew):
     for text in ("Be wise.", "Be wiser."):
         reword(crew, text)
@@ -180,7 +181,7 @@ def test_every_page_of_versions_suits_everyone(alices, crew, workspace, is_all):
             *(f"prompts/{quick.pk}/diff/1/1/", "releases/?status=voided", "souls/calm/"),
             *("releases/new/", "labels/production/prompts/"),
         ]
-    look_at(alices.page, [f"/w/{workspace.slug}/{path}" for path in paths])
+    look_at(alices.page, in_turn([f"/w/{workspace.slug}/{path}" for path in paths]))
     alices.go("releases/new/")
     assert alices.press("Request a release of the chosen") == 422
     alices.is_refused("Message", "required")

@@ -85,6 +85,7 @@ def one_in_turn(asker: Asker, number: int, target: str, method: str) -> bool:
     if asker.name in PARTS:
         # What is missing looks as what is theirs; that it does is asked at a part of the routes.
         is_rare = target in {"missing", "nowhere"} or (target == "elsewhere" and method == "POST")
+        is_rare = is_rare or method in RARE
         return target in PARTS[asker.name] and not (is_rare and number % 3)
     if asker.name == "viewer" and method == "POST":
         return target == "own"

@@ -230,6 +230,7 @@ def test_a_used_port_is_one_clear_line(tmp_path):
     ]
 
 
+@pytest.mark.hard
 def test_an_unreadable_database_is_one_clear_line(tmp_path):
     (tmp_path / "dramatis.sqlite3").write_text(
         "this is no database, but long enough to be taken for one" * 20

@@ -436,7 +436,6 @@ def test_an_empty_workspace_offers_three_ways_in(as_alice, as_bob, viewers):
     assert "Start blank" not in page
 
 
-@pytest.mark.hard
 def test_the_demo_is_loaded_into_an_empty_workspace_only(as_alice, as_bob, alice, workspace):
     assert as_bob.post("/w/harbour/fleet/demo/").status_code == 403
     [known] = [entry["text"] for entry in cast_told("memories") if entry["key"] == "storm-gate"]
