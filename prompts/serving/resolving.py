@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -181,6 +181,8 @@ def version_then(prompt: AgentPrompt, wanted: Wanted) -> int:
     at = wanted.at
     if at is None or at.tzinfo is None or at > timezone.now():
         raise Invalid.on("at", "Name a moment that has passed, with its offset from UTC.")
+    # A database does not know every offset that can be written.
+    at = at.astimezone(UTC)
     if wanted.label == LATEST:
         versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(
             prompt=prompt, created_at__lte=at

@@ -76,6 +76,7 @@ def test_a_revoked_key_opens_nothing_in_any_process(processes, harbour, alice):
     refused_everywhere(processes, asks, lambda: revoke_key(key, by=Actor.person(alice)), MANY)
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R11")
 def test_a_key_that_has_expired_opens_nothing(processes, harbour, alice):
     key, secret = new_key(harbour, alice)
@@ -88,6 +89,7 @@ def test_a_key_that_has_expired_opens_nothing(processes, harbour, alice):
     refused_everywhere(processes, with_key(secret, FETCH, SOULS), expire, SOME)
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R11")
 def test_the_keys_of_somebody_who_was_removed_open_nothing(processes, harbour, alice, bob):
     member = Membership.objects.in_workspace(harbour).get(user=bob)
@@ -96,6 +98,7 @@ def test_the_keys_of_somebody_who_was_removed_open_nothing(processes, harbour, a
     refused_everywhere(processes, asks, lambda: remove_member(member, by=Actor.person(alice)), SOME)
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R11")
 def test_an_admin_key_may_no_more_than_its_maker_may_now(processes, harbour, alice, mallory):
     member = join(harbour, mallory, Role.EDITOR)

@@ -146,6 +146,7 @@ def exits(tmp_path_factory) -> dict[str, int]:
     return found
 
 
+@pytest.mark.hard
 @pytest.mark.parametrize(
     ("file", "stands", "planted"), LITERALS, ids=[f"{row[0]}: {row[2][:40]}" for row in LITERALS]
 )
@@ -155,5 +156,6 @@ def test_no_change_of_a_rule_or_a_literal_goes_unseen(file, stands, planted, exi
     assert exits[f"{file}: {planted}"] != 0
 
 
+@pytest.mark.hard
 def test_unchanged_sources_are_not_accused(exits):
     assert exits[": "] == 0

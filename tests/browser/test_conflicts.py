@@ -1,5 +1,6 @@
 """Two people saving at once: the later one is told, and neither text is lost."""
 
+import pytest
 from playwright.sync_api import expect
 
 from personas.actors import Actor
@@ -40,6 +41,7 @@ def test_the_later_one_sees_the_others_text_and_decides_which_stays(alices, bob,
     alices.sees("Bob says: sleep.")
 
 
+@pytest.mark.hard
 def test_links_and_steps_are_compared_in_words_not_in_numbers(alices, bob, workspace):
     keeper = make_agent(workspace, "keeper")
     pilot: Agent = make_agent(workspace, "pilot")

@@ -44,6 +44,7 @@ def an_hour_passes(page):
     session.save()
 
 
+@pytest.mark.hard
 def test_someone_new_signs_up_and_someone_known_signs_in_and_both_join(alices, visitor, workspace):
     dora = make_user("Dora")
     dora.set_password(PASSWORD)

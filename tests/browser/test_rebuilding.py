@@ -30,6 +30,7 @@ def reword(visit, text: str = "Be wise.") -> None:
     visit.press("Save")
 
 
+@pytest.mark.hard
 def test_the_page_counts_and_stops_by_itself(bobs, crew, idle, workspace):
     reword(bobs)
     bobs.is_told("3 prompts are being rebuilt.")

@@ -120,6 +120,7 @@ def test_a_record_is_created_edited_shelved_and_brought_back(kind, bobs, workspa
         bobs.sees("Restored revision 1")
 
 
+@pytest.mark.hard
 def test_an_archived_record_leaves_the_list_and_is_found_on_its_shelf(bobs, workspace):
     make_agent(workspace, "keeper")
     bobs.go("agents/keeper/")

@@ -132,6 +132,7 @@ def test_one_very_long_word_widens_no_page(bobs, workspace):
         assert not overflows(bobs.page)
 
 
+@pytest.mark.hard
 def test_the_palette_says_that_it_searches_and_that_it_could_not(bobs, workspace, watch):
     make_agent(workspace, "juniper", name="Juniper")
     held: list[Route] = []
@@ -286,6 +287,7 @@ def test_on_paper_there_is_the_record_alone(bobs, workspace):
         page.emulate_media(media="screen")
 
 
+@pytest.mark.hard
 def test_the_style_guide_suits_everyone(visitor, settings):
     settings.DEBUG = True
     page = visitor()

@@ -94,6 +94,7 @@ def test_a_shared_soul_goes_live_by_two_people_and_comes_back_and_a_change_voids
     assert in_production("careful") == [2, 2]
 
 
+@pytest.mark.hard
 def test_words_lead_to_their_origin_a_lockfile_opens_and_a_label_is_moved(bobs, crew):
     bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/")
     row = bobs.page.locator(".dr-said-row.is-soul")

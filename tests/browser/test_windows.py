@@ -46,6 +46,7 @@ def state_of(window: Window) -> list[object]:
     return found
 
 
+@pytest.mark.hard
 def test_a_window_is_as_new_when_it_is_opened_again(windows: Windows, watch: Watch) -> None:
     window = windows.open(watch)
     for _ in range(2):
@@ -68,6 +69,7 @@ def test_a_window_for_something_special_is_not_given_to_others(windows: Windows,
         windows.put_back(plain)
 
 
+@pytest.mark.hard
 @pytest.mark.planted
 def test_what_a_window_keeps_would_be_noticed(
     windows: Windows, watch: Watch, monkeypatch: pytest.MonkeyPatch

@@ -84,7 +84,7 @@ def test_of_every_field_it_is_said_whether_it_names_a_row():
 
 
 @pytest.mark.promise("R1")
-@pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
+@pytest.mark.parametrize("name", ["owner", "bot", pytest.param("owner of elsewhere", marks=pytest.mark.hard)])
 def test_a_foreign_name_in_a_body_is_refused_as_a_made_up_one_is_to(name, stage, callers, before, tally):  # noqa: F811
     tally(run_bodies(stage, callers[name], known_doors(), before), at_least=8)
 

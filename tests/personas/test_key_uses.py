@@ -155,6 +155,7 @@ else:
 """
 
 
+@pytest.mark.hard
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("in_child", [False, True])
 def test_the_last_uses_are_written_when_a_process_ends(workspace, by_alice, in_child):

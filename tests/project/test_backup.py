@@ -184,6 +184,7 @@ def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkey
 # --- whole or not there --------------------------------------------------------------------------------
 
 
+@pytest.mark.hard
 @pytest.mark.planted
 def test_a_flipped_byte_anywhere_is_refused(stage, tmp_path, by_copy):
     backup = tmp_path / "backup"
@@ -200,6 +201,7 @@ def test_a_flipped_byte_anywhere_is_refused(stage, tmp_path, by_copy):
     read_manifest(backup)
 
 
+@pytest.mark.hard
 def test_a_backup_that_fails_leaves_nothing_behind(stage, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError("No space left on device")
@@ -210,6 +212,7 @@ def test_a_backup_that_fails_leaves_nothing_behind(stage, tmp_path, monkeypatch)
     assert list((tmp_path / "backups").iterdir()) == []
 
 
+@pytest.mark.hard
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
 def test_a_program_that_fails_says_why(stage, tmp_path, monkeypatch):
     monkeypatch.setattr(postgres, "VARIABLES", {**postgres.VARIABLES, "dbname": "PGNOTHING"})
@@ -259,6 +262,7 @@ def refuse_all(stage, backup: Path) -> None:
 # --- refusals ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.hard
 def test_a_backup_of_a_newer_release_is_refused(stage, tmp_path, monkeypatch):
     real = applied_migrations
     monkeypatch.setattr(making, "applied_migrations", lambda: [*real(), ["prompts", "0999_later"]])
@@ -267,6 +271,7 @@ def test_a_backup_of_a_newer_release_is_refused(stage, tmp_path, monkeypatch):
         call_command("restore", str(tmp_path / "backup"))
 
 
+@pytest.mark.hard
 def test_no_secret_is_in_it(stage, tmp_path, settings, by_copy):
     """Who has a backup can read the record, but neither sign a false one nor log in with it."""
     signed_in(make_owner(stage))

@@ -33,10 +33,12 @@ def violations(stage: Stage) -> list[str]:
     return outcome.violations
 
 
+@pytest.mark.hard
 def test_an_api_that_keeps_to_its_schema_passes(stage):
     assert violations(stage) == []
 
 
+@pytest.mark.hard
 @pytest.mark.planted
 @pytest.mark.parametrize("fault", ["a field is of another kind", "it breaks off"])
 def test_an_answer_that_the_schema_does_not_know_is_found(stage, monkeypatch, fault):

@@ -27,6 +27,7 @@ def test_production_refuses_the_demo(settings):
         call_command("demo")
 
 
+@pytest.mark.hard
 def test_what_someone_wrote_on_disk_is_never_overwritten_and_a_missing_file_laid_out_again(sources):
     mine = {"AGENTS.md": "Mine.\n", SILENT: "Mine too.\n", SUPPORT: "And mine.\n"}
     for path, text in mine.items():

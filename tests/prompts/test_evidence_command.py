@@ -136,6 +136,7 @@ def by_a_stranger(path: Path, *words: str, cwd: Path = ROOT) -> "subprocess.Comp
     )
 
 
+@pytest.mark.hard
 def test_no_database_is_needed(evidence):
     answer = by_a_stranger(evidence, "--key", public_key_told()[0])
     assert answer.returncode == 0, answer.stdout + answer.stderr

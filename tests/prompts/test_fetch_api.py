@@ -1,5 +1,6 @@
 """The fetch by both of its doors: what is asked, what is answered, and that every answer has its row."""
 
+import datetime as dt
 import json
 from base64 import b64decode
 from collections.abc import Callable
@@ -291,6 +292,14 @@ def test_a_moment_is_read_with_its_offset(stage):
         said = json.loads(ask(by_fast_door, stage, query=f"channel=deck&at={spelled}").body)
         assert (said["version"]["number"], said["as_of"]) == (1, before.isoformat())
     assert all("@" in row.label for row in stage.rows)
+
+
+@pytest.mark.parametrize("label", ["production", "latest"])
+def test_a_moment_may_have_an_offset_that_no_place_has(stage, label):
+    """PostgreSQL knows none beyond sixteen hours."""
+    asked = timezone.now().astimezone(dt.timezone(-dt.timedelta(hours=22, minutes=28)))
+    said = ask(by_fast_door, stage, query=f"channel=deck&label={label}&at={asked.isoformat()}")
+    assert (said.status, json.loads(said.body)["version"]["number"]) == (200, 1)
 
 
 UNFIT = [

@@ -203,6 +203,7 @@ def still(settings, monkeypatch):
     monkeypatch.setattr("prompts.receivers.build_or_hand_on", lambda *_: None)
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R14")
 def test_a_rebuild_that_fails_anywhere_shows_nothing(pilot, soul, workspace, still):
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
@@ -217,6 +218,7 @@ def test_a_rollback_that_fails_anywhere_shows_nothing(pilot, soul, workspace, al
     assert each_statement_fails(workspace, lambda: roll_back([prompt], by=by, note="Back.")) > 5
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R14")
 def test_a_release_that_fails_anywhere_shows_nothing(soul, deck, workspace, alice, bob):
     agents = [

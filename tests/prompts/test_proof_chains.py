@@ -270,6 +270,7 @@ def test_flipped_bytes_in_rows_hashed_anew_are_found():
 FIELDS = [(table, each.name) for table, kind in TABLES.items() for each in fields(kind)]
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 @pytest.mark.parametrize(("table", "left_out"), FIELDS)

@@ -162,6 +162,7 @@ LEFT_OUT: list[tuple[Any, str, str]] = [
 ]
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_columns_left_out_of_a_hash_are_found(monkeypatch, settings, tmp_path, elsewhere, mallory):
