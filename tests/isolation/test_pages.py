@@ -120,7 +120,7 @@ def test_all_cells_of_a_workspace_answer_as_the_table_says_to(name, stage, tally
 
 @pytest.mark.parametrize("name", OUTSIDERS)
 def test_no_page_outside_workspaces_shows_any_of_them_to(name, stage, tally):
-    tally(run_outside(stage, stage.askers[name], outside_routes(), in_turn=True), at_least=80)
+    tally(run_outside(stage, stage.askers[name], outside_routes(), in_turn=True), at_least=60)
 
 
 @pytest.mark.promise("R1")

@@ -72,7 +72,7 @@ ELSEWHERE = {
 # Typed by nobody; what can be known of them without running is asked all the same (`told_commands`).
 NOWHERE = {
     r"docker compose |git pull && docker": "no container engine; test_compose_starts runs what is inside",
-    r"python3 dev\.py test$": "it runs this",
+    r"(PROMISES=docs/promises\.md )?python3 dev\.py test( --hard)?$": "it runs this",
     r"cd frontend$|npm ": "it fetches packages; what the build made is committed",
     r"pip install ./clients": "it fetches packages",
     r"export DRAMATIS_URL=\S+ DRAMATIS_KEY=": "an address that is nobody's",
