@@ -10,10 +10,11 @@ from tests.api.generated import Outcome, Stage, run
 from tests.api.generated_stage import make_stage
 
 pytestmark = pytest.mark.django_db
-EACH, SEED = 12, 1
+# The same calls as in the long proof, so that nothing new comes up where a change is tried.
+EACH, SEED = 19, 1
 # Of so many operations each run tries one; which, pytest-randomly's seed says.
 IN_TURN = 16
-HARD_EACH, HARD_SEEDS = 19, (1, 2, 3)
+HARD_SEEDS = (1, 2, 3)
 # Beside each other.
 PARTS = 4
 
@@ -47,7 +48,7 @@ def test_generated_calls_are_answered_as_the_schema_says(stage: Stage) -> None:
 def test_ten_thousand_calls_are_answered_as_the_schema_says(
     stage: Stage, part: int, record_property: Callable[[str, object], None]
 ) -> None:
-    outcome = run(stage, HARD_EACH, HARD_SEEDS, first=part, in_turn=PARTS)
+    outcome = run(stage, EACH, HARD_SEEDS, first=part, in_turn=PARTS)
     record_property("generated calls", outcome.cases)
     refuse_wrong(outcome)
     assert outcome.cases * PARTS >= 10_000
