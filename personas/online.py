@@ -11,6 +11,7 @@ from django.contrib.postgres.operations import NotInTransactionMixin
 from django.db import transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import AddConstraint, AddIndex, RunPython
+from django.db.migrations.operations.base import Operation
 from django.db.models import UniqueConstraint
 
 BATCH = 1_000
@@ -23,10 +24,11 @@ ORDER BY part.relname
 """
 
 
-class AddIndexOnline(NotInTransactionMixin, AddIndex):
-    """An index built while rows are written; what an attempt that was cut off left is removed first."""
+class Online(NotInTransactionMixin, Operation):
+    """A step that PostgreSQL takes in its own way, outside of any transaction; other databases as ever."""
 
     atomic = False
+    model_name: str
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
@@ -35,8 +37,16 @@ class AddIndexOnline(NotInTransactionMixin, AddIndex):
             super().database_forwards(app_label, schema_editor, from_state, to_state)
             return
         self._ensure_not_in_transaction(schema_editor)
-        editor: Any = schema_editor
-        model = to_state.apps.get_model(app_label, self.model_name)
+        self.build(schema_editor, to_state.apps.get_model(app_label, self.model_name))
+
+    def build(self, editor: Any, model: Any) -> None:
+        raise NotImplementedError
+
+
+class AddIndexOnline(Online, AddIndex):
+    """An index built while rows are written; what an attempt that was cut off left is removed first."""
+
+    def build(self, editor: Any, model: Any) -> None:
         if is_partitioned(editor, model._meta.db_table):
             self.build_by_parts(editor, model)
             return
@@ -64,20 +74,11 @@ class AddIndexOnline(NotInTransactionMixin, AddIndex):
         return f"Build index {self.index.name} on {self.model_name} while it is written to"
 
 
-class AddUniqueOnline(NotInTransactionMixin, AddConstraint):
+class AddUniqueOnline(Online, AddConstraint):
     """A uniqueness whose index is built while rows are written; then the constraint is made from it."""
 
-    atomic = False
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        if schema_editor.connection.vendor != "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
-        self._ensure_not_in_transaction(schema_editor)
-        model = to_state.apps.get_model(app_label, self.model_name)
-        quote = schema_editor.quote_name
+    def build(self, editor: Any, model: Any) -> None:
+        quote = editor.quote_name
         table, name = quote(model._meta.db_table), quote(self.constraint.name)
         fields = [model._meta.get_field(field) for field in cast("UniqueConstraint", self.constraint).fields]
         columns = ", ".join(quote(field.column) for field in fields)
@@ -87,31 +88,22 @@ class AddUniqueOnline(NotInTransactionMixin, AddConstraint):
             f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} ({columns})",
             f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE USING INDEX {name}",
         ):
-            schema_editor.execute(step)
+            editor.execute(step)
 
     def describe(self) -> str:
         return f"Let {self.constraint.name} hold on {self.model_name}, its index built first"
 
 
-class AddCheckOnline(NotInTransactionMixin, AddConstraint):
+class AddCheckOnline(Online, AddConstraint):
     """A check that holds for new rows at once, and is then proved for old ones while nobody waits."""
 
-    atomic = False
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
-    ) -> None:
-        if schema_editor.connection.vendor != "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
-        self._ensure_not_in_transaction(schema_editor)
-        model = to_state.apps.get_model(app_label, self.model_name)
-        table = schema_editor.quote_name(model._meta.db_table)
-        name = schema_editor.quote_name(self.constraint.name)
-        schema_editor.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
-        said = self.constraint.create_sql(model, schema_editor)
-        schema_editor.execute(f"{said} NOT VALID", params=None)
-        schema_editor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+    def build(self, editor: Any, model: Any) -> None:
+        table = editor.quote_name(model._meta.db_table)
+        name = editor.quote_name(self.constraint.name)
+        editor.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+        said = self.constraint.create_sql(model, editor)
+        editor.execute(f"{said} NOT VALID", params=None)
+        editor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
 
     def describe(self) -> str:
         return f"Let {self.constraint.name} hold on {self.model_name}, for new rows first"

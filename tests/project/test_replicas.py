@@ -19,7 +19,6 @@ from project.doctor.replica import look_at_replica
 from project.metrics.measuring import measure
 from prompts.models import LedgerEntry
 from tests.factories import make_memory, signed_in
-from tests.prepared import IS_OURS
 from tests.project.production import COMPLETE, run_settings
 from tests.project.replica_stage import address_of, aside, catch_up, standby, told
 from tests.prompts.serving_stage import make_stage
@@ -204,7 +203,6 @@ def test_a_replica_of_sqlite_is_refused():
 
 
 @pytest.mark.hard
-@pytest.mark.skipif(IS_OURS not in os.environ, reason="a standby needs a server of ours to follow")
 def test_a_real_standby_serves_lists_falls_behind_goes_away_and_comes_back(request):
     """With servers of its own: no standby begins while others' transactions have more than 64 savepoints."""
     if ALONE not in os.environ:
