@@ -16,6 +16,7 @@ from django.db import connection
 
 from project.launch import web_command
 from project.processes import signal_group, start
+from tests.freezing import freeze, thaw
 from tests.workers import url_of_test_database
 
 HOST = "127.0.0.1"
@@ -80,8 +81,8 @@ class LiveServer:
     def frozen(self) -> Iterator[None]:
         """It takes connections for a while, and answers nobody."""
         assert self.process is not None
-        signal_group(self.process, signal.SIGSTOP)
+        freeze(self.process)
         try:
             yield
         finally:
-            signal_group(self.process, signal.SIGCONT)
+            thaw(self.process)

@@ -3,7 +3,6 @@
 import math
 import multiprocessing
 import re
-import signal
 
 import pytest
 from django.conf import settings
@@ -22,6 +21,7 @@ from project.metrics.requests import BUCKETS, CountingMiddleware, count_request,
 from project.metrics.sums import counted_figures
 from project.metrics.text import Figure, Sample, written
 from tests.factories import make_memory
+from tests.freezing import freeze, thaw
 from tests.project.production import COMPLETE, run_settings, settings_under
 from tests.prompts.serving_stage import make_stage
 from tests.servers import start_redis
@@ -296,9 +296,9 @@ def test_a_frozen_redis_counts_nothing_twice(settings):
     counters.begin()
     try:
         counters.add({("requests", "fetch", "200"): 3})
-        server.process.send_signal(signal.SIGSTOP)
+        freeze(server.process)
         assert [counters.flush() for _ in range(3)] == [False] * 3
-        server.process.send_signal(signal.SIGCONT)
+        thaw(server.process)
         assert counters.flush()
         assert counting.sums() == {("requests", "fetch", "200"): 3}
     finally:

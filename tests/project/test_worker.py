@@ -1,7 +1,5 @@
 """Jobs through a real broker and a real worker process."""
 
-import os
-import signal
 import time
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from kombu.exceptions import OperationalError
 
 from project.celery import app
 from project.jobs import HEARTBEAT_KEY, heartbeat_job
+from tests.freezing import freeze, thaw
 from tests.servers import start_redis
 
 pytestmark = pytest.mark.redis
@@ -40,8 +39,7 @@ def own_broker():
     other.config_from_object(app.conf)
     other.conf["broker_url"] = "redis+socket://" + server.url.removeprefix("unix://")
     yield server, other
-    if server.process.poll() is None:
-        os.kill(server.process.pid, signal.SIGCONT)
+    thaw(server.process)
     server.stop()
 
 
@@ -55,7 +53,7 @@ def publish(application):
 def test_a_frozen_broker_holds_a_page_for_little_more_than_a_second(own_broker):
     server, application = own_broker
     application.send_task("project.jobs.heartbeat_job")
-    os.kill(server.process.pid, signal.SIGSTOP)
+    freeze(server.process)
     assert publish(application) < 1.6
 
 

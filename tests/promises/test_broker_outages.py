@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from project.valkey import start_valkey
+from tests.freezing import freeze, thaw
 from tests.promises.house import House, Web, migrated_database
 from tests.promises.load import Crowd, Heard, Wanting, Wish, slowest
 from tests.servers import Server, start_redis
@@ -49,14 +50,6 @@ def go(broker: Server) -> None:
 def come_back(broker: Server) -> None:
     socket = Path(broker.url.removeprefix("unix://"))
     broker.process = start_valkey(socket, broker.directory, durable=False)
-
-
-def freeze(broker: Server) -> None:
-    os.kill(broker.process.pid, signal.SIGSTOP)
-
-
-def thaw(broker: Server) -> None:
-    os.kill(broker.process.pid, signal.SIGCONT)
 
 
 def wishes_of(house: House) -> Callable[[int, int], Wish]:
@@ -129,13 +122,13 @@ def test_bots_outlive_a_broker_that_is_gone_and_one_that_is_frozen(house, broker
         edit_now(house, web, "Be gone.")
         come_back(broker)
         after_refusal = seconds_until_live(house, web, "Be gone.")
-        freeze(broker)
+        freeze(broker.process)
         before = len(crowd.heard)
         until_open(crowd)
         calm = calmest(crowd)
         frozen = crowd.heard[before:]
         edit_now(house, web, "Be frozen.")
-        thaw(broker)
+        thaw(broker.process)
         after_freezing = seconds_until_live(house, web, "Be frozen.")
         assert [one.process.poll() for one in jobs] == [None, None]
     longest = max(one.seconds for one in frozen)
@@ -161,11 +154,11 @@ def asked_through(house: House, broker: Server, fault: str) -> tuple[list[Heard]
         Crowd(web.url, wishes_of(house), THREADS, FROZEN_SECONDS * 2) as crowd,
     ):
         assert unserved(crowd.ask(40)) == []
-        freeze(broker)
+        freeze(broker.process)
         try:
             return until_open(crowd), crowd.ask(FAULTY_CALLS)
         finally:
-            thaw(broker)
+            thaw(broker.process)
 
 
 @pytest.mark.hard

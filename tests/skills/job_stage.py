@@ -1,7 +1,5 @@
 """A source on disk, a broker that may be harmed, and workers that may be killed."""
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from skills.models import ContextFile, FileRevision, RefreshRun, Source
 from skills.services.runs import request_refresh
 from skills.tasks import dispatch, sweep_sources_job
 from tests.factories import BY
+from tests.freezing import freeze, thaw
 from tests.servers import Server, start_redis
 from tests.slow_worker import GATE, LEASE
 from tests.workers import Worker, start_beat, start_command, start_worker, talking_to, wait_for
@@ -69,16 +68,15 @@ class JobStage:
             client.flushall()
 
     def freeze(self) -> None:
-        os.kill(self.broker.process.pid, signal.SIGSTOP)
+        freeze(self.broker.process)
 
     def thaw(self) -> None:
-        os.kill(self.broker.process.pid, signal.SIGCONT)
+        thaw(self.broker.process)
 
     def close(self) -> None:
         for process in self.processes:
             process.kill()
-        if self.broker.process.poll() is None:
-            self.thaw()
+        self.thaw()
         self.broker.stop()
 
 

@@ -1,0 +1,66 @@
+"""Processes that stand still, as on a machine that hangs: reached by everybody, answering nobody."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+PROC = Path("/proc")
+# As the kernel spells it: stopped, being looked into, ended.
+STILL = set("TtZXx")
+
+
+def freeze(process: "subprocess.Popen[bytes]") -> None:
+    """Stop it and all it started, and return when the last of its threads stands.
+
+    The signal goes to one thread, and the others run on until that one has its turn: on a busy machine
+    long enough to answer another request.
+    """
+    send(process, signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while not stands(process) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert stands(process), "It runs on."
+
+
+def thaw(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        send(process, signal.SIGCONT)
+
+
+def send(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    if leads(process.pid):
+        os.killpg(process.pid, number)
+    else:
+        os.kill(process.pid, number)
+
+
+def leads(pid: int) -> bool:
+    return os.getpgid(pid) == pid
+
+
+def stands(process: "subprocess.Popen[bytes]") -> bool:
+    return all(
+        said.rpartition(")")[2].split()[0] in STILL
+        for pid in members(process.pid)
+        for said in read(f"{pid}/task/*/stat")
+    )
+
+
+def members(pid: int) -> list[int]:
+    """Its group, if it leads one."""
+    if not leads(pid):
+        return [pid]
+    told = (said.partition(" ")[0] + said.rpartition(")")[2] for said in read("[0-9]*/stat"))
+    return [int(words[0]) for line in told if int((words := line.split())[3]) == pid]
+
+
+def read(pattern: str) -> list[str]:
+    found = []
+    for path in PROC.glob(pattern):
+        try:
+            found.append(path.read_text())
+        except OSError:  # It has ended meanwhile.
+            continue
+    return found
