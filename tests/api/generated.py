@@ -18,6 +18,7 @@ from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.generation import GenerationMode
 
 from personas.api import limits
+from tests.api.altering import alter
 
 SCHEMA = "/api/v1/openapi.json"
 # What is named rightly is found most of the time, so that operations get to do their work.
@@ -57,7 +58,8 @@ class Stage:
 
 
 def run(stage: Stage, each: int, seeds: Sequence[int], *, first: int = 0, in_turn: int = 1) -> Outcome:
-    """So many cases per operation and seed, two thirds of them good; of `in_turn` operations only one.
+    """So many cases made up per operation and seed, two thirds of them good, and each once more altered; of
+    `in_turn` operations only one is tried.
 
     Making up the first case of a kind takes longer than ten more of it, so an operation gets all its seeds.
     """
@@ -108,7 +110,7 @@ def try_out(  # noqa: PLR0917  # one case of many, and all of it differs
     count: int,
     start: int,
 ) -> None:
-    seen = outcome.statuses.setdefault(operation.label, Counter())
+    outcome.statuses.setdefault(operation.label, Counter())
 
     @seed(start)
     @settings(
@@ -122,16 +124,9 @@ def try_out(  # noqa: PLR0917  # one case of many, and all of it differs
     def one(case: Any) -> None:
         if mode is GOOD:
             named_rightly(case, stage.names, chance)
-        outcome.cases += 1
-        try:
-            status, said = asked(case, stage.secret, EXCLUDED + AGAIN * (operation.label in outcome.guarded))
-            seen[status] += 1
-            if 200 <= status < 300:
-                outcome.guarded.add(operation.label)
-            if mode is GOOD:
-                outcome.last[operation.label] = f"{case.body!r:.200} → {said:.400}"
-        except (Failure, FailureGroup) as error:
-            outcome.violations.append(f"{operation.label}: {error}"[:2_000])
+        noted(stage, outcome, case, is_good=mode is GOOD)
+        if alter(case, chance):
+            noted(stage, outcome, case, is_good=False)
 
     try:
         one()
@@ -139,6 +134,21 @@ def try_out(  # noqa: PLR0917  # one case of many, and all of it differs
         # Nothing wrong can be sent to an operation without parameters.
         if mode is GOOD:
             raise
+
+
+def noted(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> None:
+    label = case.operation.label
+    outcome.cases += 1
+    try:
+        status, said = asked(case, stage.secret, EXCLUDED + AGAIN * (label in outcome.guarded))
+    except (Failure, FailureGroup) as error:
+        outcome.violations.append(f"{label}: {error}"[:2_000])
+        return
+    outcome.statuses[label][status] += 1
+    if 200 <= status < 300:
+        outcome.guarded.add(label)
+    if is_good:
+        outcome.last[label] = f"{case.body!r:.200} → {said:.400}"
 
 
 def asked(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
