@@ -1,7 +1,8 @@
 """The two gates for rows: every tenant table has a workspace, and every query says which."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 from django.core.exceptions import ValidationError
@@ -38,6 +39,7 @@ class TenantQuerySet(models.QuerySet[T]):
 
     def bulk_create(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> list[T]:
         rows = list(objs)
+        find_homes(rows)
         for row in rows:
             row.refuse_foreign_links()
         made = super().bulk_create(rows, *args, **kwargs)
@@ -48,10 +50,23 @@ class TenantQuerySet(models.QuerySet[T]):
     def bulk_update(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> int:
         """Each row has looked where its links lead, so the stock way behind it may set them."""
         rows = list(objs)
+        find_homes(rows)
         for row in rows:
             row.refuse_foreign_links()
         plain: models.QuerySet[T] = models.QuerySet(self.model, query=self.query.chain(), using=self.db)
         return plain.bulk_update(rows, *args, **kwargs)
+
+
+def find_homes(rows: Sequence["WorkspaceOwned"]) -> None:
+    """Tell rows where their links lead: one question for each kind of link, not for each row."""
+    for field in rows[0].tenant_links() if rows else ():
+        asking = [row for row in rows if not field.is_cached(row)]
+        linked = {getattr(row, field.attname) for row in asking} - {None}
+        if linked:
+            found = field.remote_field.model._base_manager.filter(pk__in=linked)
+            homes = dict(found.values_list("pk", "workspace_id"))
+            for row in asking:
+                row._link_homes = {**row._link_homes, field.name: homes}
 
 
 class ScopedManager(models.Manager[T]):
@@ -73,6 +88,8 @@ class WorkspaceOwned(models.Model):
     unscoped: ClassVar[models.Manager[Self]] = models.Manager()
     objects: ClassVar[ScopedManager[Self]] = ScopedManager()
     _home: int | None = None  # the workspace the row was loaded from or saved to
+    # By the name of the link: where rows that it may lead to lie, as far as somebody has asked already.
+    _link_homes: Mapping[str, Mapping[int, int]] = MappingProxyType({})
 
     class Meta:
         abstract = True
@@ -82,6 +99,10 @@ class WorkspaceOwned(models.Model):
         self.refuse_foreign_links()
         super().save(*args, **kwargs)
         self._home = self.workspace_id
+
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        """Whether the workspace is there the database asks itself, with every row that is written."""
+        super().clean_fields(exclude={*(exclude or ()), *(["workspace"] if self.workspace_id else [])})
 
     def clean(self) -> None:
         super().clean()
@@ -122,6 +143,8 @@ class WorkspaceOwned(models.Model):
         if field.is_cached(self):
             workspace_id: int = getattr(self, field.name).workspace_id
             return workspace_id
+        if linked in (homes := self._link_homes.get(field.name, {})):
+            return homes[linked]
         rows = field.remote_field.model._base_manager.filter(pk=linked)
         return rows.values_list("workspace_id", flat=True).first()
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from personas.models import Content, Workspace
 
 
-def keep_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> dict[str, Content]:
-    """Store what is not there yet, and give back a row (without its data) for every digest."""
+def keep_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> None:
+    """Store what is not there yet."""
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(data))
     have = {row.digest: row for row in rows.defer("data")}
@@ -18,10 +18,8 @@ def keep_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> dict
     if missing:
         # Another writer may bring the same words in the same moment; either row will do.
         Content.objects.in_workspace(workspace_id).bulk_create(missing, ignore_conflicts=True)
-        have |= {row.digest: row for row in rows.all().defer("data")}
     for digest, row in have.items():
         if row.erased_at is not None:
             # Somebody has written erased words anew: they are there again, by that person's doing.
             row.data, row.erased_at = data[digest], None
             row.save(update_fields=["data", "erased_at"])
-    return have

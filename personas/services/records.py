@@ -87,7 +87,10 @@ def revision_of(record: Record, number: int) -> Revision:
 def locked(record: R) -> R:
     """The record as it is now, held until the transaction ends."""
     rows = type(record).objects.in_workspace(record.workspace_id)
-    return rows.select_for_update(of=("self",)).get(pk=record.pk)
+    held = rows.select_for_update(of=("self",)).get(pk=record.pk)
+    if type(record).workspace.is_cached(record):
+        held.workspace = record.workspace
+    return held
 
 
 def refuse_erased(record: Record) -> None:
@@ -123,7 +126,9 @@ def readable_errors() -> Iterator[None]:
 
 def _write(record: R, values: Values, *, before: Values | None, verb: str, by: Actor, message: str) -> R:
     fed = record.agent_ids() if record.pk else []
+    stood = record.revision, record.updated_at
     record.put(values)
+    record.revision, record.updated_at = record.revision + 1, timezone.now()
     with readable_errors():
         record.full_clean()
         record.save()
@@ -131,10 +136,10 @@ def _write(record: R, values: Values, *, before: Values | None, verb: str, by: A
         _forget_loaded_children(record)
     after = record.snapshot()
     if after == before:
+        # Nothing has happened; few save without a change, so they pay for the second question.
+        record.revision, record.updated_at = stood
+        record.save(update_fields=["revision", "updated_at"])
         return record
-    record.revision += 1
-    record.updated_at = timezone.now()
-    record.save(update_fields=["revision", "updated_at"])
     revision = write_revision(record, by=by, message=message)
     write_audit(record, verb, by=by, before=before, after=after)
     _ring(record, fed, revision)

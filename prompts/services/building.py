@@ -23,6 +23,8 @@ from prompts.services.publishing import Author, publish
 log = structlog.get_logger(__name__)
 
 BATCH = 40
+# By agent and channel.
+Held = dict[tuple[int, int], AgentPrompt]
 
 
 class NotRebuildable(DomainError):
@@ -85,15 +87,19 @@ def rebuild_agent(agent: Agent) -> Built:
 @transaction.atomic
 def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built:
     """All or nothing for the batch; a prompt that cannot be built keeps its versions and says why."""
-    prompts = held_prompts(workspace, agent_ids)
-    # Read before the records are: a cause that comes later will be found by the next build.
+    locked = locked_prompts(workspace, agent_ids)
+    # Read before the records and links are: a cause that comes later will be found by the next build.
     causes = waiting_causes(workspace, agent_ids)
+    prompts = held_prompts(workspace, agent_ids, locked)
     now = timezone.now()
     agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=agent_ids, archived_at=None))
     built, fresh = Built(), []
     digests: Digests = {}
     for gathered in gather(workspace, agents, at=now):
-        prompt = prompts[gathered.agent.pk, gathered.channel.pk]
+        prompt = prompts.get((gathered.agent.pk, gathered.channel.pk))
+        if prompt is None:
+            # Linked since the pairs were held; the cause of that is still waiting.
+            continue
         made = attempt(prompt, gathered, digests)
         note_build(prompt, gathered, now)
         if made is None:
@@ -107,24 +113,23 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built
     return built
 
 
-def held_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[tuple[int, int], AgentPrompt]:
-    """The rows of every pair, made where missing, locked in one order so that no two builds cross."""
+def held_prompts(workspace: Workspace | int, agent_ids: Sequence[int], locked: Held | None = None) -> Held:
+    """The rows of every pair, locked, made where missing, and what each was built as last."""
+    found = locked_prompts(workspace, agent_ids) if locked is None else locked
     links = AgentChannel.objects.in_workspace(workspace).filter(
         agent__in=agent_ids, agent__archived_at=None, channel__archived_at=None
     )
     live = set(links.values_list("agent_id", "channel_id"))
-    rows = AgentPrompt.objects.in_workspace(workspace)
-    have = set(rows.filter(agent__in=agent_ids).values_list("agent_id", "channel_id"))
-    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-    rows.bulk_create(
-        [
-            AgentPrompt(workspace_id=workspace_id, agent_id=agent, channel_id=channel)
-            for agent, channel in sorted(live - have)
-        ],
-        ignore_conflicts=True,
-    )
-    held = rows.filter(agent__in=agent_ids).select_related("agent", "channel").order_by("pk")
-    found = {(row.agent_id, row.channel_id): row for row in held.select_for_update(of=("self",))}
+    if missing := sorted(live - found.keys()):
+        workspace_id = workspace if isinstance(workspace, int) else workspace.pk
+        AgentPrompt.objects.in_workspace(workspace).bulk_create(
+            [
+                AgentPrompt(workspace_id=workspace_id, agent_id=agent, channel_id=channel)
+                for agent, channel in missing
+            ],
+            ignore_conflicts=True,
+        )
+        found = locked_prompts(workspace, agent_ids)
     latest = PromptVersion.objects.in_workspace(workspace).filter(
         pk__in=[row.latest_id for row in found.values() if row.latest_id]
     )
@@ -133,6 +138,13 @@ def held_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[t
         row.is_live = pair in live
         row.latest = versions.get(row.latest_id) if row.latest_id else None
     return found
+
+
+def locked_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> Held:
+    """In one order, so that no two builds cross."""
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids)
+    held = rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",))
+    return {(row.agent_id, row.channel_id): row for row in held}
 
 
 def waiting_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[int, list[BuildCause]]:

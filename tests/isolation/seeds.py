@@ -82,7 +82,8 @@ class Seeder:
 
     def content(self, text: str) -> Content:
         data = text.encode()
-        return keep_contents(self.workspace, {digest_of(data): data})[digest_of(data)]
+        keep_contents(self.workspace, {digest_of(data): data})
+        return Content.objects.in_workspace(self.workspace).get(digest=digest_of(data))
 
     # --- files --------------------------------------------------------------------------------------
 
