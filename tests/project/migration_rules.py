@@ -159,11 +159,7 @@ def of_added(step: steps.AddField, migration: Migration, state: ProjectState) ->
 
 
 def of_altered(step: steps.AlterField, migration: Migration, state: ProjectState) -> Iterator[str]:
-    app_label = migration.app_label
-    before = state.apps.get_model(app_label, step.model_name)._meta.get_field(step.name)
-    with_step = state.clone()
-    step.state_forwards(app_label, with_step)
-    after = with_step.apps.get_model(app_label, step.model_name)._meta.get_field(step.name)
+    before, after = before_and_after(step, migration.app_label, state)
     if not only_widened(str(before.db_type(POSTGRES)), str(after.db_type(POSTGRES))):
         yield "the whole table is written anew: add a second column, fill it in batches, change over"
     if before.null and not after.null:
@@ -174,6 +170,20 @@ def of_altered(step: steps.AlterField, migration: Migration, state: ProjectState
         yield "every row is read under a lock: add the link not valid, then prove it"
     if before.column != after.column:
         yield "the release before still asks for the old name"
+
+
+def before_and_after(step: steps.AlterField, app_label: str, state: ProjectState) -> list[Any]:
+    """The column twice; all tables are made models of only for a link, whose type is that of its target."""
+    after = state.clone()
+    step.state_forwards(app_label, after)
+    held = [one.models[app_label, step.model_name_lower].fields[step.name] for one in (state, after)]
+    if any(field.is_relation for field in held):
+        tables = [one.apps.get_model(app_label, step.model_name) for one in (state, after)]
+        return [table._meta.get_field(step.name) for table in tables]
+    plain = [field.clone() for field in held]
+    for field in plain:
+        field.set_attributes_from_name(step.name)
+    return plain
 
 
 def only_widened(before: str, after: str) -> bool:
