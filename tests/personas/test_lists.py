@@ -26,6 +26,14 @@ from tests.factories import (
     make_user,
     signed_in,
 )
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 
 @pytest.fixture
