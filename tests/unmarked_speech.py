@@ -23,6 +23,7 @@ SAID_BY_NAME |= {"error_messages", "help_texts", "labels", "hint"}
 # Attributes of classes: of forms, of families of pages, of tables of words.
 SAID_ATTRIBUTES = {"labels", "help_texts", "fieldsets", "lede", "one", "many", "archive_word", "restore_word"}
 TABLE = re.compile(r"[A-Z_]*(WORDS|TITLES|SHELVES|STATES|CHOICES|HELP)")
+CLASS = re.compile(r"^\s*class (\w+)\(([^)]*)\)", re.MULTILINE)
 WORD = re.compile(r"[^\W\d_]{2,}")
 # Names of files, and the machine's own.
 NO_WORDS = re.compile(r"[A-Z]+\.md|[a-z_]+|bot:|/[a-z]*: |<.*>")
@@ -37,10 +38,9 @@ def modules() -> list[Path]:
 def refusals(sources: Iterable[str]) -> set[str]:
     """The names of all errors whose message is for people."""
     bases = {
-        node.name: {name for base in node.bases if (name := _name(base))}
+        name: {base.strip().rpartition(".")[2] for base in above.split(",")}
         for source in sources
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ClassDef)
+        for name, above in CLASS.findall(source)
     }
     known = {"DomainError"}
     while more := {name for name, above in bases.items() if above & known} - known:

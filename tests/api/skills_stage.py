@@ -1,12 +1,19 @@
-"""What tests of skills, sources and files play with: true callers and a source that files are pushed to."""
+"""What tests of skills, sources and files play with: true callers and a source that files are pushed to.
+
+Its rows are made once for a module, beside those of `tests.shared_house`.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from personas.key_format import BOT
+from personas.actors import Actor
+from personas.key_format import ADMIN, BOT
 from personas.models import Agent, User, Workspace
+from personas.services.keys import create_key
 from skills.models import ContextFile, RefreshRun, Source
 from skills.services.contexts import choose_context
 from skills.services.pushing import push_file
@@ -16,6 +23,7 @@ from skills.services.sources import add_source
 from tests.api.conftest import Api
 from tests.api.truth import TrueApi
 from tests.factories import BY, make_agent, refreshed
+from tests.shared_house import House
 from tests.skills.context_making import GOOD, POISON
 
 SKILL_PATH = ".agents/skills/tea/SKILL.md"
@@ -34,14 +42,54 @@ def key_for(key_for: Callable[..., Api]) -> Callable[..., TrueApi]:
     return make
 
 
-@pytest.fixture
-def mira(workspace: Workspace) -> Agent:
-    return make_agent(workspace, "mira")
+@dataclass(frozen=True)
+class Shelf:
+    """Which rows there are for all tests of a module, and what opens them."""
+
+    mira: int
+    nils: int
+    pushed: int
+    foreign: int
+    admin: str
+    bot: str
+
+
+@pytest.fixture(scope="module")
+def shelf(house: House, django_db_blocker: Any) -> Shelf:
+    """Two agents, a source without files, somebody else's source with some, and two keys of Alice."""
+    with django_db_blocker.unblock():
+        workspace = Workspace.objects.get(pk=house.workspace)
+        by = Actor.person(User.objects.get(pk=house.alice))
+        foreign = make_pushed(Workspace.objects.get(pk=house.elsewhere), "Foreign")
+        look_at(foreign, {"AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
+        return Shelf(
+            make_agent(workspace, "mira").pk,
+            make_agent(workspace, "nils").pk,
+            make_pushed(workspace).pk,
+            foreign.pk,
+            create_key(workspace, "Desk of all", {}, by=by, kind=ADMIN)[1],
+            create_key(workspace, "Bot of all", {}, by=by, kind=BOT)[1],
+        )
 
 
 @pytest.fixture
-def nils(workspace: Workspace) -> Agent:
-    return make_agent(workspace, "nils")
+def admin(shelf: Shelf, workspace: Workspace) -> TrueApi:
+    return TrueApi(shelf.admin, Client(raise_request_exception=False))
+
+
+@pytest.fixture
+def bot(shelf: Shelf, workspace: Workspace) -> TrueApi:
+    return TrueApi(shelf.bot, Client(raise_request_exception=False))
+
+
+@pytest.fixture
+def mira(shelf: Shelf, workspace: Workspace) -> Agent:
+    return Agent.objects.in_workspace(workspace).get(pk=shelf.mira)
+
+
+@pytest.fixture
+def nils(shelf: Shelf, workspace: Workspace) -> Agent:
+    return Agent.objects.in_workspace(workspace).get(pk=shelf.nils)
 
 
 @pytest.fixture
@@ -55,16 +103,14 @@ def narrow_admin(key_for: Callable[..., TrueApi], workspace: Workspace, alice: U
 
 
 @pytest.fixture
-def pushed(workspace: Workspace) -> Source:
-    return make_pushed(workspace)
+def pushed(shelf: Shelf, workspace: Workspace) -> Source:
+    return Source.objects.in_workspace(workspace).get(pk=shelf.pushed)
 
 
 @pytest.fixture
-def foreign(elsewhere: Workspace) -> Source:
+def foreign(shelf: Shelf, elsewhere: Workspace) -> Source:
     """Somebody else's source with a file in it."""
-    source = make_pushed(elsewhere, "Foreign")
-    look_at(source, {"AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
-    return source
+    return Source.objects.in_workspace(elsewhere).get(pk=shelf.foreign)
 
 
 def make_pushed(workspace: Workspace, label: str = "Pushed", **values: Any) -> Source:

@@ -21,6 +21,14 @@ from personas.services.members import change_role, remove_member
 from project.error_words import ADVICE
 from tests.api.conftest import Api
 from tests.factories import make_agent
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 pytestmark = pytest.mark.django_db
 

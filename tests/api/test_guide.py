@@ -1,20 +1,19 @@
-"""The guide for those who write bots: each of its commands is run against the real server."""
+"""The guide for those who write bots: each of its commands and programs is run against a server."""
 
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pytest_django.live_server_helper import LiveServer
 
 from personas.actors import Actor
 from personas.models import Channel, User, Workspace
 from personas.services.keys import create_key
 from prompts.services.building import rebuild_agents
-from tests.clients.live import LiveServer
 from tests.curl import curl_beside
 from tests.factories import make_agent
 
@@ -26,26 +25,19 @@ PROGRAMS = [words for kind, words in BLOCK.findall(GUIDE) if kind == "python"]
 
 
 @pytest.fixture
-def environment(
-    transactional_db: None, workspace: Workspace, alice: User, tmp_path: Path
-) -> Iterator[dict[str, str]]:
+def environment(live_server: LiveServer, workspace: Workspace, alice: User, tmp_path: Path) -> dict[str, str]:
     agent = make_agent(
         workspace, slug="mira", channels=[Channel.objects.in_workspace(workspace).get(slug="web")]
     )
     rebuild_agents(workspace, [agent.pk])
     _, secret = create_key(workspace, "Guide", {}, by=Actor.person(alice))
-    server = LiveServer(tmp_path / "server.log")
-    server.start()
-    try:
-        yield {
-            **os.environ,
-            "DRAMATIS_URL": server.url,
-            "DRAMATIS_KEY": secret,
-            "PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),
-        }
-    finally:
-        server.kill()
+    return {
+        **os.environ,
+        "DRAMATIS_URL": live_server.url,
+        "DRAMATIS_KEY": secret,
+        "PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),
+    }
 
 
 def test_the_guide_has_commands_for_each_thing() -> None:

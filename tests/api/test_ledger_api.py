@@ -131,6 +131,7 @@ def test_a_bot_replays_its_own_rows_only(bot: Api, deck: Deck, scoped: Callable[
     assert good(bot.get(f"ledger?key={key_of(other).pk}"))["data"] == []
 
 
+@pytest.mark.hard
 def test_foreign_rows_look_like_missing_ones(
     admin: Api, narrow: Api, bot: Api, elsewhere_deck: Deck, abroad: Api
 ) -> None:

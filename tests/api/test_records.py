@@ -8,6 +8,14 @@ from personas.key_format import BOT
 from personas.models import Agent, Memory, Soul, User, Workspace
 from tests.api.conftest import Api
 from tests.factories import make_agent, make_soul
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from personas.models import User, Workspace
+from personas.models import Agent, Soul, User, Workspace
 from personas.roles import Role
 from prompts.models import PromptLabel, Release
 from tests.api.conftest import Api
@@ -18,15 +18,33 @@ from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     problem,
 )
 from tests.factories import join, make_user
+from tests.shared_house import (  # noqa: F401  # fixtures
+    House,
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 pytestmark = pytest.mark.django_db
 PILOT = {"agent": "pilot", "channel": "deck"}
 COOK = {"agent": "cook", "channel": "deck"}
 
 
+@pytest.fixture(scope="module")
+def reviewed(house: House, django_db_blocker: Any) -> Deck:
+    with django_db_blocker.unblock():
+        return make_deck(Workspace.objects.get(pk=house.workspace), release_policy="reviewed")
+
+
 @pytest.fixture(name="deck")
-def a_reviewed_deck(workspace: Workspace) -> Deck:
-    return make_deck(workspace, release_policy="reviewed")
+def a_reviewed_deck(reviewed: Deck, workspace: Workspace) -> Deck:
+    """Read anew: objects are not rolled back."""
+    soul = Soul.objects.in_workspace(workspace).get(pk=reviewed.soul.pk)
+    agents = Agent.objects.in_workspace(workspace).in_bulk([agent.pk for agent in reviewed.agents])
+    return Deck(workspace, soul, [agents[agent.pk] for agent in reviewed.agents])
 
 
 @pytest.fixture

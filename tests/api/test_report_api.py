@@ -11,7 +11,6 @@ from prompts.models import DigestReport
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     Deck,
-    a_deck,
     a_foreign_bot,
     a_foreign_deck,
     a_narrow_bot,
@@ -19,6 +18,13 @@ from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     good,
     keys_of_alice,
     problem,
+)
+from tests.api.shared_deck import (  # noqa: F401  # fixtures
+    ashore,
+    shared_alice,
+    shared_bob,
+    shared_deck,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +72,7 @@ def test_a_retry_is_one_report(bot: Api, deck: Deck) -> None:
     assert DigestReport.objects.in_workspace(deck.workspace).count() == 1
 
 
+@pytest.mark.hard
 def test_foreign_and_missing_look_alike(
     bot: Api, deck: Deck, elsewhere_deck: Deck, abroad: Api, scoped: Callable[..., Api]
 ) -> None:

@@ -17,7 +17,7 @@ from personas.api import idempotency
 from personas.models import ApiKey, KeptAnswer, Memory, Soul, Workspace
 from tests.api.conftest import Api
 
-KEYS, EACH = 6, 10
+KEYS, EACH = 3, 10
 HARD_KEYS = 100
 
 

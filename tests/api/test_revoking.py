@@ -69,6 +69,7 @@ def refused_everywhere(
     assert after.statuses() == {status}, after.seen
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R11", "1,000 requests to 2 processes after the revocation, 0 accepted")
 def test_a_revoked_key_opens_nothing_in_any_process(processes, harbour, alice):
     key, secret = new_key(harbour, alice)
@@ -109,6 +110,7 @@ def test_an_admin_key_may_no_more_than_its_maker_may_now(processes, harbour, ali
     refused_everywhere(processes, [ask], lower, SOME, status=403)
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R11", "the same for an expired key, a removed member, a lowered role, an ended session")
 def test_an_ended_session_opens_no_page(processes, harbour, alice):
     browser = signed_in(alice)

@@ -12,6 +12,8 @@ from tests.api.skills_stage import (  # noqa: F401  # fixtures
     POISON,
     SKILL_PATH,
     SKILL_TEXT,
+    admin,
+    bot,
     file_in,
     foreign,
     key_for,
@@ -22,9 +24,18 @@ from tests.api.skills_stage import (  # noqa: F401  # fixtures
     nils,
     pushed,
     reads,
+    shelf,
 )
 from tests.api.truth import TrueApi, without_id
 from tests.factories import BY, make_agent, make_skill
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 pytestmark = pytest.mark.django_db
 TEA = {"name": "tea", "description": "Makes tea.", "body": "Boil water."}
@@ -199,6 +210,7 @@ def test_trust_is_decided_by_those_who_manage_sources(
     assert bot.post("found-skills:trust", {"is_needed": True}).status_code == 403
 
 
+@pytest.mark.hard
 def test_foreign_found_skills_look_like_missing_ones(
     admin: TrueApi, foreign: Source, pushed: Source, elsewhere: Workspace
 ) -> None:

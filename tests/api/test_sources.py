@@ -16,6 +16,8 @@ from tests.api.skills_stage import (  # noqa: F401  # fixtures
     GOOD,
     POISON,
     SKILL_PATH,
+    admin,
+    bot,
     carried_out,
     file_in,
     foreign,
@@ -28,9 +30,18 @@ from tests.api.skills_stage import (  # noqa: F401  # fixtures
     nils,
     pushed,
     reads,
+    shelf,
 )
 from tests.api.truth import TrueApi, without_id
 from tests.factories import join, make_user
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -123,6 +134,7 @@ def test_rules_that_agents_go_by_are_not_taken_from_a_source(
     assert admin.delete(f"sources/{pushed.slug}", "*").json()["code"] == "in_use"
 
 
+@pytest.mark.hard
 def test_foreign_sources_grants_and_runs_look_like_missing_ones(
     admin: TrueApi, foreign: Source, pushed: Source, grant: SourceGrant, elsewhere: Workspace
 ) -> None:

@@ -218,6 +218,7 @@ def test_erased_words_are_gone_where_they_would_be_shown(admin: Api, bot: Api, d
     assert good(bot.get(f"prompt-versions/{digest}"))["text"] is None
 
 
+@pytest.mark.hard
 def test_foreign_and_missing_versions_look_alike(
     admin: Api, narrow: Api, deck: Deck, elsewhere_deck: Deck
 ) -> None:

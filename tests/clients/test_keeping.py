@@ -254,7 +254,7 @@ def test_a_refusal_heard_behind_is_raised_at_the_next_call(status, stand_in, mak
         client.prompt()
 
 
-def test_a_bad_key_loses_every_copy_and_another_refusal_one(stand_in, make_client, tmp_path):
+def test_a_bad_key_loses_every_copy_and_another_refusal_one(stand_in, make_client, tmp_path, without_waiting):
     def by_channel(heard: Heard) -> Said:
         return prompt_said("Be brave.")
 

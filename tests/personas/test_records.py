@@ -13,6 +13,14 @@ from personas.services.records import (
 )
 from personas.signals import agent_changed
 from tests.factories import make_agent, make_channel, make_identity, make_soul, make_tool
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 
 def test_a_new_record_has_a_first_revision_and_an_audit_event(workspace, by_alice):

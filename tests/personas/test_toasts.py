@@ -14,6 +14,14 @@ from personas.roles import Role
 from personas.services.memories import approve_memory, revoke_memory
 from personas.toasts import bring_toasts, say, undo_of
 from tests.factories import BY, join, make_memory, make_soul, make_user, signed_in
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 pytestmark = pytest.mark.django_db
 FORM = re.compile(r'<form method="post" action="([^"]+)">(?:(?!</form>).)*data-key="u"', re.DOTALL)

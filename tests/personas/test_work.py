@@ -7,6 +7,14 @@ from personas.models import Responsibility, TaskStatus
 from personas.services.records import archive_record, restore_record
 from personas.services.work import move_responsibility, tick_step
 from tests.factories import make_agent, make_responsibility, make_task
+from tests.shared_house import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
 
 
 def titles(agent):

@@ -223,7 +223,8 @@ def test_a_program_that_fails_says_why(stage, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
-def test_a_program_older_than_the_server_is_not_used(stage):
+def test_a_program_older_than_the_server_is_not_used(settings):
+    settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
     assert postgres.usable_program("pg_dump", postgres.server_major()) is not None
     assert postgres.usable_program("pg_dump", 99) is None
 

@@ -149,7 +149,7 @@ def test_the_broker_keeps_its_file_and_throws_nothing_away(valkey):
     assert told == {"appendonly": "yes", "maxmemory-policy": "noeviction", "maxmemory": str(256 * 1024**2)}
 
 
-def test_the_database_knows_every_option_and_answers_its_health_check(house):
+def test_the_database_knows_every_option_and_answers_its_health_check():
     options = dict(re.findall(r"(\w+)=(\S+)", " ".join(command_of("postgres")[1:])))
     assert options
     with psycopg.connect(os.environ["DATABASE_URL"]) as server:
@@ -169,6 +169,7 @@ def test_the_database_knows_every_option_and_answers_its_health_check(house):
     assert asked.returncode == 0, asked
 
 
+@pytest.mark.hard
 @pytest.mark.planted
 def test_a_service_without_its_secrets_says_so_and_does_not_start(house):
     secret = house.folder / "secrets" / "secret_key"

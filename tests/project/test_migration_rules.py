@@ -62,6 +62,10 @@ UNSAFE = {
         migrations.AlterField("promptversion", "digest", models.CharField(max_length=10)),
         "written anew",
     ),
+    "a link to another table": (
+        migrations.AlterField(LEDGER, "key", models.ForeignKey("personas.agent", models.PROTECT, null=True)),
+        "written anew",
+    ),
     "null no more": (
         migrations.AlterField("digestreport", "ledger_id", models.BigIntegerField()),
         "every row is read",

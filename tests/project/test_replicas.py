@@ -75,24 +75,25 @@ def asked_aside(client: Client, path: str) -> str:
 # --- which reads ---------------------------------------------------------------------------------------
 
 
-def test_lists_files_and_figures_are_read_from_the_replica(beside, as_alice):
+def test_lists_files_and_figures_are_read_from_the_replica_and_nothing_else(beside, as_alice):
     for path, table in LAGGING.items():
         asked = asked_aside(as_alice, path)
         assert f'FROM "{table}"' in asked, path
         # Whatever a template asked for by the way would have no way back.
         assert asked.count("SELECT") - asked.count("(SELECT") <= QUESTIONS.get(path, 1), asked
-
-
-def test_everything_else_is_read_from_the_database(beside, as_alice):
     for path in NEVER:
         assert not asked_aside(as_alice, path), path
 
 
-def test_a_fetch_and_its_ledger_row_never_touch_the_replica(beside, stage, workspace):
+def test_a_fetch_never_touches_the_replica_and_nobody_can_write_there(beside, stage, workspace):
     with CaptureQueriesContext(connections[REPLICA]) as asked:
         stage.fetch()
     assert not asked.captured_queries
     assert LedgerEntry.objects.in_workspace(workspace).count() == 2
+    event = AuditEvent.objects.in_workspace(workspace).first()
+    with pytest.raises(InternalError, match="read-only"):
+        AuditEvent(workspace=workspace, verb="x", kind="x", object_id=1).save(using=REPLICA)
+    assert AuditEvent.objects.in_workspace(workspace).first() == event
 
 
 def test_the_clock_counts_bots_behind_on_the_replica(beside, stage):
@@ -110,13 +111,6 @@ def test_whoever_just_wrote_reads_from_the_database(beside, workspace, as_alice,
     assert COOKIE not in as_bob.cookies
     # Longer than a copy may be behind unseen.
     assert replicas.MOST_BEHIND.total_seconds() + replicas.LOOK < replicas.FRESH_SECONDS
-
-
-def test_nothing_can_be_written_on_the_replica(beside, workspace):
-    event = AuditEvent.objects.in_workspace(workspace).first()
-    with pytest.raises(InternalError, match="read-only"):
-        AuditEvent(workspace=workspace, verb="x", kind="x", object_id=1).save(using=REPLICA)
-    assert AuditEvent.objects.in_workspace(workspace).first() == event
 
 
 def test_without_a_replica_nothing_changes(stage, as_alice):
@@ -149,15 +143,13 @@ def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(besi
     assert COPY.is_away
 
 
-def test_it_is_asked_again_after_a_while(beside, as_alice):
+def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(beside, as_alice, monkeypatch):
     COPY.leave("a test")
     assert not asked_aside(as_alice, "audit/")
     COPY.next_look = 0.0
     assert asked_aside(as_alice, "audit/")
-
-
-def test_a_replica_too_far_behind_is_not_asked(beside, as_alice, monkeypatch):
     monkeypatch.setattr(replicas, "time_behind", lambda: timedelta(minutes=5))
+    COPY.next_look = 0.0
     assert not asked_aside(as_alice, "audit/")
     assert COPY.is_away
 
@@ -179,16 +171,12 @@ def test_the_doctor_says_nothing_without_a_replica(db):
     assert list(look_at_replica()) == []
 
 
-def test_the_doctor_warns_of_a_replica_that_is_away(away):
-    [finding] = look_at_replica()
-    assert (finding.state, finding.name) == (State.WARN, "replica")
-    assert "does not answer" in finding.words
-
-
-def test_the_doctor_warns_of_a_replica_that_is_the_database_itself(beside):
-    [finding] = look_at_replica()
-    assert finding.state == State.WARN
-    assert "no copy" in finding.words
+def test_the_doctor_warns_of_a_replica_that_is_away_or_the_database_itself(transactional_db, tmp_path):
+    for url, words in ((address_of(str(tmp_path)), "does not answer"), (address_of(), "no copy")):
+        with aside(url):
+            [finding] = look_at_replica()
+        assert (finding.state, finding.name) == (State.WARN, "replica")
+        assert words in finding.words
 
 
 def test_a_replica_of_sqlite_is_refused():

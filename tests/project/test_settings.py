@@ -1,12 +1,14 @@
 """The promised defaults, pinned: none may drift unseen."""
 
+import json
+
 import pytest
 from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 
 from project.databases import database
 from project.sessions import LoginMiddleware
-from tests.project.production import COMPLETE, settings_under
+from tests.project.production import COMPLETE, run_settings, settings_under
 
 
 def test_bodies_end_at_one_mebibyte():
@@ -153,6 +155,6 @@ def test_production_is_stricter_than_development():
 
 
 def test_development_keeps_one_signing_key():
-    first, second = (settings_under({}, "SECRET_KEY")["SECRET_KEY"] for _ in range(2))
+    first, second = (json.loads(run_settings({}, "SECRET_KEY").stdout)["SECRET_KEY"] for _ in range(2))
     assert first == second
     assert len(first) > 50

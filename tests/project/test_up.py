@@ -219,6 +219,7 @@ def refused(var, port):
     return output.strip()
 
 
+@pytest.mark.hard
 def test_a_used_port_is_one_clear_line(tmp_path):
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
