@@ -141,10 +141,10 @@ def test_a_tool_offered_beside_the_text_is_held_too(workspace, deck):
 
 
 @DATABASE
-def test_a_record_the_layout_has_no_place_for_is_in_no_version(workspace, deck):
-    memory = make_memory(workspace, "The cook likes tea.")
-    make_agent(workspace, "coder", layout="opal", channels=[deck])
-    assert versions_holding(workspace, "memory", memory.pk).shown == []
+def test_a_record_the_layout_has_no_place_for_is_in_no_version(elsewhere):
+    memory = make_memory(elsewhere, "The cook likes tea.")
+    make_agent(elsewhere, "coder", layout="opal", channels=[make_channel(elsewhere, "deck")])
+    assert versions_holding(elsewhere, "memory", memory.pk).shown == []
 
 
 @DATABASE

