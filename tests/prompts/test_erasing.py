@@ -48,16 +48,16 @@ def places_of(words: str) -> list[str]:
     found = []
     with connection.cursor() as cursor:
         for model in apps.get_models():
-            for field in model._meta.concrete_fields:
-                column = f'"{model._meta.db_table}"."{field.column}"'
-                cursor.execute(f'SELECT {column} FROM "{model._meta.db_table}"')  # noqa: S608  # our own names
-                values = (
-                    bytes(row[0]) if isinstance(row[0], memoryview | bytes) else str(row[0]).encode()
-                    for row in cursor.fetchall()
-                )
-                if any(words.encode() in value for value in values):
+            columns = [f'"{model._meta.db_table}"."{field.column}"' for field in model._meta.concrete_fields]
+            cursor.execute(f'SELECT {", ".join(columns)} FROM "{model._meta.db_table}"')  # noqa: S608  # our own names
+            for column, *values in zip(columns, *cursor.fetchall(), strict=True):
+                if any(words.encode() in as_bytes(value) for value in values):
                     found.append(column)
     return found
+
+
+def as_bytes(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, memoryview | bytes) else str(value).encode()
 
 
 def test_an_erased_memory_is_nowhere_in_the_database(pilot, workspace, by_alice):

@@ -78,7 +78,7 @@ def test_asking_writes_nothing(crew, soul):
 def test_asking_takes_the_same_number_of_queries_for_many(workspace, deck, soul, crew):
     with CaptureQueriesContext(connection) as few:
         asked(soul, text="Be wise.")
-    for at in range(5):
+    for at in range(2):
         make_agent(workspace, f"more-{at}", soul=soul, channels=[deck])
     with CaptureQueriesContext(connection) as many:
         asked(soul, text="Be wise.")

@@ -169,6 +169,7 @@ def test_the_ledger_is_laid_out_by_month_and_back_with_rows_on_both_sides(one_ta
     assert part.until == later(month_of(NOON)), "a clock far ahead is believed"
 
 
+@pytest.mark.hard
 def test_bots_are_served_while_the_ledger_is_laid_out(one_table, workspace):
     stage = make_stage(workspace)
     stage.fetch()
@@ -253,6 +254,7 @@ def test_an_attempt_that_fails_leaves_a_ledger_that_serves_and_can_be_made_again
     assert stage.fetch().status == 200
 
 
+@pytest.mark.hard
 def test_whoever_could_use_the_old_table_can_use_the_new_one(one_table, workspace):
     insert_rows(make_stage(workspace), [timezone.now()])
     by_hand("CREATE ROLE clerk", f"GRANT SELECT, INSERT ON {LEDGER} TO clerk")

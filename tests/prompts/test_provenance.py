@@ -167,7 +167,7 @@ def test_an_edit_leaves_one_row_and_the_database_lets_nobody_change_it(pilot, so
 @DATABASE
 def test_the_number_of_queries_does_not_grow_with_the_prompts(workspace, deck, soul):
     counts = []
-    for name in ("a", "b", "c", "d"):
+    for name in ("a", "b", "c"):
         make_agent(workspace, f"agent-{name}", soul=soul, channels=[deck])
         with CaptureQueriesContext(
             connection,

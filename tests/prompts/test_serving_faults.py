@@ -89,7 +89,7 @@ def test_a_statement_that_does_not_ask_for_erasures_is_found(stage, monkeypatch)
 def test_scopes_that_nobody_looks_at_are_found(stage, by_alice, monkeypatch):
     monkeypatch.setattr("prompts.serving.resolving.allows", lambda *_: True)
     with pytest.raises(pytest.fail.Exception):
-        guards.test_a_key_is_good_for_what_its_scopes_name_and_nothing_else(stage, by_alice)
+        guards.test_a_key_is_good_for_what_its_scopes_name_and_nothing_else(stage, by_alice, 2)
 
 
 def test_an_agent_looked_for_in_all_workspaces_is_found(stage, elsewhere, monkeypatch):
