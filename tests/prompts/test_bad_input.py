@@ -53,18 +53,18 @@ def set_stage(workspace: Workspace) -> Ship:
 
 
 @pytest.fixture
-def soul(props) -> Any:
+def soul(props: Ship) -> Any:
     return props.soul
 
 
 @pytest.fixture
-def quick(props) -> Any:
+def quick(props: Ship) -> Any:
     """An automatic agent's prompt with three versions."""
     return props.quick
 
 
 @pytest.fixture
-def careful(props) -> Any:
+def careful(props: Ship) -> Any:
     """A reviewed agent's, with two."""
     return props.careful
 

@@ -43,7 +43,7 @@ set_stage = make_stage
 
 
 @pytest.fixture
-def stage(props) -> Stage:
+def stage(props: Stage) -> Stage:
     return props
 
 

@@ -40,17 +40,17 @@ def set_stage(workspace: Workspace) -> Ship:
 
 
 @pytest.fixture
-def deck(props) -> Channel:
+def deck(props: Ship) -> Channel:
     return props.deck
 
 
 @pytest.fixture
-def soul(props) -> Soul:
+def soul(props: Ship) -> Soul:
     return props.soul
 
 
 @pytest.fixture
-def crew(props) -> list[Agent]:
+def crew(props: Ship) -> list[Agent]:
     return props.crew
 
 

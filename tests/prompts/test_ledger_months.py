@@ -61,7 +61,7 @@ def set_stage(workspace: Workspace) -> Stage:
 
 
 @pytest.fixture
-def stage(props) -> Stage:
+def stage(props: Stage) -> Stage:
     return props
 
 

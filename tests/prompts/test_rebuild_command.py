@@ -32,12 +32,12 @@ def set_stage(workspace: Workspace) -> tuple[Agent, Agent]:
 
 
 @pytest.fixture
-def pilot(props) -> Agent:
+def pilot(props: tuple[Agent, Agent]) -> Agent:
     return props[0]
 
 
 @pytest.fixture
-def cook(props) -> Agent:
+def cook(props: tuple[Agent, Agent]) -> Agent:
     return props[1]
 
 

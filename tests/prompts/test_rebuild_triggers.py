@@ -47,7 +47,7 @@ def set_stage(workspace: Workspace) -> Agent:
 
 
 @pytest.fixture
-def pilot(props) -> Agent:
+def pilot(props: Agent) -> Agent:
     return props
 
 

@@ -53,17 +53,17 @@ def set_stage(workspace: Workspace) -> Ship:
 
 
 @pytest.fixture
-def soul(props) -> Soul:
+def soul(props: Ship) -> Soul:
     return props.soul
 
 
 @pytest.fixture
-def careful(props) -> AgentPrompt:
+def careful(props: Ship) -> AgentPrompt:
     return props.careful
 
 
 @pytest.fixture
-def quick(props) -> AgentPrompt:
+def quick(props: Ship) -> AgentPrompt:
     return props.quick
 
 

@@ -46,7 +46,7 @@ set_stage = make_stage
 
 
 @pytest.fixture
-def stage(props) -> Stage:
+def stage(props: Stage) -> Stage:
     return props
 
 

@@ -56,7 +56,7 @@ def hasten(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def stage(props, monkeypatch) -> Stage:
+def stage(props: Stage, monkeypatch) -> Stage:
     hasten(monkeypatch)
     return props
 

@@ -30,7 +30,7 @@ def set_stage(workspace: Workspace) -> AgentPrompt:
 
 
 @pytest.fixture
-def prompt(props) -> AgentPrompt:
+def prompt(props: AgentPrompt) -> AgentPrompt:
     return props
 
 

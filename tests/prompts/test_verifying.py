@@ -233,8 +233,9 @@ def test_the_deleted_row_is_named(history):
     prompt = history.prompt()
     with unguarded():
         delete("prompts_promptversion", prompt.versions.get(number=2).pk)
-        assert f"version 2 of agent {prompt.agent_id} on channel {prompt.channel_id}" in first(history)
-        assert "it is missing: 1 is followed by 3" in first(history)
+        fault = first(history)
+        assert f"version 2 of agent {prompt.agent_id} on channel {prompt.channel_id}" in fault
+        assert "it is missing: 1 is followed by 3" in fault
 
 
 @pytest.mark.promise("R9")
@@ -389,8 +390,9 @@ def test_words_that_do_not_match_their_digest_are_found(history):
     ):
         with unguarded():
             rows_of.update(**change)
-            assert first(history).startswith(f"content {content.digest[:16]}…: ")
-            assert said in first(history)
+            fault = first(history)
+            assert fault.startswith(f"content {content.digest[:16]}…: ")
+            assert said in fault
     with unguarded():
         rows_of.delete()
         assert "it is not there, and version" in first(history)
