@@ -86,7 +86,7 @@ def test_the_published_schema_is_in_step_with_the_types(name):
     assert published == json_schema(SCHEMAS[name], f"Prompt {name}"), "Write it anew with: make golden"
 
 
-@settings(max_examples=examples(20, hard=50), deadline=None)
+@settings(max_examples=examples(8, hard=50), deadline=None)
 @given(inputs, slots)
 def test_what_we_dump_fits_the_published_schema(held, said):
     INPUTS_SCHEMA.validate(dump(held))

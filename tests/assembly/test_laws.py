@@ -15,9 +15,10 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots, fill, skeleton
 from prompts.assembly.text import closing, guarded
 from tests.assembly.strategies import TAGS, hostile, inputs, slots
+from tests.thoroughness import examples
 
 layouts = st.sampled_from(list(LAYOUTS.values()))
-laws = settings(max_examples=60, deadline=None)
+laws = settings(max_examples=examples(25, hard=60), deadline=None)
 
 
 def the_text_is_exactly_the_join_of_the_segments(layout, held, said):

@@ -4,11 +4,12 @@ import contextlib
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.signatures import DEEPEST, LONGEST, call_signature, context_types
+from tests.thoroughness import examples
 
 # Every signature in the seed.
 SEED = [
@@ -138,6 +139,7 @@ kinds = st.recursive(
 )
 
 
+@settings(max_examples=examples(12, hard=100), deadline=None)
 @given(names, st.dictionaries(names, kinds, max_size=3), kinds)
 def test_whatever_is_written_in_the_form_of_the_seed_reads_back_the_same(name, fields, returns):
     arguments = ", ".join(f"{field} {kind}" for field, kind in fields.items())

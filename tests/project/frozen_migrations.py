@@ -26,7 +26,7 @@ FROZEN: dict[str, dict[str, str]] = {
     "prompts.0012_ledger_by_month": {
         "LedgerFunctions": "functions that nobody calls yet: no table is locked",
         "ByMonth": "rows are read while others write; then names change under a lock on the ledger, for some "
-        "hundredths of a second whatever its size (tests/prompts/test_ledger_months.py shows that nothing is "
+        "hundredths of a second whatever its size (tests/prompts/test_ledger_moving.py shows that nothing is "
         "read under it); fetches wait for it, and the release before finds a table with the same columns",
     },
     "prompts.0011_versions_by_beginning": {"AddIndex promptversion versions_by_beginning": FIRST},

@@ -83,7 +83,8 @@ class History:
 
     def hand_out(self, count: int, **asked: Any) -> list[Served]:
         _, secret = create_key(self.workspace, f"Bot {next(_keys)}", {}, by=BY)
-        made = [fetch(secret, recall=Recall(), **asked) for _ in range(count)]
+        recall = Recall()
+        made = [fetch(secret, recall=recall, **asked) for _ in range(count)]
         self.served += made
         return made
 

@@ -1,17 +1,15 @@
 """What labels, releases and rebuilds refuse: a clear word, and nothing moved; what other files do not ask."""
 
-import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from django.db import connection
 
 from personas.actors import Actor
 from personas.errors import DomainError
-from personas.models import Agent
+from personas.models import Agent, Workspace
 from personas.services.records import archive_record, edit_record
-from prompts.errors import MovedMeanwhile, NotAllowed, StrangeVersion, UnknownLabel
+from prompts.errors import NotAllowed, StrangeVersion, UnknownLabel
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -22,31 +20,53 @@ from prompts.models import (
     Release,
     ReleaseStatus,
 )
-from prompts.proving import move_row
 from prompts.services.building import rebuild_agents
 from prompts.services.labelling import move_label, roll_back, take_off_label
 from prompts.services.releasing import approve_release, carry_out_release, request_release
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving_stage import make_stage
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+class Ship(NamedTuple):
+    """Two prompts with one soul, at two versions or more each."""
+
+    soul: Any
+    quick: Any
+    careful: Any
+
+
+def set_stage(workspace: Workspace) -> Ship:
+    soul = make_soul(workspace, text="Be brave.")
+    return Ship(
+        soul, made(workspace, "quick", soul, "automatic"), made(workspace, "careful", soul, "reviewed")
+    )
 
 
 @pytest.fixture
-def soul(workspace):
-    return make_soul(workspace, text="Be brave.")
+def soul(props: Ship) -> Any:
+    return props.soul
 
 
 @pytest.fixture
-def quick(workspace, soul) -> Any:
-    """An automatic agent's prompt with two versions."""
-    return made(workspace, "quick", soul, "automatic")
+def quick(props: Ship) -> Any:
+    """An automatic agent's prompt with three versions."""
+    return props.quick
 
 
 @pytest.fixture
-def careful(workspace, soul) -> Any:
-    """A reviewed agent's."""
-    return made(workspace, "careful", soul, "reviewed")
+def careful(props: Ship) -> Any:
+    """A reviewed agent's, with two."""
+    return props.careful
 
 
 def made(workspace: Any, slug: str, soul: Any, policy: str) -> Any:
@@ -157,88 +177,6 @@ def test_an_approval_after_a_change_moves_no_label_and_says_what_changed(
     assert list(LabelMove.unscoped.values()) == moves
 
 
-# --- two at once ---------------------------------------------------------------------------------------
-
-
-def at_once(*verbs: Callable[[], object]) -> list[BaseException]:
-    """All verbs in threads of their own, begun together; what they raised."""
-    errors: list[BaseException] = []
-    gate = threading.Barrier(len(verbs))
-
-    def run(verb: Callable[[], object]) -> None:
-        try:
-            gate.wait(20)
-            verb()
-        except BaseException as error:  # noqa: BLE001  # told to the test
-            errors.append(error)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=(verb,)) for verb in verbs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return errors
-
-
-def chain_of(prompt: AgentPrompt) -> list[str]:
-    """The moves that do not follow from the one before."""
-    found, previous = [], ""
-    rows = LabelMove.unscoped.filter(prompt=prompt).order_by("sequence")
-    for place, move in enumerate(rows.select_related("prompt", "version", "previous_version"), 1):
-        if (
-            move.sequence != place
-            or move.previous_hash != previous
-            or move_row(move).hash(previous) != move.hash
-        ):
-            found.append(f"move {move.sequence}")
-        previous = move.hash
-    return found
-
-
-def race(prompt: AgentPrompt, by: Any) -> list[BaseException]:
-    """Eight people, all of whom saw the label at version 1, move it to 2."""
-    first, second = numbered(prompt, 1), numbered(prompt, 2)
-    move_label(prompt, "canary", first, expected=None, by=by)
-
-    def verb() -> None:
-        move_label(prompt, "canary", second, expected=first.pk, by=by)
-
-    return at_once(*[verb] * 8)
-
-
-def test_of_label_moves_that_race_one_wins_and_the_others_are_told(quick, by_alice):
-    errors = race(quick, by_alice)
-    assert [type(error) for error in errors] == [MovedMeanwhile] * 7
-    assert "was moved after you looked" in str(errors[0])
-    assert LabelMove.unscoped.filter(prompt=quick, label="canary").count() == 2
-    assert PromptLabel.unscoped.get(name="canary").version.number == 2
-    assert chain_of(quick) == []
-
-
-def test_a_roll_back_pressed_twice_at_once_goes_one_step_back(quick, soul, by_alice):
-    reword(soul)
-    places = {quick.pk: (numbered(quick, 3).pk, numbered(quick, 2).pk)}
-
-    def verb() -> None:
-        roll_back([quick], by=by_alice, note="Too wise.", expected=places)
-
-    errors = at_once(*[verb] * 4)
-    assert [type(error) for error in errors] == [MovedMeanwhile] * 3
-    assert PromptLabel.unscoped.get(prompt=quick, name=PRODUCTION).version.number == 2
-
-
-@pytest.mark.planted
-def test_without_the_lock_a_race_is_not_refused_in_words(quick, by_alice, monkeypatch):
-    """The fault: the prompt is read but not held."""
-    if connection.vendor == "sqlite":
-        pytest.skip("SQLite lets one writer in at a time, lock or no lock")
-    monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
-    errors = race(quick, by_alice)
-    assert [type(error) for error in errors] != [MovedMeanwhile] * 7 or chain_of(quick)
-
-
 # --- what cannot be built ------------------------------------------------------------------------------
 
 
@@ -251,12 +189,12 @@ def test_an_archived_agent_is_not_rebuilt_from_its_page(as_bob, quick):
     assert not BuildCause.unscoped.exists()
 
 
-def test_where_a_layout_is_gone_bots_go_on_getting_what_they_got(workspace):
-    stage = make_stage(workspace)
+def test_where_a_layout_is_gone_bots_go_on_getting_what_they_got(elsewhere):
+    stage = make_stage(elsewhere)
     served = stage.fetch()
     before = standing()
     Agent.unscoped.filter(pk=stage.agent.pk).update(layout="harbour")
-    assert rebuild_agents(workspace, [stage.agent.pk]).failed == 1
+    assert rebuild_agents(elsewhere, [stage.agent.pk]).failed == 1
     assert standing() == before
     assert stage.prompt.problem == (
         "Not built: There is no layout “harbour” any more. Choose another for this agent."

@@ -7,9 +7,16 @@ from prompts.file_news import news_of
 from prompts.models import AgentPrompt
 from skills.services.contexts import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_workspace,
+)
 from tests.skills.context_making import GOOD, adopted, file_at, write
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 
 @pytest.fixture
@@ -26,12 +33,6 @@ def origin(source, revision: int = 1) -> Origin:
     return Origin("context_file", str(file_at(source).pk), revision, "AGENTS.md")
 
 
-def test_a_file_that_is_as_it_was_is_no_news(source, workspace, django_assert_num_queries):
-    here = origin(source)
-    with django_assert_num_queries(1):
-        assert news_of(workspace, [here]) == {}
-
-
 def test_a_changed_file_and_a_gone_one_are_told(source, workspace, tmp_path):
     write(tmp_path / "AGENTS.md", "Be kinder.\n")
     refreshed(source)
@@ -42,9 +43,12 @@ def test_a_changed_file_and_a_gone_one_are_told(source, workspace, tmp_path):
     assert news_of(workspace, [origin(source)]) == {origin(source): "Source gone"}
 
 
-def test_other_origins_and_other_houses_are_not_asked_about(
+def test_a_file_as_it_was_is_no_news_and_other_origins_and_houses_are_not_asked_about(
     source, workspace, elsewhere, django_assert_num_queries
 ):
+    here = origin(source)
+    with django_assert_num_queries(1):
+        assert news_of(workspace, [here]) == {}
     with django_assert_num_queries(0):
         assert news_of(workspace, [Origin("soul", "1", 1), Origin("context_file", "", 1, "x.md")]) == {}
     assert news_of(elsewhere, [origin(source, 7)]) == {}

@@ -3,6 +3,8 @@
 import os
 import tempfile
 import time
+from collections.abc import Iterator
+from copy import deepcopy
 from threading import Barrier, Thread
 from typing import Any
 
@@ -17,16 +19,26 @@ from prompts.proving import ledger_row
 from prompts.serving import BadKey, ServingDown, lines, links, recording
 from prompts.serving.lines import Line, Ticket
 from prompts.serving.links import NotWritten
-from tests.factories import BY
+from tests.emptying import empty
+from tests.factories import BY, make_user, make_workspace
 from tests.prompts.serving_stage import Stage, fetch, make_stage
+from tests.sharing import committed_rows_of_a_module
 
-pytestmark = pytest.mark.django_db(transaction=True)
 only_postgres = pytest.mark.skipif("connection.vendor != 'postgresql'", reason="speaks of PostgreSQL")
 
 
+@pytest.fixture(scope="module")
+def committed(django_db_setup, django_db_blocker) -> Iterator[Stage]:
+    """Rows that every connection sees, made once: the tests only add to the ledger."""
+    with committed_rows_of_a_module(django_db_blocker):
+        yield make_stage(make_workspace("Harbour", owner=make_user("Alice")))
+
+
 @pytest.fixture
-def stage(workspace) -> Stage:
-    return make_stage(workspace)
+def stage(committed) -> Iterator[Stage]:
+    yield deepcopy(committed)
+    lines.PROCESS.close()
+    empty(["prompts_ledgerentry"])
 
 
 def held() -> Any:

@@ -113,7 +113,7 @@ def faults_of(prompt: AgentPrompt) -> list[str]:
 
 
 @pytest.mark.promise("R3")
-@pytest.mark.parametrize("each", [4, pytest.param(50, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("each", [2, pytest.param(50, marks=pytest.mark.hard)])
 def test_sixteen_writers_publish_without_a_gap(pilot, each, record_property):
     gathered = gathered_once(pilot)
 

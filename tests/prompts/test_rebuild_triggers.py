@@ -1,8 +1,5 @@
 """Every row of the table in docs/rebuilding.md: what happens there is built here, with its cause."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,18 +9,12 @@ import time_machine
 from django.core.management import call_command
 from django.utils import timezone
 
-from personas.models import Agent
+from personas.models import Agent, Workspace
 from personas.queueing import breaker
 from personas.services.records import edit_record
-from prompts import compiling
-from prompts.assembly.layouts import LAYOUTS
-from prompts.causes import causes_in_words
-from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.selectors import text_of
-from prompts.services import sweeping
-from prompts.services.building import rebuild_agents
-from prompts.services.sweeping import agents_due, agents_waiting, note_upgrade
-from prompts.tasks import rebuild_prompts_job, sweep_prompts_job
+from prompts.services.sweeping import agents_due, agents_waiting
+from prompts.tasks import rebuild_prompts_job
 from skills.services.contexts import choose_context
 from skills.services.files import adopt_file
 from tests.factories import (
@@ -36,16 +27,28 @@ from tests.factories import (
     make_tool,
     refreshed,
 )
+from tests.prompts.upgrade_stage import latest, why
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 from tests.skills.context_making import file_at, write, write_skill
-from tests.workers import wait_for
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+def set_stage(workspace: Workspace) -> Agent:
+    channel = make_channel(workspace, "deck")
+    return make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[channel])
 
 
 @pytest.fixture
-def pilot(workspace) -> Agent:
-    channel = make_channel(workspace, "deck")
-    return make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[channel])
+def pilot(props: Agent) -> Agent:
+    return props
 
 
 @pytest.fixture
@@ -59,104 +62,8 @@ def source(workspace, pilot, tmp_path: Path, settings) -> Any:
     return source
 
 
-def latest(agent: Agent) -> PromptVersion:
-    return PromptVersion.unscoped.filter(prompt__agent=agent).latest("number")
-
-
-def why(agent: Agent) -> str:
-    """The causes of the latest version, in the words of its page."""
-    version = latest(agent)
-    [causes] = causes_in_words(version.workspace_id, [version.causes])
-    return "; ".join(map(str, causes))
-
-
 def reread(agent: Agent) -> Any:
     return Agent.objects.in_workspace(agent.workspace_id).get(pk=agent.pk)
-
-
-# --- start ---------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def older_compiler(monkeypatch: pytest.MonkeyPatch, *, words: bool) -> Iterator[None]:
-    """The product before an upgrade: another digest of its code and, if asked for, other words."""
-    with monkeypatch.context() as before:
-        before.setattr(compiling, "compiler", lambda: "older")
-        before.setattr(sweeping, "compiler", lambda: "older")
-        if words:
-            now = LAYOUTS["dramatis"]
-            kept = tuple(part for part in now.parts if part.name != "soul")
-            before.setitem(LAYOUTS, "dramatis", replace(now, parts=kept))
-        yield
-
-
-@pytest.fixture
-def upgraded(workspace, monkeypatch) -> Agent:
-    """Built by an older compiler in other words; the sweep of that time has seen it."""
-    with older_compiler(monkeypatch, words=True):
-        channel = make_channel(workspace, "deck")
-        soul = make_soul(workspace, text="Be brave.")
-        agent = make_agent(workspace, "pilot", soul=soul, channels=[channel])
-        assert note_upgrade() == []
-    assert latest(agent).compiler == "older"
-    assert "Be brave." not in text_of(latest(agent))
-    return agent
-
-
-def test_after_an_upgrade_the_first_sweep_asks_for_what_an_older_compiler_built(upgraded):
-    assert note_upgrade() == [(upgraded.workspace_id, [upgraded.pk])]
-    rebuild_prompts_job(upgraded.workspace_id, [upgraded.pk])
-    assert "Be brave." in text_of(latest(upgraded))
-    assert (why(upgraded), latest(upgraded).author_label) == ("A newer compiler", "dramatis")
-
-
-def test_an_upgrade_that_changes_no_words_makes_no_version_and_is_not_asked_for_again(workspace, monkeypatch):
-    with older_compiler(monkeypatch, words=False):
-        agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
-    assert note_upgrade() == [(workspace.pk, [agent.pk])]
-    built = rebuild_agents(workspace, [agent.pk])
-    assert (built.versions, built.unchanged) == ([], 1)
-    assert latest(agent).compiler == "older"
-    assert note_upgrade() == []
-    assert not BuildCause.unscoped.exists()
-
-
-def test_a_return_to_the_older_compiler_is_noticed_as_well(upgraded, monkeypatch):
-    note_upgrade()
-    rebuild_agents(upgraded.workspace_id, [upgraded.pk])
-    with older_compiler(monkeypatch, words=True):
-        assert note_upgrade() == [(upgraded.workspace_id, [upgraded.pk])]
-
-
-def test_what_could_never_be_built_is_tried_once_by_each_compiler(workspace, settings, monkeypatch):
-    settings.DRAMATIS_BUILD_AT_ONCE = 0
-    monkeypatch.setattr(breaker, "open_until", float("inf"))
-    agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
-    Agent.unscoped.filter(pk=agent.pk).update(layout="harbour")
-    assert rebuild_agents(workspace, [agent.pk]).failed == 1
-    assert note_upgrade() == [(workspace.pk, [agent.pk])]
-    assert rebuild_agents(workspace, [agent.pk]).failed == 1
-    assert note_upgrade() == []
-
-
-def test_a_start_without_an_upgrade_asks_for_nothing(pilot):
-    assert note_upgrade() == []
-    assert note_upgrade() == []
-
-
-def test_a_sweep_that_compares_versions_alone_would_ask_for_ever(workspace, monkeypatch):
-    """The planted fault: without its note, a prompt whose words stayed is built at every sweep."""
-    with older_compiler(monkeypatch, words=False):
-        agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
-    for _ in range(2):
-        AgentPrompt.unscoped.update(compiler="")
-        assert note_upgrade() == [(workspace.pk, [agent.pk])]
-        rebuild_agents(workspace, [agent.pk])
-
-
-def test_workers_carry_an_upgrade_out_by_themselves(upgraded, celery_worker):
-    sweep_prompts_job()
-    assert wait_for(lambda: "Be brave." in text_of(latest(upgraded)))
 
 
 # --- tools, reload, resources, registry ----------------------------------------------------------------

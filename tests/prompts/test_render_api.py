@@ -17,6 +17,13 @@ from prompts.models import PromptVersion
 from prompts.services.replaying import replay_entry
 from tests.factories import BY, make_agent, make_task
 from tests.prompts.serving_stage import Stage, make_stage, statements_fail_at
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.fetch_urls")]
 
@@ -35,10 +42,12 @@ EVERYTHING = {
     "messages": [{"text": "Hello"}, {"role": "assistant", "text": "Hi"}],
 }
 
+set_stage = make_stage
+
 
 @pytest.fixture
-def stage(workspace) -> Stage:
-    return make_stage(workspace)
+def stage(props: Stage) -> Stage:
+    return props
 
 
 def post(stage: Stage, address: str, body: object, secret: str = "", **said: Any) -> Any:
@@ -118,8 +127,8 @@ def test_a_key_that_may_not_render_learns_nothing_of_tasks(stage):
         assert (answer.status_code, answer.json()["code"]) == (403, "out_of_scope")
 
 
-def test_what_a_layout_has_no_place_for_is_said(workspace):
-    stage = make_stage(workspace, layout="opal")
+def test_what_a_layout_has_no_place_for_is_said(elsewhere):
+    stage = make_stage(elsewhere, layout="opal")
     said = json.loads(post(stage, RENDER, {"channel": "deck", "is_background": True}).content)
     assert "The layout has no place for slots.is_background." in said["warnings"]
 

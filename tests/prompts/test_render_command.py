@@ -26,6 +26,7 @@ def test_the_command_prints_the_golden_text_byte_for_byte(example, capsysbinary)
     assert capsysbinary.readouterr().out == example.golden.read_bytes()
 
 
+@pytest.mark.hard
 def test_a_shell_gets_the_same_bytes_and_no_added_newline():
     example = next(example for example in ALL if str(example) == "dramatis/full")
     command = [sys.executable, "manage.py", "render_prompt", *arguments(example)]

@@ -143,13 +143,13 @@ def is_loose(table: str, column: str) -> int:
 
 
 @pytest.mark.promise("R9", "5,000 flipped bytes found and named")
-@pytest.mark.parametrize("flips", [1_500, pytest.param(5_000, marks=pytest.mark.hard)])
-def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips):
+@pytest.mark.parametrize(("flips", "each"), [(800, 1), pytest.param(5_000, 20, marks=pytest.mark.hard)])
+def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips, each):
     missed, misnamed, thrown = flips_in(tables, flips)
     assert not missed
     assert not misnamed
     assert len(thrown) == sum(len(table.columns) for table in tables.all())
-    assert min(thrown.values()) > flips // 250
+    assert min(thrown.values()) > each
 
 
 LEFT_OUT: list[tuple[Any, str, str]] = [
@@ -197,7 +197,7 @@ def flipped(value: Any, dice: Dice) -> Any:
     return dice.flip(value)
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.hard)])
 def test_bytes_flipped_in_the_database_are_found(count, history, tables):
     dice, thrown, places = Dice(5), 0, [(t, column) for t in tables.all() for column in t.columns]
     while thrown < count:
@@ -233,8 +233,9 @@ def test_the_deleted_row_is_named(history):
     prompt = history.prompt()
     with unguarded():
         delete("prompts_promptversion", prompt.versions.get(number=2).pk)
-        assert f"version 2 of agent {prompt.agent_id} on channel {prompt.channel_id}" in first(history)
-        assert "it is missing: 1 is followed by 3" in first(history)
+        fault = first(history)
+        assert f"version 2 of agent {prompt.agent_id} on channel {prompt.channel_id}" in fault
+        assert "it is missing: 1 is followed by 3" in fault
 
 
 @pytest.mark.promise("R9")
@@ -389,8 +390,9 @@ def test_words_that_do_not_match_their_digest_are_found(history):
     ):
         with unguarded():
             rows_of.update(**change)
-            assert first(history).startswith(f"content {content.digest[:16]}…: ")
-            assert said in first(history)
+            fault = first(history)
+            assert fault.startswith(f"content {content.digest[:16]}…: ")
+            assert said in fault
     with unguarded():
         rows_of.delete()
         assert "it is not there, and version" in first(history)

@@ -18,6 +18,7 @@ from prompts.version_diff import (
     section_words,
     text_of,
 )
+from tests.thoroughness import examples
 
 
 def words(text):
@@ -199,7 +200,7 @@ SEGMENTS = st.lists(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=examples(20, hard=100), deadline=None)
 @given(SEGMENTS, SEGMENTS)
 def test_both_texts_can_be_read_back_section_by_section(before, after):
     diff = compare(before, after, words)

@@ -1,0 +1,53 @@
+"""Prompts as an older compiler built them; what the tests of upgrades share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from personas.models import Agent, Workspace
+from prompts import compiling
+from prompts.assembly.layouts import LAYOUTS
+from prompts.causes import causes_in_words
+from prompts.models import PromptVersion
+from prompts.selectors import text_of
+from prompts.services import sweeping
+from prompts.services.sweeping import note_upgrade
+from tests.factories import make_agent, make_channel, make_soul
+
+
+def latest(agent: Agent) -> PromptVersion:
+    return PromptVersion.unscoped.filter(prompt__agent=agent).latest("number")
+
+
+def why(agent: Agent) -> str:
+    """The causes of the latest version, in the words of its page."""
+    version = latest(agent)
+    [causes] = causes_in_words(version.workspace_id, [version.causes])
+    return "; ".join(map(str, causes))
+
+
+@contextmanager
+def older_compiler(monkeypatch: pytest.MonkeyPatch, *, words: bool) -> Iterator[None]:
+    """The product before an upgrade: another digest of its code and, if asked for, other words."""
+    with monkeypatch.context() as before:
+        before.setattr(compiling, "compiler", lambda: "older")
+        before.setattr(sweeping, "compiler", lambda: "older")
+        if words:
+            now = LAYOUTS["dramatis"]
+            kept = tuple(part for part in now.parts if part.name != "soul")
+            before.setitem(LAYOUTS, "dramatis", replace(now, parts=kept))
+        yield
+
+
+def make_upgraded(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    """Built by an older compiler in other words; the sweep of that time has seen it."""
+    with older_compiler(monkeypatch, words=True):
+        channel = make_channel(workspace, "deck")
+        soul = make_soul(workspace, text="Be brave.")
+        agent = make_agent(workspace, "pilot", soul=soul, channels=[channel])
+        assert note_upgrade() == []
+    assert latest(agent).compiler == "older"
+    assert "Be brave." not in text_of(latest(agent))
+    return agent
