@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from personas.models import Agent, Revision, Soul, UserProfile
+from tests.browser.looking import in_turn
 from tests.browser.people import field, value_of
 from tests.factories import make_agent
 
@@ -44,7 +45,7 @@ CASES = [
 
 def test_bad_input_is_refused_on_its_field_and_kept(bobs, workspace, subtests):
     before = Revision.unscoped.count()
-    for case in CASES:
+    for case in in_turn(CASES):
         with subtests.test(case.name):
             bobs.go(f"{case.path}/new/")
             lift_limits(bobs.page)

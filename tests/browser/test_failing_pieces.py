@@ -5,19 +5,20 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from personas.models import Workspace
-from tests.browser.conftest import Visitor
+from tests.browser.looking import in_turn
+from tests.browser.people import Visit
 from tests.browser.watching import Watch
+from tests.factories import make_agent, make_channel, make_soul
+from tests.skills.context_making import every_state
 
-SOUL = "souls/hut-table/edit/"
 # Where, what asks there, and the event that makes it ask; without one it asks when the page is there.
 PIECES = (
     ("inbox/", ".dr-peek[hx-get]", "dr-peek"),
     ("ledger/", "[hx-trigger=load]", ""),
-    (SOUL, "main button[hx-post]", "click"),
+    ("souls/calm/edit/", "main button[hx-post]", "click"),
     ("skills/new/", "form[hx-post]", "input"),
-    ("studio/hut-support/", "#studio-form[hx-post], form[hx-post]", "input"),
-    ("agents/hut-support/edit/", "main button[hx-post]", "click"),
+    ("studio/pilot/", "#studio-form[hx-post], form[hx-post]", "input"),
+    ("agents/pilot/edit/", "main button[hx-post]", "click"),
 )
 TOLD = "Something broke on our side"
 
@@ -48,8 +49,13 @@ class Line:
 
 
 @pytest.fixture
-def line(demo_page: Visitor) -> Line:
-    return Line(demo_page())
+def line(alices: Visit, workspace: Any, tmp_path: Any, settings: Any) -> Line:
+    """Each of the pieces has something to tell."""
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    every_state(workspace, tmp_path)
+    soul, deck = make_soul(workspace, "Calm", text="Be calm."), make_channel(workspace, "deck")
+    make_agent(workspace, "pilot", soul=soul, channels=[deck])
+    return Line(alices.page)
 
 
 def make_it_ask(page: Page, css: str, event: str) -> None:
@@ -64,12 +70,12 @@ def words_of(page: Page) -> str:
 
 
 def test_a_failing_server_is_told_of_on_every_screen_that_asks_for_more(
-    line: Line, demo: Workspace, watch: Watch, subtests: Any
+    line: Line, alices: Visit, watch: Watch, subtests: Any
 ) -> None:
     page = line.page
-    for path, css, event in PIECES:
+    for path, css, event in in_turn(PIECES):
         with subtests.test(path):
-            page.goto(f"/w/{demo.slug}/{path}")
+            alices.go(path)
             heading = words_of(page)
             make_it_ask(page, css, event)
             line.wait()

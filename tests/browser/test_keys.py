@@ -10,7 +10,7 @@ from playwright.sync_api import Error, expect
 from personas.key_format import key_digest, well_formed
 from personas.models import ApiKey
 from personas.services.keys import create_key, revoke_key
-from tests.browser.looking import complaints, overflows
+from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.browser.people import Visit
 from tests.factories import BY, PASSWORD, make_agent, make_channel
 
@@ -43,12 +43,14 @@ def make_key(visit, name="Front desk"):
     return secret
 
 
-def test_the_list_the_form_and_the_secret_suit_everyone(alices, workspace):
+@SOME_OR_ALL
+def test_the_list_the_form_and_the_secret_suit_everyone(alices, workspace, is_all):
     make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     juniper, ended = (create_key(workspace, name, {}, by=BY)[0] for name in ("Juniper", "Ended"))
     revoke_key(ended, by=BY)
     visit, said = alices, []
-    for path in ("?shelf=all", "?q=nothing-like-it", "new/", *(f"{juniper.pk}/{page}" for page in PAGES)):
+    paths = ("?shelf=all", "?q=nothing-like-it", "new/", *(f"{juniper.pk}/{page}" for page in PAGES))
+    for path in in_turn(paths):
         visit.go(f"keys/{path}")
         said += complaints(visit.page) + overflows(visit.page)
     make_key(visit)
@@ -92,6 +94,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     expect(alices.page.get_by_role("main").get_by_role("table")).not_to_contain_text("Front desk 2")
 
 
+@pytest.mark.hard
 def test_without_script_the_secret_can_be_selected(logged_in_page, alice, workspace):
     visit = Visit(logged_in_page(alice, java_script_enabled=False), workspace.slug)
     make_key(visit)

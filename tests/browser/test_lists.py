@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from personas.models import AuditEvent, Tool
 from personas.services.keys import create_key
-from tests.browser.looking import complaints, overflows
+from tests.browser.looking import complaints, in_turn, overflows
 from tests.factories import BY, make_memory, make_skill, make_tool
 
 
@@ -57,15 +57,8 @@ def test_the_lists_of_a_workspace_are_sound_in_both_lights_and_at_every_width(al
     event = AuditEvent.objects.in_workspace(workspace).filter(kind="skill").first()
     assert event
     said = []
-    for path in (
-        "memories/",
-        "keys/",
-        "members/",
-        "audit/",
-        f"audit/{event.pk}/",
-        "ledger/",
-        "memories/?q=zzz",
-    ):
+    paths = ("audit/", "memories/", "keys/", "members/", f"audit/{event.pk}/", "ledger/", "memories/?q=zzz")
+    for path in in_turn(paths):
         assert alices.go(path) == 200
         said += complaints(alices.page) + overflows(alices.page)
     assert not said

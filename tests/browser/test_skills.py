@@ -6,7 +6,7 @@ import pytest
 import skills_ref
 from playwright.sync_api import expect
 
-from tests.browser.looking import complaints, overflows
+from tests.browser.looking import complaints, in_turn, overflows
 from tests.browser.people import field
 from tests.factories import make_agent, make_skill, make_soul, make_source, refreshed
 from tests.skills.skill_stage import HIDDEN, read_by, skill_text, trust, write_skill
@@ -114,7 +114,8 @@ def crowded(workspace, tmp_path, settings):
 
 def test_lists_suit_everyone_are_narrowed_and_trust_is_one_button(alices, crowded):
     said = []
-    for path in ("skills/", "skills/?state=waiting", "skills/tea/", "skills/tea/edit/", "skills/import/"):
+    paths = ("skills/", "skills/?state=waiting", "skills/tea/", "skills/tea/edit/", "skills/import/")
+    for path in in_turn(paths):
         assert alices.go(path) == 200
         said += complaints(alices.page) + overflows(alices.page)
     assert not said, "\n\n".join(said)
@@ -131,6 +132,7 @@ def test_lists_suit_everyone_are_narrowed_and_trust_is_one_button(alices, crowde
     alices.is_told("Found skills now wait until someone trusts them.")
 
 
+@pytest.mark.hard
 def test_skills_are_written_without_any_script(bob, workspace, logged_in_page):
     page = logged_in_page(bob, java_script_enabled=False)
     page.goto(f"/w/{workspace.slug}/skills/new/")

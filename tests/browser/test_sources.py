@@ -102,7 +102,7 @@ def test_faults_in_rules_are_named_where_they_stand(alices):
 @SOME_OR_ALL
 def test_the_pages_suit_everyone(alices, workspace, folder, is_all):
     said = []
-    for path in ("sources/", "sources/new/"):
+    for path in in_turn(("sources/", "sources/new/")):
         alices.go(path)
         alices.sees("DRAMATIS_SOURCE_ROOTS")
         said += complaints(alices.page) + overflows(alices.page)

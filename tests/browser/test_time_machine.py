@@ -16,7 +16,7 @@ from prompts.services.labelling import roll_back
 from prompts.services.sealing import seal_workspace
 from prompts.services.verifications import carry_out_verification
 from prompts.signing import public_key_told
-from tests.browser.looking import complaints, overflows
+from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.prompts.serving_stage import Stage, make_stage
 
 WIDE = "x" * 60
@@ -89,7 +89,8 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_a_moment_is_found(alices
     expect(alices.page.get_by_role("complementary")).to_contain_text("holds 2, production is 1")
 
 
-def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
+@SOME_OR_ALL
+def test_the_pages_suit_everyone(alices, stage, workspace, by_alice, is_all):
     served = stage.fetch()
     stage.edit(f"Be careful. {WIDE}")
     roll_back([stage.prompt], by=by_alice, note="Too careful")
@@ -102,14 +103,15 @@ def test_the_pages_suit_everyone(alices, stage, workspace, by_alice):
     # Nobody presses anything: the page asks by itself.
     alices.sees("Everything stands as it was written")
     said = complaints(alices.page) + overflows(alices.page)
-    for path in (
+    paths = (
         "time-machine/",
         "time-machine/?request=never",
         f"time-machine/fetches/{served.ledger_id}/?check=all",
         f"time-machine/prompts/{stage.prompt.pk}/latest/{moment(timezone.now())}/",
         "ledger/?agent=pilot&version=3",
         "ledger/stale/",
-    ):
+    )
+    for path in in_turn(paths):
         alices.go(path)
         said += complaints(alices.page) + overflows(alices.page)
     assert not said, "\n\n".join(said)
