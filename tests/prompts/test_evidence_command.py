@@ -33,10 +33,10 @@ def kept() -> dict[str, Any]:
 
 
 @pytest.fixture
-def evidence(kept: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def evidence(kept: dict[str, Any], history: History, tmp_path: Path) -> Path:
     """Of a fetch that is sealed and signed."""
     if not kept:
-        kept |= sealed_and_signed(request.getfixturevalue("history"))
+        kept |= sealed_and_signed(history)
     return written(kept, tmp_path)
 
 
