@@ -57,7 +57,7 @@ def test_what_is_wrong_is_said_in_words(as_bob, by_alice, workspace, stage):
     put_settings(workspace, {"token_budget": 10}, expected=0, by=BY)
     assert "Over budget" in flags(look(as_bob), "pilot", "bridge")
     Agent.unscoped.filter(pk=pilot.pk).update(layout="harbour")
-    built(pilot)
+    built(pilot, stage.careful)
     answer = look(as_bob)
     assert flags(answer, "pilot")[0] == "Not built"
     assert "There is no layout “harbour” any more." in words_of(answer)
