@@ -54,6 +54,7 @@ def test_a_database_that_starts_anew_hears_the_whole_story_from_the_same_folder(
     assert states(load_demo()) == first
 
 
+@pytest.mark.hard
 def test_without_leave_to_read_there_the_demo_does_without_its_files(sources, settings):
     settings.DRAMATIS_SOURCE_ROOTS = []
     said = StringIO()
