@@ -1,15 +1,17 @@
 """What labels, releases and rebuilds refuse: a clear word, and nothing moved; what other files do not ask."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent
 from personas.services.records import archive_record, edit_record
-from prompts.errors import NotAllowed, StrangeVersion, UnknownLabel
+from prompts.errors import MovedMeanwhile, NotAllowed, StrangeVersion, UnknownLabel
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -20,59 +22,38 @@ from prompts.models import (
     Release,
     ReleaseStatus,
 )
+from prompts.proving import move_row
 from prompts.services.building import rebuild_agents
 from prompts.services.labelling import move_label, roll_back, take_off_label
 from prompts.services.releasing import approve_release, carry_out_release, request_release
-from tests.commits import commits_heard
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving_stage import make_stage
-from tests.prompts.standing import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    commits_are_heard,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
-)
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
-
-
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
-    """The prompts of an automatic agent and of a reviewed one, each with two versions."""
-    workspace = standing.workspace
-    with commits_heard():
-        standing.soul = make_soul(workspace, text="Be brave.")
-        agents = [
-            make_agent(
-                workspace,
-                slug,
-                soul=standing.soul,
-                channels=[make_channel(workspace, f"{slug}-deck")],
-                release_policy=policy,
-            )
-            for slug, policy in (("quick", "automatic"), ("careful", "reviewed"))
-        ]
-        reword(standing.soul)
-    standing.quick, standing.careful = map(prompt_of, agents)
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def soul(stage):
-    return stage.soul
+def soul(workspace):
+    return make_soul(workspace, text="Be brave.")
 
 
 @pytest.fixture
-def quick(stage):
-    return stage.quick
+def quick(workspace, soul) -> Any:
+    """An automatic agent's prompt with two versions."""
+    return made(workspace, "quick", soul, "automatic")
 
 
 @pytest.fixture
-def careful(stage):
-    return stage.careful
+def careful(workspace, soul) -> Any:
+    """A reviewed agent's."""
+    return made(workspace, "careful", soul, "reviewed")
+
+
+def made(workspace: Any, slug: str, soul: Any, policy: str) -> Any:
+    channel = make_channel(workspace, f"{slug}-deck")
+    agent = make_agent(workspace, slug, soul=soul, channels=[channel], release_policy=policy)
+    reword(soul)
+    return prompt_of(agent)
 
 
 def prompt_of(agent: Agent) -> Any:
@@ -89,7 +70,7 @@ def numbered(prompt: AgentPrompt, number: int) -> Any:
     return PromptVersion.unscoped.get(prompt=prompt, number=number)
 
 
-def how_it_stands() -> list[Any]:
+def standing() -> list[Any]:
     """Where everything stands: versions, labels, moves, releases, and the heads of the prompts."""
     kinds = (PromptVersion, PromptLabel, LabelMove, Release)
     heads = ("pk", "latest", "last_hash", "last_move_hash", "is_held")
@@ -98,10 +79,10 @@ def how_it_stands() -> list[Any]:
 
 
 def refused(error: type[DomainError], words: str, verb: Callable[[], object]) -> None:
-    before = how_it_stands()
+    before = standing()
     with pytest.raises(error, match=words):
         verb()
-    assert how_it_stands() == before
+    assert standing() == before
 
 
 # --- a label that is not there, a version that is another's --------------------------------------------
@@ -143,14 +124,16 @@ def test_another_workspaces_version_is_refused_too(quick, elsewhere, by_alice):
 
 
 def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, quick, careful, soul):
-    archive_record(quick.agent, by=BY)
     reword(soul)
-    before, number = how_it_stands(), prompt_of(careful.agent).last_number
+    archive_record(quick.agent, by=BY)
+    for _ in range(2):
+        reword(soul)
+    before, number = standing(), prompt_of(careful.agent).last_number
     assert number > prompt_of(quick.agent).last_number
     base = f"/w/harbour/prompts/{quick.pk}"
     assert as_alice.post(f"{base}/versions/{number}/label/", {"label": "canary"}).status_code == 404
     assert as_alice.post(f"{base}/roll-back/", {"note": "Back.", "to": str(number)}).status_code == 404
-    assert how_it_stands() == before
+    assert standing() == before
 
 
 # --- approvals -----------------------------------------------------------------------------------------
@@ -174,25 +157,107 @@ def test_an_approval_after_a_change_moves_no_label_and_says_what_changed(
     assert list(LabelMove.unscoped.values()) == moves
 
 
+# --- two at once ---------------------------------------------------------------------------------------
+
+
+def at_once(*verbs: Callable[[], object]) -> list[BaseException]:
+    """All verbs in threads of their own, begun together; what they raised."""
+    errors: list[BaseException] = []
+    gate = threading.Barrier(len(verbs))
+
+    def run(verb: Callable[[], object]) -> None:
+        try:
+            gate.wait(20)
+            verb()
+        except BaseException as error:  # noqa: BLE001  # told to the test
+            errors.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(verb,)) for verb in verbs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return errors
+
+
+def chain_of(prompt: AgentPrompt) -> list[str]:
+    """The moves that do not follow from the one before."""
+    found, previous = [], ""
+    rows = LabelMove.unscoped.filter(prompt=prompt).order_by("sequence")
+    for place, move in enumerate(rows.select_related("prompt", "version", "previous_version"), 1):
+        if (
+            move.sequence != place
+            or move.previous_hash != previous
+            or move_row(move).hash(previous) != move.hash
+        ):
+            found.append(f"move {move.sequence}")
+        previous = move.hash
+    return found
+
+
+def race(prompt: AgentPrompt, by: Any) -> list[BaseException]:
+    """Eight people, all of whom saw the label at version 1, move it to 2."""
+    first, second = numbered(prompt, 1), numbered(prompt, 2)
+    move_label(prompt, "canary", first, expected=None, by=by)
+
+    def verb() -> None:
+        move_label(prompt, "canary", second, expected=first.pk, by=by)
+
+    return at_once(*[verb] * 8)
+
+
+def test_of_label_moves_that_race_one_wins_and_the_others_are_told(quick, by_alice):
+    errors = race(quick, by_alice)
+    assert [type(error) for error in errors] == [MovedMeanwhile] * 7
+    assert "was moved after you looked" in str(errors[0])
+    assert LabelMove.unscoped.filter(prompt=quick, label="canary").count() == 2
+    assert PromptLabel.unscoped.get(name="canary").version.number == 2
+    assert chain_of(quick) == []
+
+
+def test_a_roll_back_pressed_twice_at_once_goes_one_step_back(quick, soul, by_alice):
+    reword(soul)
+    places = {quick.pk: (numbered(quick, 3).pk, numbered(quick, 2).pk)}
+
+    def verb() -> None:
+        roll_back([quick], by=by_alice, note="Too wise.", expected=places)
+
+    errors = at_once(*[verb] * 4)
+    assert [type(error) for error in errors] == [MovedMeanwhile] * 3
+    assert PromptLabel.unscoped.get(prompt=quick, name=PRODUCTION).version.number == 2
+
+
+@pytest.mark.planted
+def test_without_the_lock_a_race_is_not_refused_in_words(quick, by_alice, monkeypatch):
+    """The fault: the prompt is read but not held."""
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite lets one writer in at a time, lock or no lock")
+    monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
+    errors = race(quick, by_alice)
+    assert [type(error) for error in errors] != [MovedMeanwhile] * 7 or chain_of(quick)
+
+
 # --- what cannot be built ------------------------------------------------------------------------------
 
 
 def test_an_archived_agent_is_not_rebuilt_from_its_page(as_bob, quick):
     archive_record(quick.agent, by=BY)
-    before = how_it_stands()
+    before = standing()
     answer = as_bob.post("/w/harbour/agents/quick/versions/rebuild/", follow=True)
     assert "“Quick” is archived. Restore it to build its prompts." in answer.content.decode()
-    assert how_it_stands() == before
+    assert standing() == before
     assert not BuildCause.unscoped.exists()
 
 
 def test_where_a_layout_is_gone_bots_go_on_getting_what_they_got(workspace):
     stage = make_stage(workspace)
     served = stage.fetch()
-    before = how_it_stands()
+    before = standing()
     Agent.unscoped.filter(pk=stage.agent.pk).update(layout="harbour")
     assert rebuild_agents(workspace, [stage.agent.pk]).failed == 1
-    assert how_it_stands() == before
+    assert standing() == before
     assert stage.prompt.problem == (
         "Not built: There is no layout “harbour” any more. Choose another for this agent."
     )
@@ -205,7 +270,7 @@ def test_where_a_layout_is_gone_bots_go_on_getting_what_they_got(workspace):
 def test_a_layout_that_is_gone_cannot_be_saved_again(as_bob, quick):
     Agent.unscoped.filter(pk=quick.agent_id).update(layout="harbour")
     form = {"name": "Quick", "slug": "quick", "layout": "harbour", "revision": str(quick.agent.revision)}
-    before = how_it_stands()
+    before = standing()
     answer = as_bob.post("/w/harbour/agents/quick/edit/", form)
     assert answer.status_code == 422
-    assert how_it_stands() == before
+    assert standing() == before

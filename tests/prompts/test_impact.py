@@ -4,46 +4,30 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from personas.models import Memory
+from personas.models import Agent, Memory
 from personas.services.records import edit_record
 from prompts.drafts import agents_touched, draft_of
 from prompts.impact import impact_of
 from prompts.models import AgentPrompt, PromptSettings
 from prompts.version_diff import common_length
-from tests.commits import commits_heard
 from tests.factories import BY, make_agent, make_channel, make_skill, make_soul
-from tests.prompts.standing import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    commits_are_heard,
-    standing,
-    standing_workspace,
-)
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
-
-
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
-    workspace = standing.workspace
-    with commits_heard():
-        standing.deck, standing.soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
-        said = {"soul": standing.soul, "channels": [standing.deck]}
-        standing.crew = [make_agent(workspace, f"mate-{at}", **said) for at in range(3)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def deck(stage):
-    return stage.deck
+def deck(workspace):
+    return make_channel(workspace, "deck")
 
 
 @pytest.fixture
-def soul(stage):
-    return stage.soul
+def soul(workspace):
+    return make_soul(workspace, text="Be brave.")
 
 
 @pytest.fixture
-def crew(stage):
-    return stage.crew
+def crew(workspace, deck, soul) -> list[Agent]:
+    return [make_agent(workspace, f"mate-{at}", soul=soul, channels=[deck]) for at in range(3)]
 
 
 def asked(record, **values):
@@ -70,7 +54,7 @@ def test_asking_writes_nothing(crew, soul):
 def test_asking_takes_the_same_number_of_queries_for_many(workspace, deck, soul, crew):
     with CaptureQueriesContext(connection) as few:
         asked(soul, text="Be wise.")
-    for at in range(3):
+    for at in range(5):
         make_agent(workspace, f"more-{at}", soul=soul, channels=[deck])
     with CaptureQueriesContext(connection) as many:
         asked(soul, text="Be wise.")

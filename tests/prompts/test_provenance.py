@@ -17,43 +17,24 @@ from prompts.provenance import Stay, versions_holding
 from prompts.selectors import segments_of
 from prompts.services.labelling import move_label, roll_back
 from prompts.version_text import rows_by_section
-from tests.commits import commits_heard
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
-from tests.prompts.standing import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    commits_are_heard,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
-)
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
-
-
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
-    workspace = standing.workspace
-    with commits_heard():
-        standing.deck, standing.soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
-        standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck])
+DATABASE = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def deck(stage):
-    return stage.deck
+def deck(workspace):
+    return make_channel(workspace, "deck")
 
 
 @pytest.fixture
-def soul(stage):
-    return stage.soul
+def soul(workspace):
+    return make_soul(workspace, text="Be brave.")
 
 
 @pytest.fixture
-def pilot(stage):
-    return stage.pilot
+def pilot(workspace, deck, soul):
+    return make_agent(workspace, "pilot", soul=soul, channels=[deck])
 
 
 def prompt_of(agent) -> Any:
@@ -72,6 +53,7 @@ def version(agent, number) -> PromptVersion:
 # --- which versions hold what --------------------------------------------------------------------------
 
 
+@DATABASE
 def test_a_record_finds_the_versions_and_labels_it_is_in_now(workspace, pilot, soul):
     found = versions_holding(workspace, "soul", soul.pk)
     [holding] = found.shown
@@ -83,6 +65,7 @@ def test_a_record_finds_the_versions_and_labels_it_is_in_now(workspace, pilot, s
     )
 
 
+@DATABASE
 def test_another_revision_is_the_same_stay(workspace, pilot, soul):
     reword(soul, "Be wise.")
     reword(soul, "Be wiser.")
@@ -90,6 +73,7 @@ def test_another_revision_is_the_same_stay(workspace, pilot, soul):
     assert (holding.stays, holding.last) == ([Stay(1, None)], 3)
 
 
+@DATABASE
 def test_what_came_and_went_finds_where_it_was(workspace, pilot):
     memory = make_memory(workspace, "The cook likes tea.")
     revoke_memory(memory, by=BY)
@@ -104,6 +88,7 @@ def test_what_came_and_went_finds_where_it_was(workspace, pilot):
     )
 
 
+@DATABASE
 def test_a_record_that_only_an_older_labelled_version_holds_is_in_it_now(workspace, pilot):
     memory = make_memory(workspace, "The cook likes tea.")
     prompt = prompt_of(pilot)
@@ -113,6 +98,7 @@ def test_a_record_that_only_an_older_labelled_version_holds_is_in_it_now(workspa
     assert (found.now, found.shown[0].labels, found.shown[0].past_labels) == (1, ["canary"], [PRODUCTION])
 
 
+@DATABASE
 def test_a_rolled_back_production_no_longer_holds_what_came_later(workspace, pilot, by_alice):
     memory = make_memory(workspace, "The cook likes tea.")
     roll_back([prompt_of(pilot)], by=by_alice, note="Too much tea.")
@@ -120,6 +106,7 @@ def test_a_rolled_back_production_no_longer_holds_what_came_later(workspace, pil
     assert (holding.labels, holding.past_labels) == (["latest"], [PRODUCTION])
 
 
+@DATABASE
 def test_what_goes_and_comes_back_has_two_stays(workspace, pilot, soul):
     make_soul(workspace, "Other", text="Be quick.")
     other = make_soul(workspace, "Third", text="Be slow.")
@@ -132,23 +119,27 @@ def test_what_goes_and_comes_back_has_two_stays(workspace, pilot, soul):
     assert elsewhere.stays == [Stay(2, 2)]
 
 
+@DATABASE
 def test_a_tool_offered_beside_the_text_is_held_too(workspace, deck):
     tool = make_tool(workspace, "ring_bell", description="Rings.")
     make_agent(workspace, "mute", layout="nova", channels=[deck], tools=[tool])
     assert versions_holding(workspace, "tool", tool.pk).now == 1
 
 
+@DATABASE
 def test_a_record_the_layout_has_no_place_for_is_in_no_version(workspace, deck):
-    coder = make_agent(workspace, "coder", layout="opal", channels=[deck])
-    memory = make_memory(workspace, "The cook likes tea.", agent=coder)
+    memory = make_memory(workspace, "The cook likes tea.")
+    make_agent(workspace, "coder", layout="opal", channels=[deck])
     assert versions_holding(workspace, "memory", memory.pk).shown == []
 
 
+@DATABASE
 def test_strangers_records_of_the_same_number_are_not_mixed_up(workspace, elsewhere, pilot, soul):
     assert versions_holding(elsewhere, "soul", soul.pk).shown == []
     assert versions_holding(workspace, "identity", soul.pk).shown == []
 
 
+@DATABASE
 def test_an_edit_leaves_one_row_and_the_database_lets_nobody_change_it(pilot, soul):
     before = VersionPart.unscoped.count()
     reword(soul, "Be wise.")
@@ -159,9 +150,10 @@ def test_an_edit_leaves_one_row_and_the_database_lets_nobody_change_it(pilot, so
         cursor.execute("DELETE FROM prompts_versionpart")
 
 
+@DATABASE
 def test_the_number_of_queries_does_not_grow_with_the_prompts(workspace, deck, soul):
     counts = []
-    for name in ("a", "b", "c"):
+    for name in ("a", "b", "c", "d"):
         make_agent(workspace, f"agent-{name}", soul=soul, channels=[deck])
         with CaptureQueriesContext(
             connection,
@@ -171,6 +163,7 @@ def test_the_number_of_queries_does_not_grow_with_the_prompts(workspace, deck, s
     assert set(counts) == {5}
 
 
+@DATABASE
 def test_an_archived_agents_prompts_still_say_what_they_held(workspace, pilot, soul):
     archive_record(pilot, by=BY)
     [holding] = versions_holding(workspace, "soul", soul.pk).shown
@@ -199,6 +192,7 @@ def test_only_what_differs_is_noted():
 # --- where words came from -----------------------------------------------------------------------------
 
 
+@DATABASE
 def test_every_origin_is_told_with_name_revision_author_and_page(workspace, pilot, soul):
     reword(soul, "Be wise.")
     origins = {segment.origin for segment in segments_of(version(pilot, 2))}
@@ -208,12 +202,14 @@ def test_every_origin_is_told_with_name_revision_author_and_page(workspace, pilo
     assert one.url == f"/w/{workspace.slug}/souls/calm/history/2/"
 
 
+@DATABASE
 def test_an_origin_keeps_the_name_it_had(workspace, pilot, soul):
     edit_record(soul, {"label": "Stormy"}, expected=1, by=BY)
     [one] = told_of(workspace, [Origin("soul", str(soul.pk), 1)]).values()
     assert one.name == "Calm"
 
 
+@DATABASE
 def test_a_strangers_record_is_told_without_its_name(workspace, elsewhere):
     theirs = make_soul(elsewhere, "Secret")
     [one] = told_of(workspace, [Origin("soul", str(theirs.pk), 1)]).values()

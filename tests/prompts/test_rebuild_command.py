@@ -12,35 +12,24 @@ from personas.services.records import archive_record
 from prompts.causes import causes_in_words
 from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
 from prompts.services.building import rebuild_agents
-from tests.commits import commits_heard
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
-from tests.prompts.standing import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    commits_are_heard,
-    standing,
-    standing_workspace,
-)
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
-
-
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
-    workspace = standing.workspace
-    with commits_heard():
-        deck, soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
-        standing.pilot = make_agent(workspace, "pilot", soul=soul, channels=[deck])
-        standing.cook = make_agent(workspace, "cook", channels=[deck, make_channel(workspace, "galley")])
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def pilot(stage):
-    return stage.pilot
+def deck(workspace):
+    return make_channel(workspace, "deck")
 
 
 @pytest.fixture
-def cook(stage):
-    return stage.cook
+def pilot(workspace, deck) -> Agent:
+    return make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[deck])
+
+
+@pytest.fixture
+def cook(workspace, deck) -> Agent:
+    return make_agent(workspace, "cook", channels=[deck, make_channel(workspace, "galley")])
 
 
 def said(*words: str) -> str:

@@ -7,34 +7,19 @@ from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel
 from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.personas.test_toasts import after, undo_on, undone
-from tests.prompts.standing import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
-)
 
 pytestmark = pytest.mark.django_db
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+@pytest.fixture
+def prompt(workspace):
     """Two versions, production at the second."""
-    workspace = standing.workspace
     soul = make_soul(workspace, text="Be brave.")
     pilot = make_agent(workspace, "pilot", soul=soul, channels=[make_channel(workspace, "deck")])
     rebuild_agents(workspace, [pilot.pk])
     edit_record(soul, {"text": "Be calm."}, expected=1, by=BY)
     rebuild_agents(workspace, [pilot.pk])
-    standing.prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=pilot)
-
-
-@pytest.fixture
-def prompt(stage):
-    return stage.prompt
+    return AgentPrompt.objects.in_workspace(workspace).get(agent=pilot)
 
 
 def at(prompt, label):
