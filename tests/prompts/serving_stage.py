@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
@@ -34,8 +35,18 @@ class Stage:
     secret: str
     recall: Recall = field(default_factory=Recall)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Stage":
+        """For another test, and so another process: that remembers nothing."""
+        return Stage(*deepcopy((self.workspace, self.agent, self.key, self.secret), memo))
+
     def fetch(self, **asked: Any) -> Served:
         return fetch(self.secret, recall=self.recall, **asked)
+
+    def relay(self, layout: str, **values: Any) -> None:
+        """The same agent in another layout."""
+        agent = Agent.objects.in_workspace(self.workspace).get(pk=self.agent.pk)
+        edit_record(agent, {"layout": layout} | values, expected=agent.revision, by=BY)
+        rebuild_agents(self.workspace, [self.agent.pk])
 
     def edit(self, text: str) -> None:
         """Another soul, and so a next version, which production follows."""

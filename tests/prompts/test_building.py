@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError
 
-from personas.models import Agent, Memory
+from personas.models import Agent, Channel, Memory, Workspace
 from personas.services.memories import revoke_memory
 from personas.services.records import archive_record, edit_record
 from prompts.compiling import compiled
@@ -15,19 +15,31 @@ from prompts.services import building
 from prompts.services.building import NotRebuildable, rebuild_agent, rebuild_agents
 from prompts.services.publishing import publish
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+def set_stage(workspace: Workspace) -> Agent:
+    soul, deck = make_soul(workspace, text="Be brave."), make_channel(workspace, "deck")
+    return make_agent(workspace, "pilot", soul=soul, channels=[deck])
 
 
 @pytest.fixture
-def slack(workspace):
-    return make_channel(workspace, "deck")
+def pilot(props) -> Agent:
+    return props
 
 
 @pytest.fixture
-def pilot(workspace, slack) -> Agent:
-    soul = make_soul(workspace, text="Be brave.")
-    return make_agent(workspace, "pilot", soul=soul, channels=[slack])
+def slack(pilot) -> Channel:
+    return Channel.objects.in_workspace(pilot.workspace).get(slug="deck")
 
 
 def prompt_of(agent: Agent) -> Any:

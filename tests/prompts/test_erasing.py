@@ -7,7 +7,7 @@ from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 
 from personas.errors import Erased, Invalid
-from personas.models import AuditEvent, Erasure, Revision
+from personas.models import Agent, AuditEvent, Erasure, Revision, Workspace
 from personas.services.erasing import NotErasable
 from personas.services.memories import reinstate_memory
 from personas.services.records import edit_record, restore_revision
@@ -16,15 +16,27 @@ from prompts.proving import version_row
 from prompts.selectors import text_of
 from prompts.services.erasing import erase_record, holds_erased
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
 
 
-@pytest.fixture
-def pilot(workspace):
+def set_stage(workspace: Workspace) -> Agent:
     return make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+
+
+@pytest.fixture
+def pilot(props) -> Agent:
+    return props
 
 
 def prompt_of(agent) -> Any:
@@ -67,13 +79,12 @@ def test_the_former_versions_say_so_and_their_chain_still_holds(pilot, workspace
         assert version_row(version).hash(version.previous_hash) == version.hash
 
 
-def test_labels_leave_what_can_be_read_no_more(workspace, by_alice):
-    agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+def test_labels_leave_what_can_be_read_no_more(pilot, workspace, by_alice):
     memory = make_memory(workspace, SECRET)
     assert PromptLabel.objects.in_workspace(workspace).get(name="production").version.number == 2
     erase_record(memory, reason="She asked for it.", by=by_alice)
     assert (
-        PromptLabel.objects.in_workspace(workspace).get(name="production").version == prompt_of(agent).latest
+        PromptLabel.objects.in_workspace(workspace).get(name="production").version == prompt_of(pilot).latest
     )
 
 
@@ -85,7 +96,7 @@ def test_words_that_another_record_says_too_stay_there(pilot, workspace, by_alic
 
 def test_a_profile_is_erased_with_its_names(workspace, by_alice):
     profile = make_profile(workspace, "Penhaligon", name="Rosamund Penhaligon", notes="Deaf in one ear.")
-    make_agent(workspace, "pilot", user_profile=profile, channels=[make_channel(workspace, "deck")])
+    make_agent(workspace, "cook", user_profile=profile, channels=[make_channel(workspace, "galley")])
     erase_record(profile, reason="She left.", by=by_alice)
     assert places_of("Rosamund Penhaligon") == []
     assert places_of("Deaf in one ear") == []

@@ -24,6 +24,13 @@ from prompts.services.replaying import replay_entry
 from tests.factories import BY, make_agent, make_memory, make_profile
 from tests.prompts.fetch_stage import ADDRESS, Heard, bearer, by_django, by_fast_door
 from tests.prompts.serving_stage import Stage, make_stage, statements_fail_at
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.fetch_urls")]
 
@@ -32,10 +39,12 @@ both_doors = pytest.mark.parametrize("door", DOORS, ids=["fast", "django"])
 # What differs from one fetch to the next by itself.
 OWN = {"X-Request-ID", "X-Ledger-ID", "Repr-Digest", "RateLimit"}
 
+set_stage = make_stage
+
 
 @pytest.fixture
-def stage(workspace) -> Stage:
-    return make_stage(workspace)
+def stage(props) -> Stage:
+    return props
 
 
 def ask(door: Callable[..., Heard], stage: Stage, **asked: Any) -> Heard:
@@ -104,10 +113,9 @@ def test_markdown_is_the_words_alone(stage, door):
 
 
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
-def test_segments_cover_the_text_and_boundaries_stand_between_them(workspace, layout):
-    make_memory(workspace, "The cook likes tea — always 🦊.")
-    profile = make_profile(workspace, name="Ada", timezone="Asia/Tokyo")
-    stage = make_stage(workspace, layout=layout, user_profile=profile)
+def test_segments_cover_the_text_and_boundaries_stand_between_them(stage, layout):
+    make_memory(stage.workspace, "The cook likes tea — always 🦊.")
+    stage.relay(layout, user_profile=make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo"))
     said = json.loads(ask(by_fast_door, stage).body)
     ends = [0]
     for segment in said["segments"]:

@@ -7,9 +7,16 @@ from prompts.file_news import news_of
 from prompts.models import AgentPrompt
 from skills.services.contexts import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_workspace,
+)
 from tests.skills.context_making import GOOD, adopted, file_at, write
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 
 @pytest.fixture

@@ -1,33 +1,57 @@
 """What an edit would do, told before it is made; and nothing is written by asking."""
 
+from typing import NamedTuple
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from personas.models import Agent, Memory
+from personas.models import Agent, Channel, Memory, Soul, Workspace
 from personas.services.records import edit_record
 from prompts.drafts import agents_touched, draft_of
 from prompts.impact import impact_of
 from prompts.models import AgentPrompt, PromptSettings
 from prompts.version_diff import common_length
 from tests.factories import BY, make_agent, make_channel, make_skill, make_soul
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+class Ship(NamedTuple):
+    """Three agents of one soul on one channel."""
+
+    deck: Channel
+    soul: Soul
+    crew: list[Agent]
+
+
+def set_stage(workspace: Workspace) -> Ship:
+    deck, soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
+    crew = [make_agent(workspace, f"mate-{at}", soul=soul, channels=[deck]) for at in range(3)]
+    return Ship(deck, soul, crew)
 
 
 @pytest.fixture
-def deck(workspace):
-    return make_channel(workspace, "deck")
+def deck(props) -> Channel:
+    return props.deck
 
 
 @pytest.fixture
-def soul(workspace):
-    return make_soul(workspace, text="Be brave.")
+def soul(props) -> Soul:
+    return props.soul
 
 
 @pytest.fixture
-def crew(workspace, deck, soul) -> list[Agent]:
-    return [make_agent(workspace, f"mate-{at}", soul=soul, channels=[deck]) for at in range(3)]
+def crew(props) -> list[Agent]:
+    return props.crew
 
 
 def asked(record, **values):

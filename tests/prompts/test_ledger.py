@@ -18,14 +18,23 @@ from prompts.services.labelling import roll_back
 from prompts.serving import Call, Member, Recall, ServingDown, Wanted, hand_out, recording
 from tests.factories import BY, make_agent, make_channel
 from tests.prompts.serving_stage import Stage, fetch, insert_rows, make_stage, statements_fail_at
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 INSERT = "INSERT INTO prompts_ledgerentry"
 
+set_stage = make_stage
+
 
 @pytest.fixture
-def stage(workspace) -> Stage:
-    return make_stage(workspace)
+def stage(props) -> Stage:
+    return props
 
 
 # --- no record, no prompt ------------------------------------------------------------------------------
@@ -57,45 +66,6 @@ def test_when_the_row_cannot_be_written_no_byte_leaves(stage, tries):
     assert len(tried) == tries
     assert len(stage.rows) == 1
     assert stage.fetch().status == 200
-
-
-REFUSING = {
-    "postgresql": (
-        """CREATE FUNCTION ledger_is_full() RETURNS trigger LANGUAGE plpgsql AS $$
-           BEGIN RAISE EXCEPTION 'the ledger is full'; END $$""",
-        """CREATE TRIGGER ledger_is_full BEFORE INSERT ON prompts_ledgerentry
-           FOR EACH ROW EXECUTE FUNCTION ledger_is_full()""",
-    ),
-    "sqlite": (
-        """CREATE TRIGGER ledger_is_full BEFORE INSERT ON prompts_ledgerentry
-           BEGIN SELECT RAISE(ABORT, 'the ledger is full'); END""",
-    ),
-}
-ALLOWING = {
-    "postgresql": ("DROP TRIGGER ledger_is_full ON prompts_ledgerentry", "DROP FUNCTION ledger_is_full()"),
-    "sqlite": ("DROP TRIGGER ledger_is_full",),
-}
-
-
-def execute(statements) -> None:
-    with connection.cursor() as cursor:
-        for statement in statements[connection.vendor]:
-            cursor.execute(statement)
-
-
-@pytest.mark.promise("R5")
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("tries", TRIES)
-def test_when_the_database_itself_refuses_the_row_no_byte_leaves(stage, tries, record_property):
-    stage.fetch()
-    execute(REFUSING)
-    try:
-        refused, leaked = refused_and_leaked(stage, tries)
-    finally:
-        execute(ALLOWING)
-    record_property("measured", f"{refused} of {tries} refused, {leaked} bytes left")
-    assert (refused, leaked) == (tries, 0)
-    assert len(stage.rows) == 1
 
 
 @pytest.mark.promise("R5")

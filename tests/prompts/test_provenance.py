@@ -7,6 +7,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from personas.models import Agent, Channel, Workspace
 from personas.services.memories import revoke_memory
 from personas.services.records import archive_record, edit_record
 from prompts.assembly.pieces import OURS, Origin, Segment
@@ -18,23 +19,36 @@ from prompts.selectors import segments_of
 from prompts.services.labelling import move_label, roll_back
 from prompts.version_text import rows_by_section
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 
-DATABASE = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def deck(workspace):
-    return make_channel(workspace, "deck")
-
-
-@pytest.fixture
-def soul(workspace):
-    return make_soul(workspace, text="Be brave.")
+DATABASE = pytest.mark.usefixtures("commits")
 
 
-@pytest.fixture
-def pilot(workspace, deck, soul):
+def set_stage(workspace: Workspace) -> Agent:
+    soul, deck = make_soul(workspace, text="Be brave."), make_channel(workspace, "deck")
     return make_agent(workspace, "pilot", soul=soul, channels=[deck])
+
+
+@pytest.fixture
+def pilot(props) -> Agent:
+    return props
+
+
+@pytest.fixture
+def deck(pilot) -> Channel:
+    return Channel.objects.in_workspace(pilot.workspace).get(slug="deck")
+
+
+@pytest.fixture
+def soul(pilot) -> Any:
+    return pilot.soul
 
 
 def prompt_of(agent) -> Any:

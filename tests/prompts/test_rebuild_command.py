@@ -6,30 +6,39 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from personas.models import Agent
+from personas.models import Agent, Workspace
 from personas.queueing import breaker
 from personas.services.records import archive_record
 from prompts.causes import causes_in_words
 from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
 from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+def set_stage(workspace: Workspace) -> tuple[Agent, Agent]:
+    deck = make_channel(workspace, "deck")
+    pilot = make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[deck])
+    return pilot, make_agent(workspace, "cook", channels=[deck, make_channel(workspace, "galley")])
 
 
 @pytest.fixture
-def deck(workspace):
-    return make_channel(workspace, "deck")
+def pilot(props) -> Agent:
+    return props[0]
 
 
 @pytest.fixture
-def pilot(workspace, deck) -> Agent:
-    return make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[deck])
-
-
-@pytest.fixture
-def cook(workspace, deck) -> Agent:
-    return make_agent(workspace, "cook", channels=[deck, make_channel(workspace, "galley")])
+def cook(props) -> Agent:
+    return props[1]
 
 
 def said(*words: str) -> str:

@@ -1,12 +1,12 @@
 """Labels and releases: who may move what, bound to which words."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from personas.actors import Actor
 from personas.errors import Invalid
-from personas.models import AuditEvent
+from personas.models import AuditEvent, Soul, Workspace
 from personas.services.records import edit_record
 from prompts.errors import (
     MovedMeanwhile,
@@ -25,28 +25,46 @@ from prompts.services.releasing import (
     request_release,
 )
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+class Ship(NamedTuple):
+    """Two prompts with one soul: one that is reviewed, one that goes live by itself."""
+
+    soul: Soul
+    careful: AgentPrompt
+    quick: AgentPrompt
+
+
+def set_stage(workspace: Workspace) -> Ship:
+    deck, soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
+    careful = make_agent(workspace, "careful", soul=soul, channels=[deck], release_policy="reviewed")
+    quick = make_agent(workspace, "quick", soul=soul, channels=[deck])
+    return Ship(soul, prompt_of(careful), prompt_of(quick))
 
 
 @pytest.fixture
-def deck(workspace):
-    return make_channel(workspace, "deck")
+def soul(props) -> Soul:
+    return props.soul
 
 
 @pytest.fixture
-def soul(workspace):
-    return make_soul(workspace, text="Be brave.")
+def careful(props) -> AgentPrompt:
+    return props.careful
 
 
 @pytest.fixture
-def careful(workspace, deck, soul):
-    return prompt_of(make_agent(workspace, "careful", soul=soul, channels=[deck], release_policy="reviewed"))
-
-
-@pytest.fixture
-def quick(workspace, deck, soul):
-    return prompt_of(make_agent(workspace, "quick", soul=soul, channels=[deck]))
+def quick(props) -> AgentPrompt:
+    return props.quick
 
 
 @pytest.fixture

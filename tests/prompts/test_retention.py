@@ -24,24 +24,41 @@ from prompts.services.sealing import seal_workspace
 from prompts.tasks import keep_ledger_months_job, roll_off_ledger_job
 from tests.factories import BY
 from tests.prompts.serving_stage import Stage, fetch, ledger_verdict, make_stage, statements_fail_at
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def stage(workspace, monkeypatch) -> Stage:
+def set_stage(workspace: Workspace) -> Stage:
     """Three blocks of four rows: three years old, seven months old, and of now."""
-    monkeypatch.setattr(sealing, "QUIET", -sealing.QUIET)
-    monkeypatch.setattr(sealing, "MOST_ROWS", 4)
-    monkeypatch.setattr(retention, "BATCH", 3)
     stage, now = make_stage(workspace), timezone.now()
-    for moment in (months_before(now, 36), months_before(now, 7), now):
-        with time_machine.travel(moment, tick=False):
-            _, secret = create_key(workspace, f"Of {moment:%Y-%m}", {}, by=BY)
-            for _ in range(4):
-                fetch(secret, recall=stage.recall)
-            assert seal_workspace(workspace.pk) == 1
+    with pytest.MonkeyPatch.context() as patch:
+        hasten(patch)
+        for moment in (months_before(now, 36), months_before(now, 7), now):
+            with time_machine.travel(moment, tick=False):
+                _, secret = create_key(workspace, f"Of {moment:%Y-%m}", {}, by=BY)
+                for _ in range(4):
+                    fetch(secret, recall=stage.recall)
+                assert seal_workspace(workspace.pk) == 1
     return stage
+
+
+def hasten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sealing, "QUIET", -sealing.QUIET)
+    patch.setattr(sealing, "MOST_ROWS", 4)
+    patch.setattr(retention, "BATCH", 3)
+
+
+@pytest.fixture
+def stage(props, monkeypatch) -> Stage:
+    hasten(monkeypatch)
+    return props
 
 
 def counts(stage: Stage) -> tuple[int, int]:

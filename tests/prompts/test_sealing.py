@@ -1,9 +1,7 @@
 """Closing the ledger: every row in one block, in order, chained; what comes too late is noticed."""
 
-from threading import Thread
-
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from personas.services.keys import create_key
@@ -16,20 +14,28 @@ from prompts.tasks import seal_ledger_job
 from tests.factories import BY
 from tests.prompts.serving_stage import (
     Stage,
-    fetch,
     insert_row,
     insert_rows,
     ledger_verdict,
     long_ago,
     make_stage,
 )
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 
+set_stage = make_stage
+
 
 @pytest.fixture
-def stage(workspace) -> Stage:
-    return make_stage(workspace)
+def stage(props) -> Stage:
+    return props
 
 
 def blocks_of(workspace) -> list[LedgerBlock]:
@@ -163,55 +169,6 @@ def test_a_late_row_between_two_blocks_is_noticed(rested):
     assert fault.key == f"ledger row {gap}"
     assert "stands in no block" in fault.reason
     assert workspaces_to_seal() == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_who_seal_at_once_make_one_chain(rested, monkeypatch):
-    monkeypatch.setattr(sealing, "MOST_ROWS", 3)
-    for _ in range(12):
-        rested.fetch()
-    errors: list[Exception] = []
-
-    def work() -> None:
-        try:
-            seal_workspace(rested.workspace.pk)
-        except Exception as error:  # noqa: BLE001  # told to the test below
-            errors.append(error)
-        finally:
-            connection.close()
-
-    threads = [Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert [block.sequence for block in blocks_of(rested.workspace)] == [1, 2, 3, 4]
-    assert ledger_verdict(rested.workspace).first is None
-    assert chain_verdict(rested.workspace).first is None
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite knows one writer at a time")
-def test_bots_are_served_while_a_block_is_closed(rested):
-    rested.fetch()
-    served: list[int] = []
-
-    def work() -> None:
-        try:
-            served.append(fetch(rested.secret).ledger_id)
-        finally:
-            connection.close()
-
-    with transaction.atomic():
-        assert seal_block(rested.workspace.pk) is not None
-        thread = Thread(target=work)
-        thread.start()
-        thread.join(timeout=1.5)
-        assert len(served) == 1
-    thread.join()
-    seal_workspace(rested.workspace.pk)
-    assert ledger_verdict(rested.workspace).first is None
 
 
 # --- planted faults ------------------------------------------------------------------------------------

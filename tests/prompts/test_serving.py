@@ -1,11 +1,9 @@
 """The bot path: one statement, checked each time, never words without a row."""
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import product
-from threading import Thread
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -19,7 +17,7 @@ from personas.models import ApiKey, Content, Erasure, Membership, User
 from personas.services.keys import create_key, revoke_key, rotate_key
 from personas.services.records import archive_record
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task, filled
-from prompts.models import AgentPrompt, LedgerEntry, PromptLabel, PromptVersion
+from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.proving import ledger_row
 from prompts.selectors import segments_of
 from prompts.services.building import rebuild_agents
@@ -45,13 +43,22 @@ from prompts.serving import (
 from prompts.serving.recalling import Recent
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
 from tests.prompts.serving_stage import Stage, fetch, make_stage
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 
+set_stage = make_stage
+
 
 @pytest.fixture
-def stage(workspace) -> Stage:
-    return make_stage(workspace)
+def stage(props) -> Stage:
+    return props
 
 
 def put_label(stage: Stage, name: str, version: PromptVersion) -> None:
@@ -223,10 +230,10 @@ CALLS = {
 
 
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
-def test_the_stored_facts_fill_the_same_bytes_again(workspace, layout):
-    profile = make_profile(workspace, name="Ada", timezone="Asia/Tokyo")
-    stage = make_stage(workspace, layout=layout, user_profile=profile)
-    segments = segments_of(version(stage, 1))
+def test_the_stored_facts_fill_the_same_bytes_again(stage, layout):
+    profile = make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo")
+    stage.relay(layout, user_profile=profile)
+    segments = segments_of(version(stage, 2))
     for slots in CALLS.values():
         served, row = stage.fetch(slots=slots), stage.rows[-1]
         again = filled(segments, slots_from_json(row.slots))
@@ -406,8 +413,8 @@ def test_a_person_who_has_left_is_refused_on_the_next_request(stage, bob, end):
         hand_out(reader, wanted, Call(Slots(), "r"), recall=stage.recall)
 
 
-def test_nothing_released_is_told_from_nothing_there(workspace):
-    stage = make_stage(workspace, release_policy="reviewed")
+def test_nothing_released_is_told_from_nothing_there(elsewhere):
+    stage = make_stage(elsewhere, release_policy="reviewed")
     with pytest.raises(NoVersion):
         stage.fetch()
     with pytest.raises(NotThere):
@@ -549,62 +556,6 @@ def test_a_label_that_never_stands_still_gets_no_words(stage, monkeypatch):
     assert len(stage.rows) == 1
 
 
-@pytest.mark.django_db(transaction=True)
-def test_bots_that_fetch_while_labels_move_get_words_and_row_of_one_version(stage):
-    stage.edit("Be wise.")
-    pairs: list[tuple[int, str]] = []
-    errors: list[Exception] = []
-
-    def work() -> None:
-        try:
-            for _ in range(25):
-                served = fetch(stage.secret, recall=stage.recall)
-                pairs.append((served.ledger_id, served.text))
-        except Exception as error:  # noqa: BLE001  # told to the test below
-            errors.append(error)
-        finally:
-            connection.close()
-
-    threads = [Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for number in (1, 2) * 6:
-        put_label(stage, "production", version(stage, number))
-        # A fetch tries again so many times and no more: on a busy machine the moves would outrun it.
-        time.sleep(0.05)
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    numbers = dict(LedgerEntry.objects.in_workspace(stage.workspace).values_list("pk", "version__number"))
-    assert len(pairs) == 75
-    assert all(("Be brave." in text) == (numbers[row] == 1) for row, text in pairs)
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite knows one writer at a time")
-def test_a_fetch_waits_for_no_build(stage):
-    """A build holds its prompts, and others hold their workspace, for longer than a bot should wait."""
-    stage.fetch()
-    served: list[int] = []
-
-    def work() -> None:
-        try:
-            served.append(stage.fetch().ledger_id)
-        finally:
-            connection.close()
-
-    with transaction.atomic():
-        AgentPrompt.unscoped.select_for_update().get(pk=stage.prompt.pk)
-        type(stage.workspace).objects.select_for_update().get(pk=stage.workspace.pk)
-        ApiKey.unscoped.select_for_update().get(pk=stage.key.pk)
-        thread = Thread(target=work)
-        thread.start()
-        thread.join(timeout=1.5)
-        assert len(served) == 1
-    thread.join()
-
-
-@pytest.mark.django_db(transaction=True)
 def test_inside_a_transaction_nothing_is_handed_out(stage):
     with transaction.atomic(), pytest.raises(recording.InsideTransaction):
         stage.fetch()

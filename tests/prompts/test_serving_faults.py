@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from django.db import connection
 
 from prompts.assembly.slots import Slots
 from prompts.models import AgentPrompt, PromptVersion
@@ -11,13 +10,22 @@ from prompts.proving import ledger_row
 from prompts.serving import recording, slots_json
 from tests.prompts import test_serving as guards
 from tests.prompts.serving_stage import Stage, make_stage
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = [pytest.mark.planted, pytest.mark.django_db]
 
+set_stage = make_stage
+
 
 @pytest.fixture
-def stage(workspace) -> Stage:
-    return make_stage(workspace)
+def stage(props) -> Stage:
+    return props
 
 
 def without(monkeypatch, *pieces: str, keep: Callable[[str], str] = lambda sql: sql) -> None:
@@ -96,34 +104,15 @@ def test_an_agent_looked_for_in_all_workspaces_is_found(stage, elsewhere, monkey
         guards.test_another_workspaces_prompt_is_not_there(stage, elsewhere)
 
 
-def test_words_filled_before_the_facts_are_settled_are_found(workspace, monkeypatch):
+def test_words_filled_before_the_facts_are_settled_are_found(stage, monkeypatch):
     monkeypatch.setattr("prompts.serving.handing.settled", lambda slots: (slots, slots_json(slots)))
     with pytest.raises(ValueError, match="no form that is the same everywhere"):
-        guards.test_the_stored_facts_fill_the_same_bytes_again(workspace, "dramatis")
+        guards.test_the_stored_facts_fill_the_same_bytes_again(stage, "dramatis")
 
 
-def test_a_moment_stored_without_the_name_of_its_zone_is_found(workspace, monkeypatch):
+def test_a_moment_stored_without_the_name_of_its_zone_is_found(stage, monkeypatch):
     monkeypatch.setattr("prompts.serving.handing.with_clock", lambda slots, *_: slots)
     monkeypatch.setattr("prompts.serving.handing.settled", lambda slots: (slots, slots_json(slots)))
     monkeypatch.setattr("tests.prompts.test_serving.CALLS", {"local time": Slots(now=guards.IN_CHICAGO)})
     with pytest.raises(AssertionError):
-        guards.test_the_stored_facts_fill_the_same_bytes_again(workspace, "dramatis")
-
-
-@pytest.mark.hard
-@pytest.mark.django_db(transaction=True)
-def test_links_that_the_database_checks_are_found(stage):
-    if connection.vendor == "sqlite":
-        pytest.skip("SQLite knows one writer at a time")
-    name = "ledger_prompt_checked"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"ALTER TABLE prompts_ledgerentry ADD CONSTRAINT {name} FOREIGN KEY (prompt_id) "
-            "REFERENCES prompts_agentprompt (id)"
-        )
-    try:
-        with pytest.raises(AssertionError):
-            guards.test_a_fetch_waits_for_no_build(stage)
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(f"ALTER TABLE prompts_ledgerentry DROP CONSTRAINT {name}")
+        guards.test_the_stored_facts_fill_the_same_bytes_again(stage, "dramatis")

@@ -2,17 +2,24 @@
 
 import pytest
 
+from personas.models import Workspace
 from personas.services.records import edit_record
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel
 from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.personas.test_toasts import after, undo_on, undone
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def prompt(workspace):
+def set_stage(workspace: Workspace) -> AgentPrompt:
     """Two versions, production at the second."""
     soul = make_soul(workspace, text="Be brave.")
     pilot = make_agent(workspace, "pilot", soul=soul, channels=[make_channel(workspace, "deck")])
@@ -20,6 +27,11 @@ def prompt(workspace):
     edit_record(soul, {"text": "Be calm."}, expected=1, by=BY)
     rebuild_agents(workspace, [pilot.pk])
     return AgentPrompt.objects.in_workspace(workspace).get(agent=pilot)
+
+
+@pytest.fixture
+def prompt(props) -> AgentPrompt:
+    return props
 
 
 def at(prompt, label):
