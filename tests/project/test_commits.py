@@ -3,7 +3,7 @@
 import pytest
 from django.db import transaction
 
-from tests.commits import commits_heard
+from tests.sharing import commits_heard
 
 pytestmark = pytest.mark.django_db
 

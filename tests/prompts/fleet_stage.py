@@ -25,7 +25,6 @@ def set_fleet(standing: Standing) -> None:
     standing.pilot = make_agent(workspace, "pilot", **said)
     said |= {"channels": standing.channels[:1], "release_policy": "reviewed", "layout": "nova"}
     standing.careful = make_agent(workspace, "careful", **said)
-    built(standing.pilot, standing.careful)
 
 
 def reword(soul: Soul, text: str, *agents: Agent) -> None:

@@ -1,4 +1,4 @@
-"""A cast and its records, made once for a module: import these fixtures, and say in `set_stage` what stands.
+"""For tests of pages: a cast with their browsers, made once for a module; its `set_stage` says what stands.
 
 Each test works in a savepoint and on copies of the objects, so it may change both as it likes.
 """
@@ -13,9 +13,8 @@ from django.conf import settings
 from django.test import Client
 
 from personas.models import User, Workspace
-from tests.commits import commits_heard
 from tests.factories import join, make_user, make_workspace, signed_in
-from tests.sharing import rows_of_a_module
+from tests.sharing import commits_heard, rows_of_a_module
 
 
 class Standing(SimpleNamespace):
@@ -53,7 +52,7 @@ def standing(
     request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any
 ) -> Iterator[Standing]:
     with rows_of_a_module(django_db_blocker):
-        with django_db_blocker.unblock():
+        with django_db_blocker.unblock(), commits_heard():
             cast = make_cast()
             request.module.set_stage(cast)
         yield cast
@@ -90,7 +89,7 @@ def bob_logged_in(stage: Standing) -> Client:
 
 
 @pytest.fixture
-def commits_are_heard(db: None) -> Iterator[None]:
+def commits_are_heard(stage: Standing) -> Iterator[None]:
     """For modules whose verbs build prompts by themselves."""
     with commits_heard():
         yield

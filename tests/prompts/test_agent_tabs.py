@@ -14,7 +14,6 @@ from prompts.production_parts import in_production
 from prompts.services.labelling import roll_back
 from prompts.services.settings import put_settings
 from prompts.tool_reasons import guidance_for
-from tests.commits import commits_heard
 from tests.factories import (
     BY,
     make_agent,
@@ -42,11 +41,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard"
 def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
     """A pilot on deck and on the bridge, where more is said."""
     workspace = standing.workspace
-    with commits_heard():
-        standing.soul = make_soul(workspace, text="Be brave.")
-        standing.deck = make_channel(workspace, "deck")
-        bridge = make_channel(workspace, "bridge", formatting="Short lines. " * 20)
-        standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck, bridge])
+    standing.soul = make_soul(workspace, text="Be brave.")
+    standing.deck = make_channel(workspace, "deck")
+    bridge = make_channel(workspace, "bridge", formatting="Short lines. " * 20)
+    standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck, bridge])
 
 
 @pytest.fixture

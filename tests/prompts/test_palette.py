@@ -10,7 +10,6 @@ from personas.roles import Role
 from personas.services.records import archive_record
 from prompts.lookup import IN_ALL, PER_KIND
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.services.building import rebuild_agents
 from tests.factories import (
     BY,
     join,
@@ -39,8 +38,7 @@ pytestmark = pytest.mark.django_db
 def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
     """One agent on one channel."""
     workspace = standing.workspace
-    keeper = make_agent(workspace, "keeper", name="Lamp keeper", channels=[make_channel(workspace, "deck")])
-    rebuild_agents(workspace, [keeper.pk])
+    make_agent(workspace, "keeper", name="Lamp keeper", channels=[make_channel(workspace, "deck")])
 
 
 def find(client, workspace, words):

@@ -18,7 +18,6 @@ from prompts.models import BuildCause
 from prompts.progress import Progress, progress_of, read_since
 from prompts.services.asking import ask_for_rebuild
 from prompts.services.building import rebuild_agents
-from tests.commits import commits_heard
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 from tests.prompts.standing import (  # noqa: F401  # fixtures
     Standing,
@@ -39,13 +38,12 @@ POLL = re.compile(r'hx-get="([^"]+)"')
 def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
     """Three agents with one soul, four prompts."""
     workspace = standing.workspace
-    with commits_heard():
-        standing.soul = make_soul(workspace, text="Be brave.")
-        deck, bridge = make_channel(workspace, "deck"), make_channel(workspace, "bridge")
-        standing.crew = [
-            make_agent(workspace, f"mate-{number}", soul=standing.soul, channels=said)
-            for number, said in enumerate([[deck, bridge], [deck], [deck]], 1)
-        ]
+    standing.soul = make_soul(workspace, text="Be brave.")
+    deck, bridge = make_channel(workspace, "deck"), make_channel(workspace, "bridge")
+    standing.crew = [
+        make_agent(workspace, f"mate-{number}", soul=standing.soul, channels=said)
+        for number, said in enumerate([[deck, bridge], [deck], [deck]], 1)
+    ]
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from prompts.release_changes import change_key, trimmed
 from prompts.releases import releasable
 from prompts.services.labelling import roll_back
 from prompts.services.releasing import approve_release, carry_out_release, request_release
-from tests.commits import commits_heard
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, make_workspace
 from tests.prompts.standing import (  # noqa: F401  # fixtures
     Standing,
@@ -41,11 +40,10 @@ def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of 
     ada = make_user("Ada")
     join(workspace, ada, Role.ADMIN)
     standing.let_in("Ada", ada)
-    with commits_heard():
-        standing.soul = make_soul(workspace, text="Be brave.")
-        standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
-        said = {"soul": standing.soul, "channels": standing.channels, "release_policy": "reviewed"}
-        standing.careful = make_agent(workspace, "careful", **said)
+    standing.soul = make_soul(workspace, text="Be brave.")
+    standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+    said = {"soul": standing.soul, "channels": standing.channels, "release_policy": "reviewed"}
+    standing.careful = make_agent(workspace, "careful", **said)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from prompts.models import PRODUCTION, AgentPrompt, BuildCause, LabelMove, Promp
 from prompts.selectors import text_of
 from prompts.services.building import rebuild_agents
 from prompts.services.labelling import move_label, protect_label, roll_back
-from tests.commits import commits_heard
 from tests.factories import (
     BY,
     join,
@@ -51,11 +50,10 @@ def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of 
     rita = make_user("Rita")
     join(workspace, rita, Role.REVIEWER)
     standing.let_in("Rita", rita)
-    with commits_heard():
-        standing.deck, standing.soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
-        standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck])
-        standing.first = prompt_of(standing.pilot).latest
-        reword(standing.soul, "Be brave and wise.", "Wiser")
+    standing.deck, standing.soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
+    standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck])
+    standing.first = prompt_of(standing.pilot).latest
+    reword(standing.soul, "Be brave and wise.", "Wiser")
     standing.prompt = prompt_of(standing.pilot)
 
 
