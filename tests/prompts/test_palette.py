@@ -8,7 +8,7 @@ from django.utils import timezone
 from personas.models import Agent, ApiKey
 from personas.roles import Role
 from personas.services.records import archive_record
-from prompts.lookup import IN_ALL, PER_KIND
+from prompts.lookup import IN_ALL, PER_KIND, versions_named
 from prompts.models import AgentPrompt, PromptVersion
 from tests.factories import (
     BY,
@@ -115,11 +115,12 @@ def test_versions_are_found_by_number_and_by_digest(as_bob, workspace):
     prompt = AgentPrompt.objects.in_workspace(workspace).get()
     version = PromptVersion.objects.in_workspace(workspace).get(prompt=prompt)
     address = f"/w/{workspace.slug}/prompts/{prompt.pk}/versions/{version.number}/"
-    for words in ("keeper v1", "Keeper 1", "v1", "deck v1", version.digest[:7], version.digest):
-        versions = [one for one in find(as_bob, workspace, words) if one["group"] == "Versions"]
-        assert [one["url"] for one in versions] == [address], words
+    [found] = [one for one in find(as_bob, workspace, "keeper v1") if one["group"] == "Versions"]
+    assert found["url"] == address
+    for words in ("Keeper 1", "v1", "deck v1", version.digest[:7], version.digest):
+        assert [one.url for one in versions_named(workspace, words)] == [address], words
     for words in ("keeper v2", "pilot v1", "1", "v999999999", "0" * 64):
-        assert not [one for one in find(as_bob, workspace, words) if one["group"] == "Versions"], words
+        assert not list(versions_named(workspace, words)), words
 
 
 def test_many_matches_are_bounded_in_rows_and_in_questions(

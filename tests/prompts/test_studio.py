@@ -249,6 +249,7 @@ def test_a_draft_asks_as_little_whatever_the_prompt_is_made_of(
         assert as_alice.get(at("review")).status_code == 200
 
 
+@pytest.mark.hard
 def test_a_review_asks_as_little_where_agents_read_files_and_somebody_must_agree(
     deck: Deck, as_alice: Client, bob: Any, tmp_path: Any, django_assert_max_num_queries: Any
 ) -> None:
