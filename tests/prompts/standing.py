@@ -26,9 +26,7 @@ class Standing(SimpleNamespace):
     sessions: dict[str, str]
 
     def let_in(self, name: str, user: User) -> None:
-        """This person has logged in, and has been seen on a page: the first one is noted in the session."""
         client = signed_in(user)
-        client.get("/accounts/email/")
         self.sessions[name] = client.cookies[settings.SESSION_COOKIE_NAME].value
 
     def client(self, name: str) -> Client:

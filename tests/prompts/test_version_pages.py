@@ -78,7 +78,7 @@ def prompt(stage) -> Any:
 
 
 @pytest.fixture
-def first(stage) -> PromptVersion:
+def first(stage) -> Any:
     """The version that is not the latest any more."""
     return stage.first
 
