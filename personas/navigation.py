@@ -129,13 +129,14 @@ def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
 def palette_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
     """Where one can go, and what one may add, from anywhere."""
     places = [place for _heading, group in GROUPS for place in group if is_open(place, can)]
+    hint, pages = gettext("Go to"), gettext("Pages")
     entries = [
         {
             "label": str(place.label),
-            "hint": gettext("Go to"),
+            "hint": hint,
             "url": door(place.route, workspace.slug),
             "icon": place.icon,
-            "group": gettext("Pages"),
+            "group": pages,
         }
         for place in places
     ]

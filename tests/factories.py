@@ -32,6 +32,7 @@ from personas.services.memories import remember
 from personas.services.records import create_record
 from personas.services.work import add_responsibility, open_task
 from personas.services.workspaces import create_workspace
+from project.sessions import SEEN, STARTED
 from skills.models import RefreshRun, Skill, Source, SourceGrant
 from skills.services.refreshing import refresh_source
 from skills.services.runs import claim_run, request_refresh
@@ -109,7 +110,8 @@ def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any)
 def signed_in(user: User) -> Client:
     """A browser in which this person is logged in; having no password, they are not asked for it again.
 
-    The session is as a log-in leaves it, written once: `force_login` would write it three times.
+    The session is as a log-in and the page after it leave it, written once: `force_login` would write it
+    three times, and the page a fourth.
     """
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
@@ -117,6 +119,7 @@ def signed_in(user: User) -> Client:
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     entry = {"method": "password", "at": time.time(), "email": user.email}
     session["account_authentication_methods"] = [entry]
+    session[STARTED] = session[SEEN] = int(time.time())
     session.create()
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = str(session.session_key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -51,13 +52,32 @@ def field(
 @register.simple_tag
 def icon(name: str, label: str = "", size: str = "") -> SafeString:
     """A drawing from the sprite; silent for screen readers unless it is given a label."""
-    look = f"dr-icon dr-icon-{size}" if size else "dr-icon"
-    href = f"{static('icons.svg')}#{name}"
-    if label:
-        return format_html(
-            '<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>', look, label, href
-        )
-    return format_html('<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>', look, href)
+    if not label:
+        return _silent_icon(name, size)
+    return format_html(
+        '<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>',
+        _icon_look(size),
+        label,
+        _icon_address(name),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _silent_icon(name: str, size: str) -> SafeString:
+    """A page draws some sixty, few of which differ; what it is given is escaped, marked as safe or not."""
+    return format_html(
+        '<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>',
+        _icon_look(size),
+        _icon_address(name),
+    )
+
+
+def _icon_look(size: str) -> str:
+    return f"dr-icon dr-icon-{size}" if size else "dr-icon"
+
+
+def _icon_address(name: str) -> str:
+    return f"{static('icons.svg')}#{name}"
 
 
 @register.simple_tag

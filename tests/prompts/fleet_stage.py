@@ -8,9 +8,29 @@ from django.db import connection
 from django.db.models import Model
 from django.utils import timezone
 
-from personas.models import Agent, AgentChannel, ApiKey, Channel, Workspace
+from personas.models import Agent, AgentChannel, ApiKey, Channel, Soul, Workspace
+from personas.services.records import edit_record
 from prompts.models import PRODUCTION, AgentPrompt, LedgerEntry, PromptLabel, PromptVersion
 from prompts.services.building import rebuild_agents
+from tests.factories import BY, make_agent, make_channel, make_soul
+from tests.prompts.standing import Standing
+
+
+def set_fleet(standing: Standing) -> None:
+    """Pilot is automatic, on both channels; Careful is reviewed, on deck only, and was never released."""
+    workspace = standing.workspace
+    standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+    standing.soul = make_soul(workspace, text="Be brave.")
+    said = {"soul": standing.soul, "channels": standing.channels}
+    standing.pilot = make_agent(workspace, "pilot", **said)
+    said |= {"channels": standing.channels[:1], "release_policy": "reviewed", "layout": "nova"}
+    standing.careful = make_agent(workspace, "careful", **said)
+
+
+def reword(soul: Soul, text: str, *agents: Agent) -> None:
+    soul.refresh_from_db()
+    edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
+    built(*agents)
 
 
 def built(*agents: Agent) -> None:

@@ -5,7 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from personas.services.records import edit_record
-from prompts.agent_activity import PAGE_SIZE, activity_of
+from prompts.agent_activity import activity_of
 from prompts.agent_lines import card_of, lines_of
 from prompts.gathering import gather
 from prompts.in_force import Deciding
@@ -23,24 +23,43 @@ from tests.factories import (
     make_soul,
     make_task,
 )
+from tests.prompts.standing import (  # noqa: F401  # fixtures
+    Standing,
+    a_copy_of_the_stage,
+    alice_logged_in,
+    bob_logged_in,
+    commits_are_heard,
+    standing,
+    standing_alice,
+    standing_bob,
+    standing_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
 
 
-@pytest.fixture
-def deck(workspace):
-    return make_channel(workspace, "deck")
-
-
-@pytest.fixture
-def soul(workspace):
-    return make_soul(workspace, text="Be brave.")
-
-
-@pytest.fixture
-def pilot(workspace, deck, soul):
+def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+    """A pilot on deck and on the bridge, where more is said."""
+    workspace = standing.workspace
+    standing.soul = make_soul(workspace, text="Be brave.")
+    standing.deck = make_channel(workspace, "deck")
     bridge = make_channel(workspace, "bridge", formatting="Short lines. " * 20)
-    return make_agent(workspace, "pilot", soul=soul, channels=[deck, bridge])
+    standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck, bridge])
+
+
+@pytest.fixture
+def deck(stage):
+    return stage.deck
+
+
+@pytest.fixture
+def soul(stage):
+    return stage.soul
+
+
+@pytest.fixture
+def pilot(stage):
+    return stage.pilot
 
 
 def reword(soul, text):
@@ -196,12 +215,13 @@ def test_a_kind_is_chosen_in_the_address(as_bob, pilot, deck, soul):
     assert as_bob.get("/w/harbour/agents/pilot/activity/?what=nonsense&page=x").status_code == 200
 
 
-def test_long_activity_comes_in_pages(as_bob, workspace, pilot):
+def test_long_activity_comes_in_pages(as_bob, workspace, pilot, monkeypatch):
+    monkeypatch.setattr("prompts.agent_activity.PAGE_SIZE", 8)
     with transaction.atomic():
-        for number in range(PAGE_SIZE):
+        for number in range(8):
             make_memory(workspace, f"Fact {number}.", agent=pilot)
     first, second = activity_of(pilot), activity_of(pilot, number=2)
-    assert len(first.happenings) == PAGE_SIZE
+    assert len(first.happenings) == 8
     assert first.has_next
     assert second.has_previous
     assert {one.at for one in first.happenings}.isdisjoint({one.at for one in second.happenings})
@@ -234,5 +254,5 @@ def test_guidance_names_the_tools_that_call_for_it():
 
 def test_guidance_is_what_the_layout_would_say():
     assert guidance_for("nova", {"shell": []}) == []
-    standing = [line for line in guidance_for("pi", {}) if not line.tools]
-    assert [line.words for line in standing][:1] == ["Be concise in your responses"]
+    always = [line for line in guidance_for("pi", {}) if not line.tools]
+    assert [line.words for line in always][:1] == ["Be concise in your responses"]

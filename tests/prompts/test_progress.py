@@ -19,25 +19,41 @@ from prompts.progress import Progress, progress_of, read_since
 from prompts.services.asking import ask_for_rebuild
 from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+from tests.prompts.standing import (  # noqa: F401  # fixtures
+    Standing,
+    a_copy_of_the_stage,
+    alice_logged_in,
+    bob_logged_in,
+    commits_are_heard,
+    standing,
+    standing_alice,
+    standing_bob,
+    standing_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
 POLL = re.compile(r'hx-get="([^"]+)"')
 
 
-@pytest.fixture
-def soul(workspace):
-    return make_soul(workspace, text="Be brave.")
-
-
-@pytest.fixture
-def crew(workspace, soul) -> list[Agent]:
+def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
     """Three agents with one soul, four prompts."""
+    workspace = standing.workspace
+    standing.soul = make_soul(workspace, text="Be brave.")
     deck, bridge = make_channel(workspace, "deck"), make_channel(workspace, "bridge")
-    channels = [[deck, bridge], [deck], [deck]]
-    return [
-        make_agent(workspace, f"mate-{number}", soul=soul, channels=said)
-        for number, said in enumerate(channels, 1)
+    standing.crew = [
+        make_agent(workspace, f"mate-{number}", soul=standing.soul, channels=said)
+        for number, said in enumerate([[deck, bridge], [deck], [deck]], 1)
     ]
+
+
+@pytest.fixture
+def soul(stage):
+    return stage.soul
+
+
+@pytest.fixture
+def crew(stage):
+    return stage.crew
 
 
 @pytest.fixture
@@ -116,7 +132,7 @@ def test_an_agent_that_changed_again_waits_again(workspace, reworded):
 
 
 def test_new_pairs_count_although_they_have_no_prompt_yet(workspace, idle):
-    make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+    make_agent(workspace, "pilot", channels=[make_channel(workspace, "mast")])
     assert figures(progress(workspace)) == (1, 0, 0, 1)
 
 
@@ -189,8 +205,9 @@ def test_everybody_sees_it_on_records_and_at_home(as_alice, reworded):
         assert "<strong>0 of 4</strong> prompts rebuilt." in page(as_alice, path)
     build(*reworded)
     for path in ("", "souls/calm/", "agents/mate-1/"):
-        assert "prompts rebuilt." not in page(as_alice, path)
-        assert "hx-get" not in page(as_alice, path)
+        said = page(as_alice, path)
+        assert "prompts rebuilt." not in said, path
+        assert "hx-get" not in said, path
 
 
 def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):

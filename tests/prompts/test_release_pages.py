@@ -15,40 +15,60 @@ from prompts.release_changes import change_key, trimmed
 from prompts.releases import releasable
 from prompts.services.labelling import roll_back
 from prompts.services.releasing import approve_release, carry_out_release, request_release
-from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, signed_in
+from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, make_workspace
+from tests.prompts.standing import (  # noqa: F401  # fixtures
+    Standing,
+    a_copy_of_the_stage,
+    alice_logged_in,
+    bob_logged_in,
+    commits_are_heard,
+    standing,
+    standing_alice,
+    standing_bob,
+    standing_workspace,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
 LIMIT = 8
 # The session, the person and the membership are asked for on every page.
 EVERY_PAGE = 3
 
 
-@pytest.fixture
-def soul(workspace):
-    return make_soul(workspace, text="Be brave.")
+def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+    """A reviewed agent on two channels, of which nothing is released; Ada is an admin."""
+    workspace = standing.workspace
+    ada = make_user("Ada")
+    join(workspace, ada, Role.ADMIN)
+    standing.let_in("Ada", ada)
+    standing.soul = make_soul(workspace, text="Be brave.")
+    standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+    said = {"soul": standing.soul, "channels": standing.channels, "release_policy": "reviewed"}
+    standing.careful = make_agent(workspace, "careful", **said)
 
 
 @pytest.fixture
-def channels(workspace):
-    return [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+def soul(stage):
+    return stage.soul
 
 
 @pytest.fixture
-def careful(workspace, channels, soul):
-    return make_agent(workspace, "careful", soul=soul, channels=channels, release_policy="reviewed")
+def channels(stage):
+    return stage.channels
 
 
 @pytest.fixture
-def admin(workspace):
-    person = make_user("Ada")
-    join(workspace, person, Role.ADMIN)
-    return signed_in(person)
+def careful(stage):
+    return stage.careful
 
 
 @pytest.fixture
-def requested(careful, as_bob) -> Release:
-    ask(as_bob)
-    return Release.unscoped.get()
+def admin(stage):
+    return stage.client("Ada")
+
+
+@pytest.fixture
+def requested(workspace, careful, by_bob) -> Release:
+    return request_release(workspace, releasable(workspace), message="First words", by=by_bob)
 
 
 def prompts():
@@ -145,9 +165,10 @@ def test_a_strangers_prompt_cannot_be_slipped_in(as_mallory, careful, elsewhere)
     assert not Release.unscoped.exists()
 
 
-def test_nothing_to_release_says_so(as_bob, workspace):
-    assert "Nothing to release" in page(as_bob, "releases/new/")
-    assert "No release yet" in page(as_bob, "releases/")
+def test_nothing_to_release_says_so(as_alice, alice):
+    make_workspace("Quay", owner=alice)
+    assert "Nothing to release" in as_alice.get("/w/quay/releases/new/").content.decode()
+    assert "No release yet" in as_alice.get("/w/quay/releases/").content.decode()
 
 
 # --- deciding ------------------------------------------------------------------------------------------
@@ -214,8 +235,9 @@ def test_an_emergency_is_for_admins_has_a_reason_and_shows(admin, requested):
 def test_a_release_of_an_automatic_agent_needs_no_approval(as_bob, workspace, channels, soul, by_alice):
     make_agent(workspace, "quick", soul=soul, channels=channels[:1])
     reword(soul, "Be wise.")
-    roll_back(prompts(), by=by_alice, note="Back.")
-    ask(as_bob)
+    quick = prompts()[-1]
+    roll_back([quick], by=by_alice, note="Back.")
+    ask(as_bob, prompts=choices()[-1:])
     assert "Release 1: released." in press(as_bob, 1, "release")
     assert in_production() == [2]
 
@@ -284,7 +306,7 @@ def test_what_both_begin_and_end_with_is_left_out():
 def test_the_list_asks_few_questions_whatever_its_length(as_bob, requested):
     page(as_bob, "releases/")  # the first visit of a session is noted in it
     counts = []
-    for _ in range(3):
+    for _ in range(2):
         with CaptureQueriesContext(connection) as queries:
             page(as_bob, "releases/")
         counts.append(len(queries))

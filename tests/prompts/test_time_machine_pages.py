@@ -79,24 +79,24 @@ def test_a_request_for_many_prompts_lists_them(history, bobs):
         assert found.count("/time-machine/fetches/") == 9
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("?request=never", "Nothing was handed out here under the request id"),
-        ("?request=", "This field is required"),
-        ("?agent=pilot&channel=deck&label=production&at=soon", "Enter a valid date/time"),
-        ("?agent=pilot&channel=deck&label=production&at=2999-01-01T00:00", "Name a moment that has passed"),
-        ("?agent=nobody&channel=deck&label=production&at=2026-01-01T00:00", "Select a valid choice"),
-        ("?agent=cook&channel=mast&label=production&at=2026-01-01T00:00", "never spoke on this channel"),
-        ("?agent=pilot&channel=deck&label=Bad+Label&at=2026-01-01T00:00", "lower-case letters"),
-        ("?agent=pilot&channel=deck&label=production&at=2019-01-01T00:00", "pointed at nothing yet"),
-        ("?agent=pilot&channel=deck&at=&request=", "This field is required"),
-    ],
-)
-def test_what_leads_nowhere_is_said_under_its_field(history, bobs, asked, said):
-    found = page(bobs, address(history, asked), 422)
-    assert said in found
-    assert "was saved" not in found, "this form saves nothing"
+NOWHERE = {
+    "?request=never": "Nothing was handed out here under the request id",
+    "?request=": "This field is required",
+    "?agent=pilot&channel=deck&label=production&at=soon": "Enter a valid date/time",
+    "?agent=pilot&channel=deck&label=production&at=2999-01-01T00:00": "Name a moment that has passed",
+    "?agent=nobody&channel=deck&label=production&at=2026-01-01T00:00": "Select a valid choice",
+    "?agent=cook&channel=mast&label=production&at=2026-01-01T00:00": "never spoke on this channel",
+    "?agent=pilot&channel=deck&label=Bad+Label&at=2026-01-01T00:00": "lower-case letters",
+    "?agent=pilot&channel=deck&label=production&at=2019-01-01T00:00": "pointed at nothing yet",
+    "?agent=pilot&channel=deck&at=&request=": "This field is required",
+}
+
+
+def test_what_leads_nowhere_is_said_under_its_field(history, bobs):
+    for asked, said in NOWHERE.items():
+        found = page(bobs, address(history, asked), 422)
+        assert said in found, asked
+        assert "was saved" not in found, "this form saves nothing"
 
 
 def test_without_any_prompt_the_page_says_where_the_past_begins(elsewhere, mallory):
@@ -114,11 +114,11 @@ def test_a_fetch_is_shown_with_its_digest_and_where_its_lines_came_from(history,
     assert served.request_id in found
     assert "Be careful." in found
     assert "Revision" in found
+    assert "Text built again" not in found, "all checks are run when they are asked for"
 
 
 def test_all_checks_are_run_when_asked_for(history, bobs):
     served = history.served[-1]
-    assert "Text built again" not in page(bobs, address(history, f"fetches/{served.ledger_id}/"))
     found = page(bobs, address(history, f"fetches/{served.ledger_id}/?check=all"))
     assert "Text built again" in found
     assert "not yet sealed" in found
@@ -139,21 +139,21 @@ def test_a_version_that_is_not_in_force_any_more_can_be_compared_with_now(histor
 
 
 def test_a_fetch_is_compared_with_what_the_same_call_would_be_told_now(history, bobs):
-    paths = [address(history, f"fetches/{served.ledger_id}/") for served in history.served[4:]]
-    behind = [path for path in paths if "?compare=now" in page(bobs, path)]
-    found = page(bobs, f"{behind[0]}?compare=now")
+    paths = (address(history, f"fetches/{served.ledger_id}/") for served in history.served[4:])
+    behind = next(path for path in paths if "?compare=now" in page(bobs, path))
+    found = page(bobs, f"{behind}?compare=now")
     assert "the same call with the same facts would be told now" in found
     assert "dr-diff-line is-" in found
 
 
 def test_the_changes_before_and_after_are_one_step_away(history, bobs):
-    first = page(bobs, at(history, "beginning"))
-    assert 'rel="prev"' not in first
-    assert "To version 2" in first
-    steps, path = 0, at(history, "beginning")
-    while 'rel="next"' in (found := page(bobs, path)):
+    found = page(bobs, at(history, "beginning"))
+    assert 'rel="prev"' not in found
+    assert "To version 2" in found
+    steps = 0
+    while 'rel="next"' in found:
         path = found.partition('rel="next" href="')[2].partition('"')[0]
-        steps += 1
+        found, steps = page(bobs, path), steps + 1
     assert steps > 1
     assert "is here still" in found
     assert 'rel="prev"' in found
@@ -249,18 +249,15 @@ def test_strangers_get_404_for_everything(history, mallory, elsewhere):
     )
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_what_is_not_there_is_404(history, bobs):
+    for path in (
         "fetches/999999999/",
         "fetches/99999999999999999999999/",
         "prompts/1/production/soon/",
         "prompts/99999999999/production/2026-01-01T00:00:00Z/",
         "prompts/999999/production/2026-01-01T00:00:00Z/",
-    ],
-)
-def test_what_is_not_there_is_404(history, bobs, path):
-    page(bobs, address(history, path), 404)
+    ):
+        page(bobs, address(history, path), 404)
 
 
 def test_moments_in_an_address_are_held_to_the_same_rules(history, bobs):
