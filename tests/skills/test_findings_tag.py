@@ -21,6 +21,17 @@ from tests.factories import (
     make_task,
     make_tool,
 )
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 from tests.skills.skill_stage import HIDDEN
 
 pytestmark = pytest.mark.django_db

@@ -14,6 +14,17 @@ from skills.rule_words import caps_in_words, files_read, rules_in_words
 from skills.selectors.harnesses import harnesses_of
 from skills.services.rule_sets import reset_rules, write_rules
 from tests.factories import BY, join, make_source, make_user, refreshed, signed_in
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 

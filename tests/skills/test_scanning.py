@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skills.harnesses import Caps
 from skills.scanning import RULES, Finding, Rule, is_blocked, key_checksum, scan, visible
 from skills.scanning.closings import FIELDS, SECTIONS, plain
 from skills.scanning.scanner import LIMIT
@@ -173,10 +174,10 @@ def test_markdown_with_code_ids_and_hashes_passes_without_a_word():
     assert scan(MARKDOWN.replace("\n", "\r\n")) == ()
 
 
-@pytest.mark.parametrize("path", DEMO, ids=lambda path: path.name)
 @pytest.mark.parametrize("kind", ["context", "skill", "typed"])
-def test_nothing_of_the_demo_is_blocked(path, kind):
-    assert not is_blocked(scan(path.read_text(encoding="utf-8"), kind=kind))
+def test_nothing_of_the_demo_is_blocked(kind):
+    for path in DEMO:
+        assert not is_blocked(scan(path.read_text(encoding="utf-8"), kind=kind)), path
 
 
 def test_the_demo_is_there():
@@ -272,7 +273,7 @@ ODD = st.sampled_from(
 
 
 @given(st.lists(ODD | st.text(), max_size=12).map("".join), st.sampled_from(["context", "skill", "typed"]))
-@settings(max_examples=examples(80, hard=200), deadline=None)
+@settings(max_examples=examples(40, hard=200), deadline=None)
 def test_whatever_the_text_findings_are_ordered_bounded_and_in_it(text, kind):
     findings, lines = scan(text, kind=kind), re.split("\r\n?|\n", text)
     places = [(finding.line, finding.column) for finding in findings]
@@ -351,9 +352,11 @@ def test_one_wrong_character_makes_a_key_a_look_alike():
 
 # Generous: what counts is how time grows.
 SLOWEST = 10
+# Below, the clock tells little; quadratic work on a quarter of a megabyte takes far longer.
+MEASURABLE = 0.05
 # Small first: a pattern that is not linear shows before it takes minutes.
 SIZES = (2**14, 2**16, 2**18)
-TO_A_MEGABYTE = (2**14, 2**16, 2**19, 2**20)
+TO_A_MEGABYTE = (2**16, 2**18, 2**20)
 FILLERS = ["a", " ", "\n", "A1b-", "/", "<", "\u200d\u0645"]
 BAITS = [
     *("<", "< ", "</", "<\t/ ", "<context ", "<context>", "</context ", "<\\", "\uff1c"),
@@ -415,10 +418,12 @@ def is_linear(work: Callable[[str], object], text_of: Callable[[int], str], size
     before, size_before = 0.0, 0
     for size in sizes:
         took = seconds(work, text_of(size))
-        # Below, the clock tells little; quadratic work on a quarter of a megabyte takes far longer.
-        is_measurable = took > 0.05 and before > 0.005
+        is_measurable = took > MEASURABLE and before > MEASURABLE / 10
         if took > SLOWEST or (is_measurable and took >= before * 1.5 * size / size_before):
             return False
+        # Even the square of it would not be measurable at the largest size, which need not be tried.
+        if took * (sizes[-1] / size) ** 2 < MEASURABLE:
+            return True
         before, size_before = took, size
     return True
 
@@ -441,11 +446,12 @@ def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule, sizes):
 
 @pytest.mark.hard
 @pytest.mark.parametrize("bait", BAITS, ids=ascii)
-def test_a_scan_of_a_megabyte_of_bait_takes_linear_time(bait):
+def test_a_scan_of_the_largest_file_full_of_bait_takes_linear_time(bait):
     def whole(text: str) -> object:
         return scan(text, kind="skill"), visible(text)
 
-    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"), TO_A_MEGABYTE)
+    assert max(SIZES) >= Caps().file_bytes
+    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"))
 
 
 @pytest.mark.planted

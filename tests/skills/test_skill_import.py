@@ -13,6 +13,17 @@ from skills.models import Skill
 from skills.services.files import ignore_file
 from skills.services.skills import NotASkill, import_skill
 from tests.factories import BY, make_skill, make_source, refreshed
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 from tests.skills.skill_corpus import SOUND
 from tests.skills.skill_stage import HIDDEN, found, skill_text, trust, write_skill
 
