@@ -18,6 +18,7 @@ from skills.services.contexts import choose_context
 from skills.services.files import hand_to_agents
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.sharing import put_back
+from tests.skills.choosing import SOME_OR_ALL
 from tests.skills.context_making import GOOD, POISON, adopted, file_at, write, write_skill
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
@@ -285,8 +286,9 @@ BAD_CHOICES = {
 }
 
 
-def test_a_bad_choice_is_told_on_the_field_and_nothing_changes(reader, source, as_bob):
-    for case, (values, field) in BAD_CHOICES.items():
+@SOME_OR_ALL
+def test_a_bad_choice_is_told_on_the_field_and_nothing_changes(reader, source, as_bob, chosen):
+    for case, (values, field) in chosen(BAD_CHOICES.items()):
         answer = as_bob.post(at(reader, "choose/"), said(reader, source, **values))
         assert answer.status_code == 422, case
         assert list(answer.context["form"].errors) == [field], case

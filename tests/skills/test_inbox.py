@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from tests.factories import (
     signed_in,
 )
 from tests.sharing import put_back, rows_of_a_module
+from tests.skills.choosing import SOME_OR_ALL
 from tests.skills.context_making import GOOD, POISON, adopted, every_state, file_at, write, write_skill
 
 pytestmark = pytest.mark.django_db
@@ -184,11 +186,11 @@ def test_states_sources_and_words_narrow_it_and_each_is_counted(source, inbox, a
     assert "Nothing matches" in as_bob.get(inbox, {"q": "zzz"}).content.decode()
 
 
-def test_odd_questions_get_the_whole_inbox(source, inbox, as_bob):
+@SOME_OR_ALL
+def test_odd_questions_get_the_whole_inbox(source, inbox, as_bob, chosen):
     odd = [{"state": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}]
-    for asked in odd:
-        for address in (inbox, f"{inbox}live/"):
-            assert shown(as_bob.get(address, asked)) == STATES, (address, asked)
+    for address, asked in chosen(product((inbox, f"{inbox}live/"), odd)):
+        assert shown(as_bob.get(address, asked)) == STATES, (address, asked)
 
 
 def test_an_unknown_source_has_nothing(source, inbox, as_bob):
@@ -274,7 +276,7 @@ def test_it_asks_few_questions_whatever_its_length(source, inbox, as_bob, worksp
     refreshed(source)
     as_bob.get(inbox)
     short = questions(as_bob, inbox)
-    for number in range(12):
+    for number in range(6):
         write(root / f"more-{number}/AGENTS.md", GOOD)
         write_skill(root, f"skill-{number}")
         agent = make_agent(workspace)
@@ -406,8 +408,12 @@ def test_a_quarantined_file_cannot_be_slipped_in(source, inbox, as_bob):
     assert file_at(source, "quarantined/AGENTS.md").in_force.number == 1
 
 
-def test_odd_choices_settle_nothing(source, inbox, as_bob):
-    for picks in ([], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["٣:a"], ["999999:a"]):
+ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["٣:a"], ["999999:a"]]
+
+
+@SOME_OR_ALL
+def test_odd_choices_settle_nothing(source, inbox, as_bob, chosen):
+    for picks in chosen(ODD_CHOICES):
         answer = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
         assert "Tick the files that you want to adopt." in answer.content.decode(), picks
         assert shown(answer) == STATES, picks

@@ -467,11 +467,11 @@ def test_a_slow_pattern_would_be_noticed(pattern, bait):
 
 @pytest.mark.planted
 def test_quick_work_that_is_not_linear_is_noticed_at_the_sizes_of_every_run():
-    """The quickest search a pattern can make, for one character, begun anew at every twentieth place."""
+    """The quickest search a pattern can make, for one character, begun anew at every fiftieth place."""
     sign = re.compile("!")
 
     def slow(text: str) -> None:
-        for start in range(0, len(text), 20):
+        for start in range(0, len(text), 50):
             sign.search(text, start)
 
     assert not is_linear(slow, partial(repeated, "a"))

@@ -22,6 +22,7 @@ from skills.selectors.skills import skill_instructions
 from skills.services.files import hand_to_agents, ignore_file
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.sharing import put_back
+from tests.skills.choosing import SOME_OR_ALL
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
@@ -122,11 +123,12 @@ NARROWED: list[tuple[dict[str, str], list[str]]] = [
 ]
 
 
-def test_the_list_is_narrowed_by_words_place_state_and_source(workspace, source, as_bob):
+@SOME_OR_ALL
+def test_the_list_is_narrowed_by_words_place_state_and_source(workspace, source, as_bob, chosen):
     make_skill(workspace, "brew", description="Brews.")
     gone = make_skill(workspace, "gone")
     as_bob.post(f"/w/{workspace.slug}/skills/{gone.name}/archive/")
-    for asked, names in NARROWED:
+    for asked, names in chosen(NARROWED):
         assert names_shown(as_bob, workspace, **asked) == names, asked
 
 
@@ -341,10 +343,11 @@ def check(browser, workspace, values, of=""):
     return answer
 
 
-def test_a_check_says_what_saving_says(workspace, as_bob):
+@SOME_OR_ALL
+def test_a_check_says_what_saving_says(workspace, as_bob, chosen):
     make_skill(workspace, "tea")
     before = Revision.unscoped.count()
-    for case, bad in BAD.items():
+    for case, bad in chosen(BAD.items()):
         checked = check(as_bob, workspace, GOOD | bad)
         said = {one.name: list(one.messages) for one in checked.context["check"].wrong}
         saved = as_bob.post(f"/w/{workspace.slug}/skills/new/", GOOD | bad)
