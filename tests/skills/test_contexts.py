@@ -333,7 +333,7 @@ def test_the_later_of_two_people_is_told_and_can_go_on(reader, source, as_bob):
 # --- who may -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", [Role.REVIEWER, Role.VIEWER])
+@pytest.mark.parametrize("role", [Role.REVIEWER, pytest.param(Role.VIEWER, marks=pytest.mark.hard)])
 def test_readers_see_it_and_choose_nothing(reader, source, workspace, role):
     person = make_user("Percy")
     join(workspace, person, role)

@@ -143,11 +143,11 @@ def test_every_tag_of_every_layout_is_known(tags_of_layouts):
     assert tags - {"status"} <= {*SECTIONS, *FIELDS}
 
 
-@pytest.mark.parametrize("name", SECTIONS)
 @pytest.mark.parametrize("shape", ["</{}>", "</ {}\n>", "< /{} x='y'>", "</{}"])
-def test_no_section_can_be_closed(name, shape):
-    assert found(shape.format(name)) == {"section-closing"}
-    assert found(shape.format(name.upper())) == {"section-closing"}
+def test_no_section_can_be_closed(shape):
+    for name in SECTIONS:
+        assert found(shape.format(name)) == {"section-closing"}, name
+        assert found(shape.format(name.upper())) == {"section-closing"}, name
 
 
 def test_a_look_alike_within_another_tag_is_still_seen():
