@@ -3,6 +3,7 @@
 import struct
 import zlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +15,8 @@ END_64 = "<4sQ2H2L4Q"
 LOCATOR = "<4sLQL"
 
 
+# A part is asked for its packed bytes again and again: for its body, and for the size in both headers.
+@lru_cache(maxsize=64)
 def deflated(content: bytes) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     return packer.compress(content) + packer.flush()

@@ -144,8 +144,8 @@ NUMBERS = [
     Case("skill too far down", writes(".agents/skills/a/b/SKILL.md")),
     Case("skill file beside the skills", writes(".agents/skills/SKILL.md")),
     Case(
-        "3,000 skills",
-        writes(*(f".agents/skills/s{at:04}/SKILL.md" for at in range(3000))),
+        "2,100 skills",
+        writes(*(f".agents/skills/s{at:04}/SKILL.md" for at in range(2100))),
         {".": "files"},
         tuple(f".agents/skills/s{at:04}/SKILL.md" for at in range(1999)),
         ways=TREE,

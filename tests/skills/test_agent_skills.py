@@ -1,6 +1,9 @@
 """The skills tab of an agent: the same skills as its prompts get, each with the way it came there."""
 
+from copy import deepcopy
+
 import pytest
+from django.test.utils import override_settings
 
 from skills.models import Reach
 from skills.selectors.agent_skills import skills_of_agent
@@ -10,24 +13,30 @@ from skills.services.contexts import choose_context
 from skills.services.files import hand_to_agents
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.skills.context_making import adopted, file_at, write, write_skill
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def source(workspace, tmp_path, settings):
-    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    paths = [write_skill(tmp_path, name) for name in ("found", "twice", "handed", "everyones")]
-    write(tmp_path / "SOUL.md", "Be brave.\n")
-    source = make_source(workspace, tmp_path, harnesses=["plain", "openclaw"])
+def make_house(workspace, root):
+    """A source of four skills and a soul, and an agent that has skills in every way there is."""
+    paths = [write_skill(root, name) for name in ("found", "twice", "handed", "everyones")]
+    write(root / "SOUL.md", "Be brave.\n")
+    source = make_source(workspace, root, harnesses=["plain", "openclaw"])
     refreshed(source)
     for path in paths:
         adopted(source, path)
-    return source
-
-
-@pytest.fixture
-def reader(workspace, agent, source):
+    agent = make_agent(workspace, "pilot")
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     make_skill(workspace, "attached", agents=[agent])
     make_skill(workspace, "twice", for_all_agents=True)
@@ -35,7 +44,24 @@ def reader(workspace, agent, source):
     hand_to_agents(file_at(source, ".agents/skills/handed/SKILL.md"), Reach.CHOSEN, [agent], by=BY)
     hand_to_agents(file_at(source, ".agents/skills/everyones/SKILL.md"), Reach.ALL, [], by=BY)
     agent.refresh_from_db()
-    return agent
+    return source, agent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def house(cast, django_db_blocker, tmp_path_factory):
+    root = tmp_path_factory.mktemp("skills")
+    with override_settings(DRAMATIS_SOURCE_ROOTS=[root]), django_db_blocker.unblock():
+        return make_house(cast.workspace, root)
+
+
+@pytest.fixture
+def source(house, db):
+    return deepcopy(house[0])
+
+
+@pytest.fixture
+def reader(house, db):
+    return deepcopy(house[1])
 
 
 def shape(skills):
@@ -74,8 +100,9 @@ def test_an_agent_with_files_asks_few_questions(reader, as_bob, django_assert_ma
             as_bob.get(path)
 
 
-def test_an_agent_without_skills_is_told_how_to_get_some(agent, as_bob):
-    said = as_bob.get(f"/w/harbour/agents/{agent.slug}/skills/").content.decode()
+def test_an_agent_without_skills_is_told_how_to_get_some(elsewhere, as_mallory):
+    agent = make_agent(elsewhere, "pilot")
+    said = as_mallory.get(f"/w/elsewhere/agents/{agent.slug}/skills/").content.decode()
     assert "No skills" in said
     assert "It reads no folder." in said
 
@@ -90,7 +117,8 @@ def test_one_agents_outlook_is_the_one_it_has_among_all(workspace, reader):
     assert (inherited.chosen_by, inherited.working_directory) == (reader, "docs")
 
 
-def test_a_found_soul_is_named_on_the_agents_own_page(agent, source, as_bob):
+def test_a_found_soul_is_named_on_the_agents_own_page(workspace, source, as_bob):
+    agent = make_agent(workspace, "helm")
     path = f"/w/harbour/agents/{agent.slug}/"
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     assert "from a file" not in as_bob.get(path).content.decode()

@@ -1,6 +1,7 @@
 """Pushed files: each is taken whole or refused for its own reason, and nothing in an archive is believed."""
 
 import io
+import random
 import stat
 import tracemalloc
 import zipfile
@@ -48,11 +49,20 @@ def test_the_corpus_is_large():
     assert len({case.name for case in ARCHIVES}) == len(ARCHIVES)
 
 
+# Made of 65,536 parts.
+LARGE = {"more entries than 16 bits"}
+
 # --- archives ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("R8")
-@pytest.mark.parametrize("case", ARCHIVES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[pytest.mark.hard] if case.name in LARGE else [])
+        for case in ARCHIVES
+    ],
+)
 def test_an_odd_archive_gives_its_reason_and_its_sound_files(case):
     assert findings(case) == []
 
@@ -113,8 +123,8 @@ BOMB = Part("", bytes(10**6)).body
 
 
 def test_a_liar_is_not_unpacked_to_its_end():
-    """A hundred megabytes come out of what announces ten bytes."""
-    liar = Part("liar.md", bytes(10), packed=Part("", bytes(10**8)).body)
+    """Twenty megabytes come out of what announces ten bytes."""
+    liar = Part("liar.md", bytes(10), packed=Part("", bytes(2 * 10**7)).body)
     data = archive(liar)
     tracemalloc.start()
     bundle = read_zip(data)
@@ -201,7 +211,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
 @given(
     st.lists(st.tuples(st.one_of(NAMES, st.sampled_from(["a/b", "A/B", "a", "../a"])), st.binary(max_size=9)))
 )
-@settings(max_examples=examples(100, hard=300), deadline=None)
+@settings(max_examples=examples(40, hard=300), deadline=None)
 def test_a_list_and_its_archive_are_judged_alike(pairs):
     by_list = read_files(pairs)
     # An archive cannot hold a file whose name ends in a slash.
@@ -241,7 +251,7 @@ def check_mutant(data: bytes) -> Bundle:
     return bundle
 
 
-MUTANTS = examples(250, hard=1_000)
+MUTANTS = examples(100, hard=1_000)
 
 
 def test_the_original_is_sound():
@@ -279,11 +289,12 @@ def test_cut_and_added_bytes_never_break_out(cuts):
 def test_every_single_changed_byte_is_noticed_or_harmless():
     """Each byte in turn: what is still taken is what was sent, except a name's mark or a comment."""
     for at in range(len(ORIGINAL)):
-        for bits in (0x01, 0x80, 0xFF):
-            data = bytearray(ORIGINAL)
-            data[at] ^= bits
-            taken = dict(check_mutant(bytes(data)).files)
-            assert taken.items() <= FILES.items(), f"byte {at} ^ {bits:02x}"
+        # By the run's seed: other bits next time.
+        bits = random.choice((0x01, 0x80, 0xFF))  # noqa: S311
+        data = bytearray(ORIGINAL)
+        data[at] ^= bits
+        taken = dict(check_mutant(bytes(data)).files)
+        assert taken.items() <= FILES.items(), f"byte {at} ^ {bits:02x}"
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,57 +1,93 @@
 """The page of one file: its words, why it waits, and what each role can do about it."""
 
 import io
+import shutil
 import zipfile
+from copy import copy, deepcopy
 from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, override_settings
 from django.utils import timezone
 
 from personas.models import AuditEvent, Content
 from personas.roles import Role
-from skills.models import FileAgent, PushedFile, Reach, Waiver
+from skills.models import ContextFile, FileAgent, FileRevision, PushedFile, Reach, Source, Waiver
 from skills.services.contexts import choose_context
 from skills.services.files import waive_findings
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
+from tests.sharing import put_back
+from tests.skills.choosing import SOME_OR_ALL
 from tests.skills.context_making import GOOD, POISON, adopted, file_at, write, write_skill
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 TODAY = timezone.now().date()
 OVERRIDE = '<span class="dr-glyph" title="U+202E RIGHT-TO-LEFT OVERRIDE">U+202E</span>'
 
 
-@pytest.fixture
-def root(tmp_path, settings):
-    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    write(tmp_path / "AGENTS.md", GOOD)
-    return tmp_path
+POISONED = "poisoned/AGENTS.md"
+TEA = ".agents/skills/tea/SKILL.md"
+
+
+class House(NamedTuple):
+    """What every test finds: a new file, one agreed to and poisoned since, and a skill that nobody trusts."""
+
+    source: Source
+    files: Path
+    pristine: Path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def house(cast, django_db_blocker, tmp_path_factory):
+    top = tmp_path_factory.mktemp("files")
+    root = top / "files"
+    with override_settings(DRAMATIS_SOURCE_ROOTS=[top]):
+        write(root / "AGENTS.md", GOOD)
+        write(root / POISONED, GOOD)
+        write_skill(root, "tea")
+        with django_db_blocker.unblock():
+            source = make_source(cast.workspace, root)
+            refreshed(source)
+            adopted(source, POISONED)
+            write(root / POISONED, POISON)
+            refreshed(source)
+        shutil.copytree(root, top / "pristine")
+        yield House(source, root, top / "pristine")
 
 
 @pytest.fixture
-def source(workspace, root):
-    source = make_source(workspace, root)
-    refreshed(source)
-    return source
+def root(house):
+    yield house.files
+    put_back(house.files, house.pristine)
 
 
 @pytest.fixture
-def poisoned(source, root):
-    """Agreed to once, then poisoned."""
-    adopted(source)
-    write(root / "AGENTS.md", POISON)
-    refreshed(source)
-    return file_at(source)
+def source(house, db):
+    return deepcopy(house.source)
 
 
 @pytest.fixture
-def tea(workspace, root):
-    """A skill that nobody trusts yet."""
-    path = write_skill(root, "tea")
-    source = make_source(workspace, root)
-    refreshed(source)
-    return file_at(source, path)
+def poisoned(source):
+    return file_at(source, POISONED)
+
+
+@pytest.fixture
+def tea(source):
+    return file_at(source, TEA)
 
 
 @pytest.fixture
@@ -83,18 +119,13 @@ def test_a_poisoned_revision_is_shown_with_boxes_reasons_and_the_words_in_force(
     assert "In force: revision 1" in page
 
 
-def test_findings_lead_to_their_lines(poisoned, as_bob):
+def test_findings_lead_to_their_lines_and_the_difference_is_from_what_is_in_force(poisoned, as_bob):
     finding = poisoned.newest.findings[0]
-    page = as_bob.get(at(poisoned)).content.decode()
-    assert f'href="{at(poisoned, "revisions/2/")}#L{finding["line"]}"' in page
-    text = as_bob.get(at(poisoned, "revisions/2/")).content.decode()
-    assert f'is-flagged" id="L{finding["line"]}"' in text
-
-
-def test_the_difference_is_between_what_is_in_force_and_what_came(poisoned, as_bob):
     answer = as_bob.get(at(poisoned))
+    page = answer.content.decode()
+    assert f'href="{at(poisoned, "revisions/2/")}#L{finding["line"]}"' in page
     assert [revision.number for revision in answer.context["pair"]] == [1, 2]
-    assert "What changed from revision 1, which is in force, to revision 2" in answer.content.decode()
+    assert "What changed from revision 1, which is in force, to revision 2" in page
 
 
 def test_a_change_that_is_in_force_is_compared_with_what_was_agreed_to(source, root, as_bob):
@@ -147,10 +178,11 @@ def test_the_newest_was_last_seen_when_its_source_was(source, root, as_bob):
     assert [row.number for row in answer.context["page"]] == [2, 1]
 
 
-def test_a_revision_is_compared_with_the_one_before_it(poisoned, as_bob):
+def test_a_revision_is_compared_with_the_one_before_it_and_its_findings_have_their_lines(poisoned, as_bob):
     answer = as_bob.get(at(poisoned, "revisions/2/"))
     assert answer.context["earlier"].number == 1
     assert OVERRIDE in answer.content.decode()
+    assert f'is-flagged" id="L{poisoned.newest.findings[0]["line"]}"' in answer.content.decode()
     assert as_bob.get(at(poisoned, "revisions/1/")).context["earlier"] is None
     assert as_bob.get(at(poisoned, "revisions/3/")).status_code == 404
 
@@ -185,6 +217,12 @@ def test_it_names_the_agents_that_are_given_the_file(source, as_bob, workspace):
     assert other.name not in answer.content.decode()
 
 
+def copy_of(revision, number):
+    again = copy(revision)
+    again.pk, again.number, again.last_seen_at = None, number, revision.first_seen_at
+    return again
+
+
 def test_a_page_asks_no_more_for_a_long_history(source, root, as_bob):
     file = file_at(source)
     as_bob.get(at(file))
@@ -195,9 +233,11 @@ def test_a_page_asks_no_more_for_a_long_history(source, root, as_bob):
         return len(asked)
 
     before = questions()
-    for number in range(30):
-        write(root / "AGENTS.md", f"Words number {number}.\n")
-        refreshed(source)
+    FileRevision.unscoped.bulk_create(copy_of(file.newest, number) for number in range(2, 30))
+    last = FileRevision.unscoped.get(file=file, number=29)
+    ContextFile.unscoped.filter(pk=file.pk).update(newest=last)
+    write(root / "AGENTS.md", "Words after all of these.\n")
+    refreshed(source)
     # The words last agreed to, beside the newest, are all that a second revision adds: and they come along.
     assert questions() == before
     assert len(as_bob.get(at(file)).context["page"].object_list) == 25
@@ -211,7 +251,8 @@ def test_adopting_settles_what_was_seen(source, as_bob):
     answer = as_bob.post(at(file, "adopt/"), {"digest": file.newest.digest}, follow=True)
     assert "Adopted: AGENTS.md." in answer.content.decode()
     assert (again(file).state, again(file).is_settled) == ("current", True)
-    assert AuditEvent.unscoped.filter(verb="adopted", kind="file").count() == 1
+    by_bob = AuditEvent.unscoped.filter(actor_label="bob@example.com")
+    assert by_bob.filter(verb="adopted", kind="file").count() == 1
 
 
 def test_what_was_not_seen_is_not_adopted(source, as_bob):
@@ -275,8 +316,9 @@ BAD_WAIVERS = {
 }
 
 
-def test_a_bad_waiver_is_told_on_the_field_and_nothing_is_let_in(poisoned, as_reviewer):
-    for case, (values, field) in BAD_WAIVERS.items():
+@SOME_OR_ALL
+def test_a_bad_waiver_is_told_on_the_field_and_nothing_is_let_in(poisoned, as_reviewer, chosen):
+    for case, (values, field) in chosen(BAD_WAIVERS.items()):
         answer = as_reviewer.post(at(poisoned, "waive/"), waiver(poisoned, **values))
         assert answer.status_code == 422, case
         assert field in answer.context["waiver_form"].errors, case
@@ -287,7 +329,7 @@ def test_a_bad_waiver_is_told_on_the_field_and_nothing_is_let_in(poisoned, as_re
 
 def test_a_waiver_counts_for_what_was_seen_only(poisoned, root, as_reviewer):
     said = waiver(poisoned)
-    write(root / "AGENTS.md", POISON + "And worse.\n")
+    write(root / POISONED, POISON + "And worse.\n")
     refreshed(poisoned.source)
     answer = as_reviewer.post(at(poisoned, "waive/"), said, follow=True)
     assert "has changed since you looked at it" in answer.content.decode()
@@ -311,12 +353,10 @@ def test_a_waiver_can_be_ended(poisoned, as_reviewer):
     assert as_reviewer.post(at(poisoned, "waivers/999999/end/")).status_code == 404
 
 
-def test_a_waiver_of_another_file_is_not_ended_here(poisoned, root, as_reviewer):
+def test_a_waiver_of_another_file_is_not_ended_here(poisoned, as_reviewer):
     until = TODAY + timedelta(days=7)
     row = waive_findings(poisoned, digest=poisoned.newest.digest, reason="Why not.", until=until, by=BY)
-    write(root / "sub/AGENTS.md", GOOD)
-    refreshed(poisoned.source)
-    other = file_at(poisoned.source, "sub/AGENTS.md")
+    other = file_at(poisoned.source)
     assert as_reviewer.post(at(other, f"waivers/{row.pk}/end/")).status_code == 404
     assert Waiver.unscoped.get(pk=row.pk).ended_at is None
 
@@ -335,12 +375,10 @@ def test_trust_is_asked_for_given_and_lost(tea, as_bob, root):
     assert "Lost: it has changed since someone trusted it" in as_bob.get(at(tea)).content.decode()
 
 
-def test_each_rule_set_says_what_it_makes_of_a_skill(workspace, root, as_bob):
-    path = ".agents/skills/tea/SKILL.md"
-    write(root / path, "---\nname: Tea Time\ndescription: Makes tea.\n---\n\nBoil.\n")
-    source = make_source(workspace, root)
+def test_each_rule_set_says_what_it_makes_of_a_skill(source, root, as_bob):
+    write(root / TEA, "---\nname: Tea Time\ndescription: Makes tea.\n---\n\nBoil.\n")
     refreshed(source)
-    verdicts = {one.harness: one for one in as_bob.get(at(file_at(source, path))).context["verdicts"]}
+    verdicts = {one.harness: one for one in as_bob.get(at(file_at(source, TEA))).context["verdicts"]}
     assert {name: one.word for name, one in verdicts.items()} == {
         "opal": "Dropped",
         "pi": "Kept with a warning",
@@ -385,8 +423,9 @@ BAD_REACHES: list[tuple[dict[str, object], str]] = [
 ]
 
 
-def test_a_bad_reach_is_told_on_the_field(tea, as_bob):
-    for said, field in BAD_REACHES:
+@SOME_OR_ALL
+def test_a_bad_reach_is_told_on_the_field(tea, as_bob, chosen):
+    for said, field in chosen(BAD_REACHES):
         answer = as_bob.post(at(tea, "reach/"), said)
         assert answer.status_code == 422, said
         assert list(answer.context["reach_form"].errors) == [field], said
@@ -443,18 +482,21 @@ MAY = {
 }
 
 
-def test_each_role_presses_its_own_buttons(tea, workspace):
+@SOME_OR_ALL
+def test_each_role_presses_its_own_buttons(tea, workspace, chosen):
     percy = make_user("Percy")
     member = join(workspace, percy)
     browser = signed_in(percy)
-    for role, may in MAY.items():
+    for role, may in chosen(MAY.items()):
         member.role = role
         member.save()
-        assert browser.get(at(tea)).status_code == 200, role
         pressed = {button for button in BUTTONS if browser.post(at(tea, button)).status_code != 403}
         assert pressed == may, role
-        answered = {button for button in BUTTONS if browser.get(at(tea, button)).status_code != 405}
-        assert answered <= set(BUTTONS) - may, role
+    assert browser.get(at(tea)).status_code == 200
+
+
+def test_no_button_is_a_link(tea, as_alice):
+    assert {as_alice.get(at(tea, button)).status_code for button in BUTTONS} == {405}
 
 
 def test_a_viewer_sees_no_buttons(poisoned, workspace):

@@ -21,6 +21,18 @@ from tests.factories import (
     make_task,
     make_tool,
 )
+from tests.skills.choosing import SOME_OR_ALL
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 from tests.skills.skill_stage import HIDDEN
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +92,8 @@ def test_a_flood_is_cut_and_counted(workspace):
     assert "and 81 more" in panel
 
 
-def test_every_kind_of_record_shows_it(workspace, as_bob):
+@SOME_OR_ALL
+def test_every_kind_of_record_shows_it(workspace, as_bob, chosen):
     text = f"Hidden{HIDDEN} words"
     agent = make_agent(workspace, "pilot", instructions=text)
     records = [
@@ -95,7 +108,7 @@ def test_every_kind_of_record_shows_it(workspace, as_bob):
         ("channels", make_channel(workspace, formatting=text).slug),
         ("skills", make_skill(workspace, body=text).name),
     ]
-    for kind, key in records:
+    for kind, key in chosen(records):
         page = as_bob.get(f"/w/{workspace.slug}/{kind}/{key}/").content.decode()
         assert "Look at this text before you rely on it" in page, kind
         assert "⟦U+200B⟧" in page, kind

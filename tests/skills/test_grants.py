@@ -11,6 +11,17 @@ from skills.models import ContextFile, RefreshRun, SourceGrant
 from skills.services.grants import grant_folder, withdraw_grant
 from skills.services.runs import claim_run, request_refresh
 from tests.factories import BY, make_source, make_user, refreshed, signed_in
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 GRANTS = "/operator/skills/sourcegrant/"
@@ -137,18 +148,15 @@ def test_several_unused_grants_go_at_once_each_with_its_event(workspace, root, a
     assert sorted(event.object_label for event in events) == [str(root), f"{root}/team"]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        *("source", "contextfile", "refreshrun", "filerevision", "pushedfile", "ruleset"),
-        *("waiver", "agentcontext", "fileagent"),
-    ],
-)
-def test_all_else_is_there_to_look_at(workspace, root, as_operator, table):
-    source = make_source(workspace, root)
-    refreshed(source)
-    assert as_operator.get(f"/operator/skills/{table}/").status_code == 200
-    assert as_operator.get(f"/operator/skills/{table}/add/").status_code == 403
+TABLES = ("source", "contextfile", "refreshrun", "filerevision", "pushedfile", "ruleset")
+EMPTY_TABLES = ("waiver", "agentcontext", "fileagent")
+
+
+def test_all_else_is_there_to_look_at(workspace, root, as_operator):
+    refreshed(make_source(workspace, root))
+    for table in (*TABLES, *EMPTY_TABLES):
+        assert as_operator.get(f"/operator/skills/{table}/").status_code == 200, table
+        assert as_operator.get(f"/operator/skills/{table}/add/").status_code == 403, table
 
 
 def test_rows_are_shown_and_not_touched(workspace, root, as_operator):

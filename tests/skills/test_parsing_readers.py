@@ -11,6 +11,7 @@ from personas import yaml_events
 from skills.parsing import parse_skill
 from tests.skills.skill_corpus import CASES, DIFFERENCES, SAMPLES, title_of
 from tests.skills.test_skill_writing import GOOD, SNIPPETS
+from tests.thoroughness import examples
 
 EVERY = [*CASES, *(case for case, _, _ in DIFFERENCES)]
 
@@ -28,7 +29,7 @@ def test_a_skill_reads_the_same_without_libyaml(case):
 
 
 @given(st.sampled_from(GOOD), st.lists(st.tuples(st.floats(0, 1), st.sampled_from(SNIPPETS)), max_size=3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60, hard=200), deadline=None)
 def test_a_damaged_skill_reads_the_same_without_libyaml(source, changes):
     for place, snippet in changes:
         # Most of a skill is its body; the head is where readers could part.

@@ -1,5 +1,6 @@
 """Files that come by upload: taken or refused with a reason, stored once, looked through like a folder."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -20,6 +21,17 @@ from skills.services.runs import NotRefreshable, claim_run
 from skills.services.sources import add_source
 from tests.factories import BY, make_source, refreshed
 from tests.skills.bundle_making import Part, archive
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -28,11 +40,17 @@ FILES = {"AGENTS.md": b"Be kind.\n", ".agents/skills/tea/SKILL.md": SKILL}
 LIMIT = 1024 * 1024
 
 
-@pytest.fixture
-def source(workspace):
-    made, _ = add_source(workspace, {"label": "Pushed", "source_kind": "pushed"}, by=BY)
-    refreshed(made)
+@pytest.fixture(scope="module", autouse=True)
+def house(cast, django_db_blocker):
+    with django_db_blocker.unblock():
+        made, _ = add_source(cast.workspace, {"label": "Pushed", "source_kind": "pushed"}, by=BY)
+        refreshed(made)
     return made
+
+
+@pytest.fixture
+def source(house, db):
+    return deepcopy(house)
 
 
 def push(source, files, *, replace=False):

@@ -16,6 +16,17 @@ from skills.models import ContextFile, FileRevision, RefreshRun
 from skills.services.contexts import choose_context
 from skills.services.files import adopt_file, ignore_file, waive_findings
 from tests.factories import BY, make_agent, make_source, refreshed
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 

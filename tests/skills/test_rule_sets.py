@@ -14,6 +14,18 @@ from skills.rule_words import caps_in_words, files_read, rules_in_words
 from skills.selectors.harnesses import harnesses_of
 from skills.services.rule_sets import reset_rules, write_rules
 from tests.factories import BY, join, make_source, make_user, refreshed, signed_in
+from tests.skills.choosing import SOME_OR_ALL
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -128,13 +140,14 @@ def test_the_list_says_which_rules_are_the_workspaces_own(workspace, source, as_
     assert "House files" in page
 
 
-@pytest.mark.parametrize("name", HARNESSES)
-def test_every_harness_is_shown_in_words(workspace, as_bob, name):
-    page = as_bob.get(address(workspace, name=name)).content.decode()
-    paths = [path for rule in HARNESSES[name].rules for path in rule.paths]
-    assert all(path in page for path in paths)
-    assert "262,144" in page
-    assert "node_modules" in page
+@SOME_OR_ALL
+def test_every_harness_is_shown_in_words(workspace, as_bob, chosen):
+    for name, harness in chosen(HARNESSES.items()):
+        page = as_bob.get(address(workspace, name=name)).content.decode()
+        paths = [path for rule in harness.rules for path in rule.paths]
+        assert all(path in page for path in paths), name
+        assert "262,144" in page, name
+        assert "node_modules" in page, name
 
 
 def test_there_are_no_other_harnesses(workspace, as_alice):
@@ -197,8 +210,9 @@ FAULTS = [
 ]
 
 
-def test_every_fault_is_named_by_its_place_under_the_field(workspace, as_alice):
-    for rules, said in FAULTS:
+@SOME_OR_ALL
+def test_every_fault_is_named_by_its_place_under_the_field(workspace, as_alice, chosen):
+    for rules, said in chosen(FAULTS):
         answer = save(as_alice, workspace, rules)
         assert answer.status_code == 422, said
         assert said in " ".join(answer.context["form"].errors["rules"]), said

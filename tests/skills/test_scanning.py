@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skills.harnesses import Caps
 from skills.scanning import RULES, Finding, Rule, is_blocked, key_checksum, scan, visible
 from skills.scanning.closings import FIELDS, SECTIONS, plain
 from skills.scanning.scanner import LIMIT
@@ -142,11 +143,11 @@ def test_every_tag_of_every_layout_is_known(tags_of_layouts):
     assert tags - {"status"} <= {*SECTIONS, *FIELDS}
 
 
-@pytest.mark.parametrize("name", SECTIONS)
 @pytest.mark.parametrize("shape", ["</{}>", "</ {}\n>", "< /{} x='y'>", "</{}"])
-def test_no_section_can_be_closed(name, shape):
-    assert found(shape.format(name)) == {"section-closing"}
-    assert found(shape.format(name.upper())) == {"section-closing"}
+def test_no_section_can_be_closed(shape):
+    for name in SECTIONS:
+        assert found(shape.format(name)) == {"section-closing"}, name
+        assert found(shape.format(name.upper())) == {"section-closing"}, name
 
 
 def test_a_look_alike_within_another_tag_is_still_seen():
@@ -173,10 +174,10 @@ def test_markdown_with_code_ids_and_hashes_passes_without_a_word():
     assert scan(MARKDOWN.replace("\n", "\r\n")) == ()
 
 
-@pytest.mark.parametrize("path", DEMO, ids=lambda path: path.name)
 @pytest.mark.parametrize("kind", ["context", "skill", "typed"])
-def test_nothing_of_the_demo_is_blocked(path, kind):
-    assert not is_blocked(scan(path.read_text(encoding="utf-8"), kind=kind))
+def test_nothing_of_the_demo_is_blocked(kind):
+    for path in DEMO:
+        assert not is_blocked(scan(path.read_text(encoding="utf-8"), kind=kind)), path
 
 
 def test_the_demo_is_there():
@@ -272,7 +273,7 @@ ODD = st.sampled_from(
 
 
 @given(st.lists(ODD | st.text(), max_size=12).map("".join), st.sampled_from(["context", "skill", "typed"]))
-@settings(max_examples=examples(80, hard=200), deadline=None)
+@settings(max_examples=examples(40, hard=200), deadline=None)
 def test_whatever_the_text_findings_are_ordered_bounded_and_in_it(text, kind):
     findings, lines = scan(text, kind=kind), re.split("\r\n?|\n", text)
     places = [(finding.line, finding.column) for finding in findings]
@@ -351,9 +352,12 @@ def test_one_wrong_character_makes_a_key_a_look_alike():
 
 # Generous: what counts is how time grows.
 SLOWEST = 10
+# Below, the clock tells little; quadratic work on a quarter of a megabyte takes far longer.
+MEASURABLE = 0.05
 # Small first: a pattern that is not linear shows before it takes minutes.
 SIZES = (2**14, 2**16, 2**18)
-TO_A_MEGABYTE = (2**14, 2**16, 2**19, 2**20)
+# Twice as much as the largest file.
+BEYOND = (2**17, 2**19)
 FILLERS = ["a", " ", "\n", "A1b-", "/", "<", "\u200d\u0645"]
 BAITS = [
     *("<", "< ", "</", "<\t/ ", "<context ", "<context>", "</context ", "<\\", "\uff1c"),
@@ -415,10 +419,12 @@ def is_linear(work: Callable[[str], object], text_of: Callable[[int], str], size
     before, size_before = 0.0, 0
     for size in sizes:
         took = seconds(work, text_of(size))
-        # Below, the clock tells little; quadratic work on a quarter of a megabyte takes far longer.
-        is_measurable = took > 0.05 and before > 0.005
+        is_measurable = took > MEASURABLE and before > MEASURABLE / 10
         if took > SLOWEST or (is_measurable and took >= before * 1.5 * size / size_before):
             return False
+        # Even the square of it would not be measurable at the largest size, which need not be tried.
+        if took * (sizes[-1] / size) ** 2 < MEASURABLE:
+            return True
         before, size_before = took, size
     return True
 
@@ -433,7 +439,7 @@ def as_scanned(rule: Rule) -> Callable[[str], object]:
 
 
 @EACH_RULE
-@pytest.mark.parametrize("sizes", [SIZES, pytest.param(TO_A_MEGABYTE, marks=pytest.mark.hard)], ids=max)
+@pytest.mark.parametrize("sizes", [SIZES, pytest.param(BEYOND, marks=pytest.mark.hard)], ids=max)
 def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule, sizes):
     for text_of in hostile(rule):
         assert is_linear_at_last(as_scanned(rule), text_of, sizes), ascii(text_of(80))
@@ -441,11 +447,12 @@ def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule, sizes):
 
 @pytest.mark.hard
 @pytest.mark.parametrize("bait", BAITS, ids=ascii)
-def test_a_scan_of_a_megabyte_of_bait_takes_linear_time(bait):
+def test_a_scan_of_the_largest_file_full_of_bait_takes_linear_time(bait):
     def whole(text: str) -> object:
         return scan(text, kind="skill"), visible(text)
 
-    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"), TO_A_MEGABYTE)
+    assert max(SIZES) >= Caps().file_bytes
+    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"))
 
 
 @pytest.mark.planted
@@ -461,11 +468,11 @@ def test_a_slow_pattern_would_be_noticed(pattern, bait):
 
 @pytest.mark.planted
 def test_quick_work_that_is_not_linear_is_noticed_at_the_sizes_of_every_run():
-    """The quickest search a pattern can make, for one character, begun anew at every twentieth place."""
+    """The quickest search a pattern can make, for one character, begun anew at every fiftieth place."""
     sign = re.compile("!")
 
     def slow(text: str) -> None:
-        for start in range(0, len(text), 20):
+        for start in range(0, len(text), 50):
             sign.search(text, start)
 
     assert not is_linear(slow, partial(repeated, "a"))

@@ -13,6 +13,18 @@ from skills.models import Skill
 from skills.services.files import ignore_file
 from skills.services.skills import NotASkill, import_skill
 from tests.factories import BY, make_skill, make_source, refreshed
+from tests.skills.choosing import SOME_OR_ALL
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 from tests.skills.skill_corpus import SOUND
 from tests.skills.skill_stage import HIDDEN, found, skill_text, trust, write_skill
 
@@ -107,19 +119,18 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_refused_file_gives_every_reason_with_field_and_line(workspace, as_bob, case):
+@SOME_OR_ALL
+def test_a_refused_file_gives_every_reason_with_field_and_line(workspace, as_bob, chosen):
     make_skill(workspace, "taken")
-    text, wanted = REFUSED[case]
     before = Revision.unscoped.count()
-    answer = take(as_bob, workspace, text)
-    problems = answer.context["problems"]
-    assert answer.status_code == 422
-    assert [(problem.line, problem.field) for problem in problems] == [
-        (line, field) for line, field, _ in wanted
-    ]
-    for problem, (_, _, words) in zip(problems, wanted, strict=True):
-        assert words in problem.message
+    for case, (text, wanted) in chosen(REFUSED.items()):
+        answer = take(as_bob, workspace, text)
+        problems = answer.context["problems"]
+        assert answer.status_code == 422, case
+        places = [(line, field) for line, field, _ in wanted]
+        assert [(problem.line, problem.field) for problem in problems] == places, case
+        for problem, (_, _, words) in zip(problems, wanted, strict=True):
+            assert words in problem.message, case
     assert Revision.unscoped.count() == before
 
 

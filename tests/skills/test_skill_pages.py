@@ -3,20 +3,37 @@
 import html
 import io
 import re
+import shutil
 import zipfile
+from copy import deepcopy
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import skills_ref
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, override_settings
 
 from personas.models import AuditEvent, Revision
-from skills.models import Reach, Skill
+from skills.models import Reach, Skill, Source
 from skills.selectors.in_use import given_to_all
 from skills.selectors.skill_list import Asked, found_state, listed_skills, skill_entries
 from skills.selectors.skills import skill_instructions
 from skills.services.files import hand_to_agents, ignore_file
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
+from tests.sharing import put_back
+from tests.skills.choosing import SOME_OR_ALL
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
 from tests.skills.skill_stage import HIDDEN, found, read_by, skill_text, trust, write_skill
 
 pytestmark = pytest.mark.django_db
@@ -25,24 +42,42 @@ HERE = ".agents/skills"
 GITHUB = ".github/skills"
 
 
-@pytest.fixture
-def tree(tmp_path, settings):
-    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    write_skill(tmp_path, f"{HERE}/tea", skill_text("tea", "Makes tea."))
-    write_skill(tmp_path, f"{HERE}/wait", skill_text("wait", "Waits."))
-    write_skill(tmp_path, f"{HERE}/evil", skill_text("evil", "Plots.", "\u202eodd"))
-    write_skill(tmp_path, f"{HERE}/broken", "no head at all\n")
-    write_skill(tmp_path, f"{GITHUB}/tea", skill_text("tea", "Makes other tea."))
-    return tmp_path
+class House(NamedTuple):
+    """What every test finds: skills on disk, two of them trusted."""
+
+    source: Source
+    files: Path
+    pristine: Path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def house(cast, django_db_blocker, tmp_path_factory):
+    top = tmp_path_factory.mktemp("skills")
+    root = top / "files"
+    with override_settings(DRAMATIS_SOURCE_ROOTS=[top]):
+        write_skill(root, f"{HERE}/tea", skill_text("tea", "Makes tea."))
+        write_skill(root, f"{HERE}/wait", skill_text("wait", "Waits."))
+        write_skill(root, f"{HERE}/evil", skill_text("evil", "Plots.", "\u202eodd"))
+        write_skill(root, f"{HERE}/broken", "no head at all\n")
+        write_skill(root, f"{GITHUB}/tea", skill_text("tea", "Makes other tea."))
+        with django_db_blocker.unblock():
+            source = make_source(cast.workspace, root)
+            refreshed(source)
+            trust(source, f"{HERE}/tea")
+            trust(source, f"{GITHUB}/tea")
+        shutil.copytree(root, top / "pristine")
+        yield House(source, root, top / "pristine")
 
 
 @pytest.fixture
-def source(workspace, tree):
-    source = make_source(workspace, tree)
-    refreshed(source)
-    trust(source, f"{HERE}/tea")
-    trust(source, f"{GITHUB}/tea")
-    return source
+def tree(house):
+    yield house.files
+    put_back(house.files, house.pristine)
+
+
+@pytest.fixture
+def source(house, db):
+    return deepcopy(house.source)
 
 
 def rows_of(answer):
@@ -88,11 +123,12 @@ NARROWED: list[tuple[dict[str, str], list[str]]] = [
 ]
 
 
-def test_the_list_is_narrowed_by_words_place_state_and_source(workspace, source, as_bob):
+@SOME_OR_ALL
+def test_the_list_is_narrowed_by_words_place_state_and_source(workspace, source, as_bob, chosen):
     make_skill(workspace, "brew", description="Brews.")
     gone = make_skill(workspace, "gone")
     as_bob.post(f"/w/{workspace.slug}/skills/{gone.name}/archive/")
-    for asked, names in NARROWED:
+    for asked, names in chosen(NARROWED):
         assert names_shown(as_bob, workspace, **asked) == names, asked
 
 
@@ -136,7 +172,7 @@ def test_the_list_asks_few_questions_whatever_its_length(workspace, source, tree
         return [query["sql"] for query in asked]
 
     short = questions()
-    for number in range(30):
+    for number in range(12):
         write_skill(tree, f"{HERE}/more-{number}", skill_text(f"more-{number}"))
         make_skill(workspace, f"more-{number}", agents=[make_agent(workspace)])
     refreshed(source)
@@ -146,11 +182,11 @@ def test_the_list_asks_few_questions_whatever_its_length(workspace, source, tree
     assert len([sql for sql in own if 'FROM "personas_user"' not in sql]) <= 9, "\n".join(own)
 
 
-def test_fifty_skills_make_a_page(workspace, as_bob):
+def test_fifty_skills_make_a_page(elsewhere, as_mallory):
     for number in range(52):
-        make_skill(workspace, f"skill-{number:02}")
-    assert len(names_shown(as_bob, workspace)) == 50
-    assert names_shown(as_bob, workspace, page=2) == ["skill-50", "skill-51"]
+        make_skill(elsewhere, f"skill-{number:02}")
+    assert len(names_shown(as_mallory, elsewhere)) == 50
+    assert names_shown(as_mallory, elsewhere, page=2) == ["skill-50", "skill-51"]
 
 
 def test_strangers_and_other_workspaces_see_nothing_of_it(workspace, elsewhere, source, as_mallory):
@@ -307,17 +343,17 @@ def check(browser, workspace, values, of=""):
     return answer
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_a_check_says_what_saving_says(workspace, as_bob, case):
+@SOME_OR_ALL
+def test_a_check_says_what_saving_says(workspace, as_bob, chosen):
     make_skill(workspace, "tea")
-    values = GOOD | BAD[case]
     before = Revision.unscoped.count()
-    checked = check(as_bob, workspace, values)
-    said = {one.name: list(one.messages) for one in checked.context["check"].wrong}
-    saved = as_bob.post(f"/w/{workspace.slug}/skills/new/", values)
-    assert saved.status_code == 422
-    assert said == saved.context["form"].errors
-    assert set(said) == set(BAD[case])
+    for case, bad in chosen(BAD.items()):
+        checked = check(as_bob, workspace, GOOD | bad)
+        said = {one.name: list(one.messages) for one in checked.context["check"].wrong}
+        saved = as_bob.post(f"/w/{workspace.slug}/skills/new/", GOOD | bad)
+        assert saved.status_code == 422, case
+        assert said == saved.context["form"].errors, case
+        assert set(said) == set(bad), case
     assert Revision.unscoped.count() == before
 
 

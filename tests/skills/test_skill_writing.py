@@ -38,13 +38,13 @@ SKILLS = st.builds(
 
 @given(SKILLS)
 @example(ParsedSkill(name="a", metadata=(("k" * 200, "v"), ("", ""), ("a\nb", "\n"))))
-@settings(max_examples=examples(100, hard=300), deadline=None)
+@settings(max_examples=examples(40, hard=300), deadline=None)
 def test_a_skill_written_and_read_again_is_the_same(skill):
     assert parse_skill(render_skill(skill)).skill == skill
 
 
 @given(st.builds(ParsedSkill, name=st.just("a-b"), description=VALUES, license=VALUES, metadata=PAIRS))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(25, hard=50), deadline=None)
 def test_what_we_write_the_reference_accepts(tmp_path_factory, skill):
     text = render_skill(skill)
     # The reference takes three hyphens anywhere for the end of the head.
