@@ -73,7 +73,7 @@ def one_in_turn(turn: int) -> IsDue:
         if name in SPENT:
             return SPENT[place % len(SPENT)] == name
         if name == "bot":
-            return is_for_bots(cell.door) or place % 4 == 0
+            return place % 4 == 0 or (is_for_bots(cell.door) and cell.target == OWN)
         group = next((names for names in LIMITED if name in names), None)
         return group is None or (group[place % len(group)] == name and place // len(group) % 2 == 0)
 

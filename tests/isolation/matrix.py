@@ -101,10 +101,9 @@ def is_due_to_owner(cell: Cell, place: int) -> bool:
         return False
     if not is_offered(page, cell.method):
         return cell.target == "own" and place % 6 == 0
-    if cell.target == "own" and cell.method == "GET":
-        return True
-    # A form is found by the same words, whether it is read or sent.
-    is_due = not is_form or ("GET", "POST")[place % 2] == cell.method
+    # A form is found by the same words, read or sent: one way for what is theirs, the other for the rest.
+    way = ("GET", "POST")[(place + (cell.target == "own")) % 2]
+    is_due = not is_form or cell.method == way
     return is_due and (cell.target != "missing" or place // 2 % 3 == 0)
 
 

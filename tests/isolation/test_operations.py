@@ -12,7 +12,7 @@ from tests.isolation.api_substitution import run_bodies, run_queries, strange_wo
 from tests.isolation.api_table import flaws, known_doors
 from tests.isolation.api_walk import all_doors
 from tests.isolation.cast import HARBOUR, owner_of
-from tests.isolation.turns import ALIKE, TURNS, operations_in_turn, turn_of_this_run
+from tests.isolation.turns import ALIKE, ROUND, TURNS, operations_in_turn, turn_of_this_run
 
 pytestmark = pytest.mark.django_db
 
@@ -41,13 +41,13 @@ def test_the_matrix_meets_every_operation_with_every_key(stage, callers):  # noq
 
 
 def test_over_all_turns_every_operation_is_met():
-    turns = [{str(door) for door in doors_of(turn)} for turn in range(TURNS)]
-    assert set.union(*turns) == {str(door) for door in all_doors()}
-    assert all(len(names) > 100 for names in turns)
-    assert {"PATCH souls-one", "PATCH agents-one"} <= turns[ALIKE.index("souls")]
+    turns = {turn: {str(door) for door in doors_of(turn)} for turn in range(0, TURNS, ROUND)}
+    assert set.union(*turns.values()) == {str(door) for door in all_doors()}
+    assert all(len(names) > 100 for names in turns.values())
+    assert {"PATCH souls-one", "PATCH skills-one"} <= turns[ROUND * ALIKE.index("souls")]
 
 
-@pytest.mark.parametrize("turn", range(len(ALIKE)))
+@pytest.mark.parametrize("turn", range(0, TURNS, ROUND + 1))
 def test_every_run_meets_its_operations_with_keys_of_every_kind(turn, stage, callers):  # noqa: F811
     met, count = met_by(callers, one_in_turn(turn), doors_of(turn))
     doors = {str(door) for door in doors_of(turn)}
@@ -59,7 +59,7 @@ def test_every_run_meets_its_operations_with_keys_of_every_kind(turn, stage, cal
 
 def test_over_all_turns_every_operation_is_met_with_every_limited_key(stage, callers):  # noqa: F811
     chosen = {name: callers[name] for group in (("bot",), *LIMITED) for name in group}
-    turns = [met_by(chosen, one_in_turn(turn), known_doors())[0] for turn in range(TURNS)]
+    turns = [met_by(chosen, one_in_turn(turn), known_doors())[0] for turn in range(ROUND)]
     assert set.union(*turns) == {(str(door), name) for door in all_doors() for name in chosen}
 
 
