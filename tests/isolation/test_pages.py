@@ -217,3 +217,10 @@ def test_the_positive_control_members_do_see_their_own_canaries(stage):
     answer = ask(stage.askers["viewer"], "GET", f"/w/{stage.workspaces[HARBOUR].slug}/agents/")
     assert stage.row(HARBOUR, "agents").name in answer.seen
     assert stage.row(ELSEWHERE, "agents").name not in answer.seen
+
+
+def test_a_refusal_has_no_frame_and_asks_nothing_for_one(stage, django_assert_max_num_queries):
+    path = f"/w/{stage.workspaces[HARBOUR].slug}/agents/nobody/"
+    # The session, the person, their workspaces, the record; not what waits in the inbox.
+    with django_assert_max_num_queries(4):
+        assert ask(stage.askers["owner"], "GET", path).status == 404
