@@ -1,7 +1,7 @@
 """The gate for requests: which workspace, in which role; strangers get 404."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
@@ -150,7 +150,7 @@ def ask_for_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """What the frame around every page shows."""
+    """What the frame around every page shows, made on demand: refusals and parts of a page have no frame."""
     workspace = getattr(request, "workspace", None)
     if workspace is None:
         return {
@@ -164,15 +164,16 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     inside = cast("WorkspaceRequest", request)
     role = inside.membership.role
     can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
-    doors = switcher(request)
-    offered = palette_entries(workspace, can) + deeds(workspace, can) + other_workspaces(doors)
+    doors = cache(lambda: switcher(request))
     return {
         "workspace": workspace,
         "role": inside.membership.get_role_display(),
         "can": can,
         "memberships": doors,
-        "nav": navigation(workspace, request.path, can),
-        "palette": offered,
+        "nav": cache(lambda: navigation(workspace, request.path, can)),
+        "palette": cache(
+            lambda: palette_entries(workspace, can) + deeds(workspace, can) + other_workspaces(doors())
+        ),
     }
 
 

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 
 from personas.roles import may
-from tests.isolation.api_cast import Caller, unnoticed
+from tests.isolation.api_cast import UNKNOWN, Caller, unnoticed
 from tests.isolation.api_policy import is_for_bots, permission_for, verb_for
 from tests.isolation.api_probe import call
-from tests.isolation.api_table import TABLE, Row
+from tests.isolation.api_table import TABLE, Row, known_doors
 from tests.isolation.api_walk import Door
 from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage
 from tests.isolation.matrix import Digests, Outcome, digests, leaks
@@ -41,40 +42,57 @@ class Cell:
 # --- what is asked -------------------------------------------------------------------------------------
 
 
-# Says of a caller, the number of an operation and a target whether that is asked.
-IsDue = Callable[[Caller, int, str], bool]
-# Alike in what they meet: of each group one is asked at each operation.
-IN_TURN = (
-    ("malformed key", "expired bot", "revoked owner", "removed member"),
-    ("cookie only", "expired owner", "revoked bot", "lost member"),
+# Says of a cell and the number of its operation whether that is asked.
+IsDue = Callable[[Cell, int], bool]
+# Alike in what they meet: keys that open nothing, at each operation one of them.
+SPENT = tuple(name for name in UNKNOWN if name != "no key")
+# Keys that open a part: at every other operation one of each group.
+LIMITED = (
     ("admin", "editor", "reviewer", "viewer"),
     ("reading bot", "fetching bot", "reading owner", "narrow owner", "narrow bot"),
 )
 
 
-def every_cell(caller: Caller, number: int, target: str) -> bool:
+def every_cell(cell: Cell, number: int) -> bool:
     return True
 
 
-def one_in_turn(caller: Caller, number: int, target: str) -> bool:
-    """What every run asks: each operation is met by its owner, a bot, nobody, and one of each group."""
-    if caller.home == ELSEWHERE:
-        # The houses are alike, so a part of it is enough.
-        return number % 4 == 0
-    if target == MISSING and number % 3:
-        # It looks as what is theirs; that it does is asked at a part of the operations.
-        return False
-    group = next((names for names in IN_TURN if caller.name in names), None)
-    return group is None or group[number % len(group)] == caller.name
+def one_in_turn(turn: int) -> IsDue:
+    """Each operation is met in every run by its owner, without a key and with a spent one; more in turn."""
+
+    def is_due(cell: Cell, number: int) -> bool:
+        place, name = number + turn, cell.caller.name
+        if cell.method:
+            return place % 12 == 0
+        if cell.caller.home == ELSEWHERE:
+            # The houses are alike, so a part of it is enough.
+            return place % 8 == 0
+        if cell.target not in {OWN, CROSSED} and place % 3:
+            # What is missing looks as what is theirs; that it does is asked at a part of the operations.
+            return False
+        if name in SPENT:
+            return SPENT[place % len(SPENT)] == name
+        if name == "bot":
+            return place % 4 == 0 or (is_for_bots(cell.door) and cell.target == OWN)
+        group = next((names for names in LIMITED if name in names), None)
+        return group is None or (group[place % len(group)] == name and place // len(group) % 2 == 0)
+
+    return is_due
 
 
 def cells(caller: Caller, doors: Iterable[Door], is_due: IsDue = every_cell) -> Iterator[Cell]:
-    for number, door in enumerate(doors):
-        due = [target for target in targets(caller, door) if is_due(caller, number, target)]
-        yield from (Cell(caller, door, target) for target in due)
-        is_head_due = is_due is every_cell or number % 4 == 0
-        if door.method == "GET" and is_head_due and caller.name in {"owner", "no key", "bot"}:
-            yield Cell(caller, door, OWN, "HEAD")
+    numbers = door_numbers()
+    for door in doors:
+        asked = [Cell(caller, door, target) for target in targets(caller, door)]
+        if door.method == "GET" and caller.name in {"owner", "no key", "bot"}:
+            asked.append(Cell(caller, door, OWN, "HEAD"))
+        yield from (cell for cell in asked if is_due(cell, numbers[str(door)]))
+
+
+@cache
+def door_numbers() -> dict[str, int]:
+    """A number for each operation, the same whichever of them are asked for."""
+    return {str(door): number for number, door in enumerate(known_doors())}
 
 
 # Those who look for missing rows too; what they learn of an operation holds for the others.
@@ -245,9 +263,11 @@ class Refusals:
 # --- what nobody offers --------------------------------------------------------------------------------
 
 
-def run_other_methods(stage: Stage, callers: Mapping[str, Caller], doors: Iterable[Door]) -> Outcome:
+def run_other_methods(
+    stage: Stage, callers: Mapping[str, Caller], doors: Iterable[Door], before: Digests
+) -> Outcome:
     """Methods that an address does not have: 405 for everybody, and nothing done."""
-    outcome, before = Outcome(), digests(stage)
+    outcome = Outcome()
     by_name: dict[str, list[Door]] = {}
     for door in doors:
         by_name.setdefault(door.name, []).append(door)

@@ -89,6 +89,8 @@ class Stage:
     workspaces: dict[str, Workspace] = field(default_factory=dict)
     rows: dict[tuple[str, str, str], models.Model] = field(default_factory=dict)
     askers: dict[str, Asker] = field(default_factory=dict)
+    # The fingerprints of all rows, by workspace and table: every test gets the stage as it was set.
+    before: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
     def moment(self) -> str:

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from tests.isolation.cast import Stage, set_stage, settled_memory, undone
-from tests.isolation.matrix import Outcome
+from tests.isolation.matrix import Outcome, digests
 from tests.isolation.summary import CELLS, LEAKS
 
 
 @pytest.fixture(scope="package")
 def seeded(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
     with django_db_blocker.unblock(), undone(), settled_memory():
-        yield set_stage()
+        stage = set_stage()
+        stage.before = digests(stage)
+        yield stage
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from urllib.parse import quote
 
@@ -60,53 +61,89 @@ class Cell:
         return f"{self.asker.name} · {self.method} {self.route.name} · {self.target}"
 
 
-# Says of an asker, the number of a route, a target and a method whether that is asked.
-IsDue = Callable[[Asker, int, str, str], bool]
+# Says of a cell and the number of its route whether that is asked.
+IsDue = Callable[[Cell, int], bool]
 # Alike in what they meet: of each group one is asked at each route.
-IN_TURN = (
-    ("admin", "editor", "reviewer", "viewer"),
-    ("removed member", "stranger without one", "superuser"),
-)
+MEMBERS = ("admin", "editor", "reviewer", "viewer")
+STRANGERS = ("removed member", "stranger without one", "superuser")
 
 
-# Two houses are alike: one owner looks for their rows at home, the other one stands before their door.
-PARTS = {
-    "owner": {"own", "crossed", "missing"},
-    "stranger with a workspace": {"elsewhere", "nowhere"},
-}
-
-
-def every_cell(asker: Asker, number: int, target: str, method: str) -> bool:
+def every_cell(cell: Cell, number: int) -> bool:
     return True
 
 
-def one_in_turn(asker: Asker, number: int, target: str, method: str) -> bool:
-    """What every run asks: each route is met by its owner, visitors, one of each group, writing viewers."""
-    if asker.name in PARTS:
-        # What is missing looks as what is theirs; that it does is asked at a part of the routes.
-        is_rare = target in {"missing", "nowhere"} or (target == "elsewhere" and method == "POST")
-        is_rare = is_rare or method in RARE
-        return target in PARTS[asker.name] and not (is_rare and number % 3)
-    if asker.name == "viewer" and method == "POST":
-        return target == "own"
-    group = next((names for names in IN_TURN if asker.name in names), None)
-    if group is None:
-        return True
-    if asker.home and method == "GET" and number % 3:
-        # The owner reads every page; for the others a part of them is enough.
+def one_in_turn(turn: int) -> IsDue:
+    """What every run asks: each route is met by its owner, visitors and strangers; the rest in turn.
+
+    Writes are tried by viewers wherever there are any, and over all turns by each of the roles.
+    """
+
+    def is_due(cell: Cell, number: int) -> bool:
+        name, place = cell.asker.name, number + turn
+        if name == "owner":
+            return is_due_to_owner(cell, place)
+        if name == "anonymous":
+            return cell.target == "own" or place % 3 == 0
+        if name in MEMBERS:
+            return cell.target == "own" and is_due_to_member(cell, place)
+        is_mine = name not in STRANGERS or STRANGERS[place % 3] == name
+        return is_mine and is_due_to_stranger(cell, place // 3)
+
+    return is_due
+
+
+def is_due_to_owner(cell: Cell, place: int) -> bool:
+    """What is theirs, and under their own address what is not; methods that a page does not have are rare."""
+    page = INSIDE[cell.route.name]
+    is_form = page.read is not None and page.write is not None
+    if cell.target not in {"own", "crossed", "missing"}:
+        # Two houses are alike: the other one's owner stands before the door.
         return False
-    return group[number % len(group)] == asker.name and (target == "own" or not asker.home)
+    if not is_offered(page, cell.method):
+        return cell.target == "own" and place % 6 == 0
+    # A form is found by the same words, read or sent: one way for what is theirs, the other for the rest.
+    way = ("GET", "POST")[(place + (cell.target == "own")) % 2]
+    is_due = not is_form or cell.method == way
+    return is_due and (cell.target != "missing" or place // 2 % 3 == 0)
+
+
+def is_due_to_member(cell: Cell, place: int) -> bool:
+    """The owner reads every page; for the others a part of them is enough."""
+    is_write = cell.method == "POST" and is_offered(INSIDE[cell.route.name], "POST")
+    if cell.asker.name == "viewer" and is_write:
+        return True
+    is_mine = MEMBERS[place % 4] == cell.asker.name
+    return is_mine and place // 4 % (2 if is_write else 6) == 0
+
+
+def is_due_to_stranger(cell: Cell, place: int) -> bool:
+    """They are refused before anything is looked at: one method is enough, and now and then a comparison."""
+    if cell.target == ("elsewhere" if cell.asker.home else "own"):
+        return ("GET", "POST")[place % 2] == cell.method
+    compared = {"nowhere"} if cell.asker.home else {"missing", "nowhere"}
+    return cell.target in compared and place % 4 == 0
+
+
+def is_offered(page: Page, method: str) -> bool:
+    return {"GET": page.read, "POST": page.write}.get(method) is not None
 
 
 def inside_cells(
     stage: Stage, asker: Asker, routes: Iterable[Route], is_due: IsDue = every_cell
 ) -> Iterator[Cell]:
-    place = list(stage.askers).index(asker.name)
-    for number, route in enumerate(routes):
+    place, numbers = list(stage.askers).index(asker.name), route_numbers()
+    for route in routes:
+        number = numbers[route.name]
         for target in targets(route, asker):
             for method in methods(asker, INSIDE[route.name], target, number + place):
-                if is_due(asker, number, target, method):
-                    yield Cell(asker, route, method, target)
+                if is_due(cell := Cell(asker, route, method, target), number):
+                    yield cell
+
+
+@cache
+def route_numbers() -> dict[str, int]:
+    """A number for each route, the same whichever of them are asked for."""
+    return {route.name: number for number, route in enumerate(inside_routes())}
 
 
 def targets(route: Route, asker: Asker) -> list[str]:
@@ -133,10 +170,16 @@ def methods(asker: Asker, page: Page, target: str, turn: int) -> tuple[str, ...]
     return ("GET",) if target == "nowhere" and asker.role == Role.OWNER else ()
 
 
-def run_inside(stage: Stage, asker: Asker, routes: Iterable[Route], is_due: IsDue = every_cell) -> Outcome:
+def run_inside(
+    stage: Stage,
+    asker: Asker,
+    routes: Iterable[Route],
+    is_due: IsDue = every_cell,
+    before: Digests | None = None,
+) -> Outcome:
     """The cells of one asker on the workspace routes."""
     outcome, refusals = Outcome(), Refusals(asker)
-    before = digests(stage)
+    before = before or stage.before
     asked = inside_cells(stage, asker, routes, is_due)
     for _, cells in groupby(asked, key=lambda cell: cell.route):
         with undone(), quick_templates():
@@ -189,6 +232,7 @@ def address(stage: Stage, cell: Cell) -> str:
     return cell.route.path(values)
 
 
+@cache
 def named_rows(route: Route) -> dict[str, tuple[str, str]]:
     """The parameters of an address that name rows, with the kind of row and what stands for it."""
     page = INSIDE[route.name]
@@ -268,16 +312,13 @@ def outside_routes() -> list[Route]:
 OUTSIDERS = ("anonymous", "viewer", "stranger with a workspace", "stranger without one", "superuser")
 
 
-def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route], *, in_turn: bool = False) -> Outcome:
-    """The cells of one asker on accounts, health, entrance and back office."""
+def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route], turn: int | None = None) -> Outcome:
+    """The cells of one asker on accounts, health, entrance and back office: all, or those of a turn."""
     outcome = Outcome()
     for number, route in enumerate(routes):
-        is_office = route.pattern.startswith(OPERATORS)
-        check = check_office if is_office else check_place
-        if in_turn and is_office and number % 6:
-            # Django's own pages are alike.
-            continue
-        for method in outside_methods(asker, route, number if in_turn else None):
+        check = check_office if is_office(route) else check_place
+        place = None if turn is None else number + turn
+        for method in outside_methods(asker, route, place):
             cell = Cell(asker, route, method, "own")
             with undone(), quick_templates():
                 outcome.cells += 1
@@ -285,12 +326,25 @@ def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route], *, in_turn:
     return outcome
 
 
-def outside_methods(asker: Asker, route: Route, turn: int | None = None) -> tuple[str, ...]:
+def is_office(route: Route) -> bool:
+    return route.pattern.startswith(OPERATORS)
+
+
+def outside_methods(asker: Asker, route: Route, place: int | None = None) -> tuple[str, ...]:
     """The signed-in are alike out here, so most of them only look; nobody signed in meets all of it."""
+    if place is not None and not is_due_outside(asker, route, place):
+        return ()
     if asker.user is None:
-        return METHODS if turn is None else ("GET", "POST", RARE[turn % len(RARE)])
-    is_office = route.pattern.startswith(OPERATORS)
-    return ("GET", "POST") if asker.name == ("superuser" if is_office else "viewer") else ("GET",)
+        return METHODS if place is None else ("GET", "POST", RARE[place % len(RARE)])
+    return ("GET", "POST") if asker.name == ("superuser" if is_office(route) else "viewer") else ("GET",)
+
+
+def is_due_outside(asker: Asker, route: Route, place: int) -> bool:
+    """Visitors meet every page, and one of those who have signed in; Django's own pages are alike."""
+    if is_office(route) and place % 6:
+        return False
+    signed_in = OUTSIDERS[1:]
+    return asker.user is None or signed_in[(place // 6 if is_office(route) else place) % 4] == asker.name
 
 
 ANY_VALUE = {"token": "forged", "pk": "1", "key": "forged", "uidb36": "1", "id": "1"}

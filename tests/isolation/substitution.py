@@ -1,7 +1,7 @@
 """Foreign ids where an id can be said at all: form fields, filters, and fields nobody asked for."""
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from django import forms
@@ -17,8 +17,9 @@ from skills.models import SourceGrant
 from tests.isolation.canaries import OUR_APPS
 from tests.isolation.cast import ELSEWHERE, HARBOUR, KINDS, Stage, undone
 from tests.isolation.expectations import INSIDE, NEW
-from tests.isolation.matrix import Outcome, changes, digests, inside_routes, leaks, named_rows
+from tests.isolation.matrix import Outcome, changes, inside_routes, leaks, named_rows
 from tests.isolation.probe import ask, quick_templates
+from tests.isolation.turns import PAGES, is_due
 from tests.isolation.walk import Route
 
 # Forms that take an id and are no record's own; each is asked for below.
@@ -68,22 +69,31 @@ def choice_fields(fields: dict[str, forms.Field]) -> "Iterator[tuple[str, forms.
             yield name, field
 
 
-def run_form_fields(stage: Stage) -> Outcome:
+def run_form_fields(stage: Stage, turn: int | None = None) -> Outcome:
     """A foreign id in each choice of each form, new and edit: refused on that field, nothing linked."""
-    outcome = Outcome()
+    outcome, number = Outcome(), count()
     for kind, pages in families().items():
         form = pages.form(workspace=stage.workspaces[HARBOUR])
         for name, field in choice_fields(form.fields):
             foreign = foreign_row(stage, field)
             said = [foreign.pk] if isinstance(field, forms.ModelMultipleChoiceField) else foreign.pk
-            for page in ("new", "edit"):
-                if page == "edit" and name in pages.form.fixed:
-                    continue
+            for page in ("new",) if name in pages.form.fixed else forms_in_turn(next(number), turn):
                 with undone():
                     outcome.cells += 1
                     words = ask_form(stage, kind, page, {name: said})
                     outcome.findings += [f"{kind}:{page} {name}: {word}" for word in words]
     return outcome
+
+
+def forms_in_turn(number: int, turn: int | None) -> tuple[str, ...]:
+    """Both forms of a record, or one of them: they are one class."""
+    both = ("new", "edit")
+    return both if turn is None else (both[(number + turn) % 2],)
+
+
+def kinds_in_turn(turn: int | None) -> list[str]:
+    """The families, or of those that are alike one."""
+    return [kind for kind in families() if turn is None or is_due(kind, "list", PAGES, turn)]
 
 
 def foreign_row(stage: Stage, field: "forms.ModelChoiceField[Any]") -> Any:
@@ -166,13 +176,13 @@ def run_settings_form(stage: Stage) -> Outcome:
     return outcome
 
 
-def run_queries(stage: Stage, *, in_turn: bool = False) -> Outcome:
+def run_queries(stage: Stage, turn: int | None = None) -> Outcome:
     """Foreign ids and words in every filter: as if they had not been said."""
     outcome, editor = Outcome(), stage.askers["admin"]
     words_of_others = (stage.row(ELSEWHERE, "agents").pk, stage.key(ELSEWHERE, "agents"))
-    for number, (kind, page) in enumerate(product(families(), ("list", "new", "history"))):
+    for number, (kind, page) in enumerate(product(kinds_in_turn(turn), ("list", "new", "history"))):
         path = address(stage, kind, page)
-        for value in words_of_others[number % 2 :][:1] if in_turn else words_of_others:
+        for value in words_of_others if turn is None else words_of_others[(number + turn) % 2 :][:1]:
             # Apart from the rest: a search that finds nothing would hide what a filter lets through.
             for names in (FILTERS, ("q",)):
                 answer = ask(editor, "GET", path, dict.fromkeys(names, value))
@@ -183,12 +193,12 @@ def run_queries(stage: Stage, *, in_turn: bool = False) -> Outcome:
     return outcome
 
 
-def run_overposting(stage: Stage) -> Outcome:
+def run_overposting(stage: Stage, turn: int | None = None) -> Outcome:
     """Fields the form does not have, filled with foreign ids: taken by nobody."""
-    outcome, editor, before = Outcome(), stage.askers["admin"], digests(stage)
+    outcome, editor, before = Outcome(), stage.askers["admin"], stage.before
     elsewhere = stage.workspaces[ELSEWHERE]
-    for kind in KINDS:
-        for page in ("new", "edit"):
+    for number, kind in enumerate(KINDS):
+        for page in forms_in_turn(number, turn):
             with undone():
                 outcome.cells += 1
                 extra = dict.fromkeys(OVERPOSTED, elsewhere.pk)
@@ -204,12 +214,12 @@ def run_overposting(stage: Stage) -> Outcome:
 NONSENSE = ("\x00", "9" * 40, "x' OR 1=1 -- 𝟙" * 300)
 
 
-def run_nonsense(stage: Stage, *, in_turn: bool = False) -> Outcome:
+def run_nonsense(stage: Stage, turn: int | None = None) -> Outcome:
     """Values no form would send: refused or ignored, never an error of ours."""
-    outcome = Outcome()
-    for number, (kind, pages) in enumerate(families().items()):
-        for value in NONSENSE[number % 3 :][:1] if in_turn else NONSENSE:
-            for method, path, data in nonsense(stage, kind, pages, value):
+    outcome, known = Outcome(), families()
+    for number, kind in enumerate(kinds_in_turn(turn)):
+        for value in NONSENSE if turn is None else NONSENSE[(number + turn) % 3 :][:1]:
+            for method, path, data in nonsense(stage, kind, known[kind], value):
                 with undone(), quick_templates():
                     answer = ask(stage.askers["admin"], method, path, data)
                 outcome.cells += 1

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -20,7 +21,7 @@ class Route:
     pattern: str
     view: Callable[..., Any]
 
-    @property
+    @cached_property
     def parameters(self) -> list[str]:
         return [one or other for one, other in PARAMETER.findall(self.pattern)]
 
