@@ -7,7 +7,7 @@ from typing import Any
 # What forms, scripts and attackers send where something else was meant.
 NAMES = ("0", "-1", "null", "x" * 300, "ä\u202e🙂", "<b>", "%", "2026-13-40T25:61:00Z", "9" * 30)
 WORDS = ("", " ", "a\u0000b", "../../etc", *NAMES)
-VALUES = (*WORDS, None, True, -1, 0, 2**63, 1.5, 1e308, [], [None], {}, {"": None})
+VALUES: tuple[Any, ...] = (*WORDS, None, True, -1, 0, 2**63, 1.5, 1e308, [], [None], {}, {"": None})
 # Taken away rather than put wrong.
 GONE = 0.2
 
