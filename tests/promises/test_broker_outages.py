@@ -40,6 +40,7 @@ def house(broker, tmp_path_factory):
         house = House(folder, url, broker.url)
         house.build()
         yield house
+        house.close()
 
 
 def go(broker: Server) -> None:

@@ -32,7 +32,8 @@ def house(database, tmp_path_factory):
     if kept_dump().exists():
         run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", kept_dump(), database.url)
     house.build()
-    return house
+    yield house
+    house.close()
 
 
 def wishes_of(house: House):

@@ -28,6 +28,7 @@ def house(request, tmp_path_factory):
         house = House(folder, url)
         house.build()
         yield house
+        house.close()
 
 
 def under_fire(house: House, web: Web, kills: int, calls: int) -> list[Heard]:
