@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.project.backup_stage import ROOT, empty_database, programs, restore
+from tests.promises.house import migrated_database
 
 VERSIONS, ROWS, LONGEST = 10_000, 100_000, 60.0
 # The forms a dump can have, and what makes the product choose each.
@@ -59,7 +60,7 @@ class House:
 @pytest.fixture(scope="module", params=["postgresql", "sqlite"])
 def house(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(f"house-{request.param}")
-    with empty_database(folder, request.param) as url:
+    with migrated_database(folder, request.param) as url:
         house = House(folder, url)
         built = house.step("build", str(VERSIONS), str(ROWS))
         assert built["versions"] >= VERSIONS
