@@ -26,7 +26,7 @@ class Nursery:
     """The side of whoever wants servers."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
-        told = {**os.environ, **environment}
+        self.log, told = log, {**os.environ, **environment}
         command = [sys.executable, "-m", "tests.promises.forking"]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -55,7 +55,9 @@ class Nursery:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([verb, about]) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        if not (said := self.process.stdout.readline()):
+            raise RuntimeError(f"No server can be started: {self.log.read_text()[-3_000:]}")
+        return json.loads(said)
 
     def end(self) -> None:
         self.process.kill()
