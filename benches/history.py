@@ -1,19 +1,34 @@
 """Lays down a long, valid history quickly: versions and ledger rows as the product would write them."""
 
-from collections.abc import Iterator
-from datetime import timedelta
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Model
 from django.utils import timezone
 
 from personas.models import Workspace
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion
-from prompts.proving import ledger_row, line_of, version_row
+from prompts.proving import ledger_row, line_of, reader_of, version_row
 from prompts.services.sealing import seal_workspace
 
 CHUNK = 2_000
+# What tells one row from the next.
+Line = tuple[int | str | datetime, ...]
+VERSION = ("number", "previous_hash", "hash")
+CALL = ("reader_label", "request_id", "at", "seal")
+LINES = {
+    "postgresql": "jsonb_array_elements(%s::jsonb) WITH ORDINALITY AS line (value, place)",
+    "sqlite": "(SELECT value, key AS place FROM json_each(%s)) AS line",
+}
+LINE = {
+    "postgresql": "CAST(line.value ->> {place} AS {kind})",
+    "sqlite": "json_extract(line.value, '$[{place}]')",
+}
 TABLES = (
     "prompts_promptversion",
     "prompts_versionpart",
@@ -46,55 +61,80 @@ def add_versions(workspace: Workspace, spared: AgentPrompt, count: int) -> None:
     prompts = list(AgentPrompt.objects.in_workspace(workspace).exclude(pk=spared.pk).select_related("latest"))
     each = -(-count // len(prompts))
     for prompt in prompts:
-        made = list(next_versions(prompt, each))
-        PromptVersion.objects.in_workspace(workspace).bulk_create(made, batch_size=500)
-        prompt.last_number, prompt.last_hash, prompt.latest = made[-1].number, made[-1].hash, made[-1]
+        stored = latest_of(prompt)
+        repeat(stored, VERSION, next_versions(prompt, each))
+        prompt.latest = PromptVersion.objects.in_workspace(workspace).get(
+            prompt=prompt, number=prompt.last_number + each
+        )
+        prompt.last_number, prompt.last_hash = prompt.latest.number, prompt.latest.hash
         prompt.save()
 
 
-def next_versions(prompt: AgentPrompt, count: int) -> Iterator[PromptVersion]:
+def latest_of(prompt: AgentPrompt) -> PromptVersion:
+    if prompt.latest is None:
+        raise SystemExit("A prompt without a version was never handed out, and cannot be lengthened.")
+    return prompt.latest
+
+
+def next_versions(prompt: AgentPrompt, count: int) -> Iterator[Line]:
     """The latest again and again, each in its place of the chain."""
-    latest = prompt.latest
-    if latest is None:
-        raise SystemExit("A prompt without a version cannot be lengthened.")
-    number, previous = prompt.last_number, prompt.last_hash
-    columns = [field.attname for field in PromptVersion._meta.concrete_fields if not field.primary_key]
-    told = {name: getattr(latest, name) for name in columns}
+    version, number, previous = latest_of(prompt), prompt.last_number, prompt.last_hash
+    row = version_row(version, line_of(prompt))
     for at in range(1, count + 1):
-        version = PromptVersion(**told)
-        version.prompt = prompt
-        version.number, version.previous_hash = number + at, previous
-        version.hash = previous = version_row(version).hash(previous)
-        yield version
+        made = replace(row, number=number + at).hash(previous)
+        yield number + at, previous, made
+        previous = made
 
 
 def add_calls(workspace: Workspace, prompt: AgentPrompt, count: int) -> None:
-    calls = call_rows(prompt, count)
-    while chunk := list(islice(calls, CHUNK)):
-        LedgerEntry.objects.in_workspace(workspace).bulk_create(chunk)
+    version, began = latest_of(prompt), timezone.now() - timedelta(days=30)
+    first = LedgerEntry(
+        workspace_id=prompt.workspace_id,
+        prompt=prompt,
+        label="production",
+        version=version,
+        slots={},
+        served_digest=version.text_digest,
+        size=version.characters,
+        status=200,
+    )
+    calls = call_rows(prompt, first, began, count)
+    for name, value in zip(CALL, next(calls), strict=True):
+        setattr(first, name, value)
+    [stored] = LedgerEntry.objects.in_workspace(workspace).bulk_create([first])
+    repeat(stored, CALL, calls)
 
 
-def call_rows(prompt: AgentPrompt, count: int) -> Iterator[LedgerEntry]:
-    version, line = prompt.latest, line_of(prompt)
-    if version is None:
-        raise SystemExit("A prompt without a version was never handed out.")
-    began = timezone.now() - timedelta(days=30)
+def call_rows(prompt: AgentPrompt, like: LedgerEntry, began: datetime, count: int) -> Iterator[Line]:
+    """Such calls, one in every second."""
+    row = ledger_row(like, line_of(prompt))
     for number in range(count):
-        row = LedgerEntry(
-            workspace_id=prompt.workspace_id,
-            reader_label=f"bot {number % 40}",
-            prompt=prompt,
-            label="production",
-            version=version,
-            slots={},
-            served_digest=version.text_digest,
-            size=version.characters,
-            status=200,
-            request_id=f"bench-{number}",
-            at=began + timedelta(seconds=number),
-        )
-        row.seal = ledger_row(row, line, version.number).seal()
-        yield row
+        reader, request_id, at = f"bot {number % 40}", f"bench-{number}", began + timedelta(seconds=number)
+        made = replace(row, key=reader_of(None, None, reader), request_id=request_id, at=at)
+        yield reader, request_id, at, made.seal()
+
+
+def repeat(stored: Model, names: Sequence[str], lines: Iterator[Line]) -> None:
+    """Such a row for each line, with these columns from there; the rest the database copies by itself."""
+    fields = [field for field in stored._meta.concrete_fields if not field.primary_key]
+    taken = [
+        LINE[connection.vendor].format(place=names.index(field.column), kind=field.db_type(connection))
+        if field.column in names
+        else f"stored.{field.column}"
+        for field in fields
+    ]
+    table, columns = stored._meta.db_table, ", ".join(str(field.column) for field in fields)
+    question = (
+        f"INSERT INTO {table} ({columns}) SELECT {', '.join(taken)} "  # noqa: S608  # names of our own columns
+        f"FROM {table} AS stored, {LINES[connection.vendor]} WHERE stored.id = %s ORDER BY line.place"
+    )
+    while chunk := list(islice(lines, CHUNK)):
+        with connection.cursor() as cursor:
+            cursor.execute(question, [json.dumps([list(map(written, line)) for line in chunk]), stored.pk])
+
+
+def written(value: int | str | datetime) -> int | str:
+    return str(connection.ops.adapt_datetimefield_value(value)) if isinstance(value, datetime) else value
 
 
 def sizes(*tables: str) -> int:

@@ -60,8 +60,23 @@ def stands_behind_the_wall(house: House) -> None:
     assert found["second wall"]["state"] == "ok", found["second wall"]
 
 
+FIRST_BOT = """
+from personas.actors import Actor
+from personas.models import Agent, Channel, User
+from personas.services.keys import create_key
+from personas.services.records import create_record
+from personas.services.workspaces import create_workspace
+owner = User.objects.create_user("alice@example.com")
+home, by = create_workspace("Harbour", "harbour", owner=owner), Actor.person(owner)
+deck = Channel.objects.in_workspace(home).get(slug="web")
+values = {"slug": "pilot", "name": "Pilot", "channels": [deck]}
+create_record(Agent, home, values, by=by)
+print(create_key(home, "Bot", {}, by=by)[1])
+"""
+
+
 @pytest.mark.hard
-def test_every_service_starts_is_well_and_ends_when_asked(house):
+def test_every_service_starts_is_well_serves_bots_and_ends_when_asked(house):
     before = files_of(house.app)
     migrated = house.run("migrate")
     assert migrated.returncode == 0, migrated.stderr
@@ -70,12 +85,23 @@ def test_every_service_starts_is_well_and_ends_when_asked(house):
     for service in LASTING:
         house.wait_until_well(service)
     stands_behind_the_wall(house)
+    serves_bots_though_it_owns_no_table(house)
     # A TERM to the first process, as compose does.
     for service in LASTING:
         house.running[service].terminate()
     assert [house.running[service].wait(30) for service in LASTING] == [0, 0, 0]
     # What is read-only in a container was not written to here.
     assert files_of(house.app) == before
+
+
+def serves_bots_though_it_owns_no_table(house: House) -> None:
+    """Commands, the pool of the pages and the connection of the fetches, each as the role that is held."""
+    said = house.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
+    assert said.returncode == 0, said.stderr
+    key = {"Authorization": f"Bearer {said.stdout.split()[-1]}"}
+    for path in ("/api/v1/agents/pilot/prompt?channel=web&label=latest", "/api/v1/agents/pilot"):
+        answers = [house.get(path, **key) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
 
 
 @pytest.mark.hard
@@ -106,37 +132,6 @@ def test_a_first_install_serves_its_pages(tmp_path, valkey):
             assert house.get("/readyz").json()["status"] == "ok"
         finally:
             house.end()
-
-
-FIRST_BOT = """
-from personas.actors import Actor
-from personas.models import Agent, Channel, User
-from personas.services.keys import create_key
-from personas.services.records import create_record
-from personas.services.workspaces import create_workspace
-owner = User.objects.create_user("alice@example.com")
-home, by = create_workspace("Harbour", "harbour", owner=owner), Actor.person(owner)
-deck = Channel.objects.in_workspace(home).get(slug="web")
-values = {"slug": "pilot", "name": "Pilot", "channels": [deck]}
-create_record(Agent, home, values, by=by)
-print(create_key(home, "Bot", {}, by=by)[1])
-"""
-
-
-@pytest.mark.hard
-def test_bots_are_served_by_a_web_that_owns_no_table(house):
-    """Commands, the pool of the pages and the connection of the fetches, each as the role that is held."""
-    assert house.run("migrate").returncode == 0
-    said = house.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
-    assert said.returncode == 0, said.stderr
-    key = {"Authorization": f"Bearer {said.stdout.split()[-1]}"}
-    house.start("web")
-    house.wait_until_well("web")
-    for path in ("/api/v1/agents/pilot/prompt?channel=web&label=latest", "/api/v1/agents/pilot"):
-        answers = [house.get(path, **key) for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
-    house.running["web"].terminate()
-    assert house.running["web"].wait(30) == 0
 
 
 def test_the_broker_keeps_its_file_and_throws_nothing_away(valkey):

@@ -52,7 +52,9 @@ ELSEWHERE = {
     ("docs/operations.md", r"python manage\.py restore \S+$"): (
         "tests/project/test_backup.py::test_a_backup_is_restored_whole_and_proved"
     ),
-    ("", r"python3 dev\.py run$"): "tests/project/test_up.py::test_it_stops_cleanly",
+    ("", r"python3 dev\.py run$"): (
+        "tests/project/test_up.py::test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind"
+    ),
     ("clients/python/README.md", r"dramatis fetch "): (
         "tests/clients/test_command.py::test_fetch_prints_the_words_to_the_byte"
     ),

@@ -1,23 +1,21 @@
 """`manage.py up`: everything starts, everything stops, nothing stays behind."""
 
 import os
-import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from project.guard import groups_to_end
 from project.supervisor import Supervisor
-from tests.prepared import fingerprint
+from tests.project.kept_start import copy_start, keep_start, kept_start
 from tests.project.production import ROOT
 
 # Named by no other process, so that leftovers can be found.
@@ -101,34 +99,13 @@ def stops_cleanly(var, number):
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="leftovers are looked for in /proc")
 
 
-@pytest.mark.hard
-@needs_proc
-def test_it_stops_cleanly(tmp_path):
-    """Its tables are those of an earlier run, until a migration changes: to make them takes the longest."""
-    kept, own = ROOT / "var" / f"test-start-{fingerprint()}.sqlite3", tmp_path / "dramatis.sqlite3"
-    if kept.exists():
-        shutil.copy(kept, own)
-    stops_cleanly(tmp_path, signal.SIGTERM)
-    if not kept.exists():
-        keep_copy(own, kept)
-
-
-def keep_copy(database, kept):
-    """Of what is in its log too, and in place at once."""
-    kept.parent.mkdir(exist_ok=True)
-    for older in kept.parent.glob("test-start-*.sqlite3"):
-        older.unlink(missing_ok=True)
-    unfinished = kept.with_suffix(f".{os.getpid()}")
-    with closing(sqlite3.connect(database)) as source:
-        source.execute("VACUUM INTO ?", [str(unfinished)])
-    unfinished.replace(kept)
-
-
 @needs_proc
 @pytest.mark.hard
-def test_killed_on_its_second_start_it_leaves_nothing_behind(tmp_path):
-    """The first, from an empty folder, makes the tables."""
+def test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind(tmp_path):
+    """The first, from an empty folder, makes the tables; others may start with them until they change."""
     stops_cleanly(tmp_path, signal.SIGTERM)
+    if not kept_start().exists():
+        keep_start(tmp_path / "dramatis.sqlite3")
     with product(tmp_path) as (process, port):
         process.kill()
         process.wait()
@@ -139,12 +116,14 @@ def test_killed_on_its_second_start_it_leaves_nothing_behind(tmp_path):
 @needs_proc
 @pytest.mark.hard
 def test_control_c_stops_it_cleanly(tmp_path):
+    copy_start(tmp_path / "dramatis.sqlite3")
     stops_cleanly(tmp_path, signal.SIGINT)
 
 
 @needs_proc
 @pytest.mark.hard
 def test_one_child_ends_and_all_end(tmp_path):
+    copy_start(tmp_path / "dramatis.sqlite3")
     with product(tmp_path) as (process, _):
         subprocess.run(["kill", "-9", str(child_named("beat", process.pid))], check=True)
         output = process.communicate(timeout=15)[0]

@@ -133,15 +133,17 @@ def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
+    copy, taken = str(tmp_path / "copy"), str(tmp_path / "taken")
+    call_command("backup", taken)
     connection.ensure_connection()
     setattr(connection.connection, telling.MARK, True)
     try:
-        for words in (["backup", str(tmp_path / "copy")], ["app_role", "someone"]):
+        for words in (["backup", copy], ["restore", taken], ["app_role", "someone"]):
             with pytest.raises(CommandError, match=r"does not own the tables|not the owner"):
                 call_command(*words)
     finally:
         setattr(connection.connection, telling.MARK, False)
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 @pytest.mark.django_db

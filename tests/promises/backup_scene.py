@@ -30,6 +30,7 @@ from personas.services.keys import create_key, revoke_key  # noqa: E402
 from personas.services.records import create_record, edit_record  # noqa: E402
 from personas.services.workspaces import create_workspace  # noqa: E402
 from project.backing_up import making  # noqa: E402
+from project.backing_up.moment import POSTGRES  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
 from prompts.services.building import rebuild_agents  # noqa: E402
 from prompts.services.checkpoints import sign_checkpoint  # noqa: E402
@@ -164,8 +165,10 @@ def take(folder: Path, name: str, fault: str = "") -> None:
 
 @contextmanager
 def no_moment() -> Iterator[str]:
-    """The fault: every table as it is when its turn comes."""
-    connection.ensure_connection()
+    """The fault: every table as it is when its turn comes; how its rows are read is as ever."""
+    with connection.cursor() as cursor:
+        for statement in POSTGRES if connection.vendor == "postgresql" else ():
+            cursor.execute(statement.replace("LOCAL ", ""))
     yield ""
 
 

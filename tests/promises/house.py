@@ -1,5 +1,6 @@
 """A server of the product on a database of its own, with workers if need be; all of it may be harmed."""
 
+import http.client
 import json
 import os
 import signal
@@ -7,22 +8,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from project.launch import web_command
-from project.processes import signal_group, start
+from tests.api.revoking import Ask
 from tests.clients.live import HOST, free_port
 from tests.prepared import ready_database
 from tests.project.backup_stage import ROOT, empty_database
+from tests.project.kept_start import copy_start
 from tests.promises import FAULT
+from tests.promises.forking import Nursery
+from tests.promises.load import Wish, hear
 from tests.workers import Worker, start_celery, wait_until_ready
 
-UP_SECONDS = 60.0
+UP_SECONDS, OK = 60.0, 200
+IS_UP = Wish("up", Ask("/healthz"))
 
 
 @contextmanager
@@ -31,6 +34,8 @@ def migrated_database(folder: Path, vendor: str) -> Iterator[str]:
     if vendor == "postgresql":
         ready_database()
     with empty_database(folder, vendor, migrated=True) as url:
+        if vendor == "sqlite":
+            copy_start(Path(url.removeprefix("sqlite:///")))
         yield url
 
 
@@ -42,10 +47,21 @@ class House:
     database: str
     redis: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    nurseries: dict[tuple[tuple[str, str], ...], Nursery] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "web.log"
 
     @property
     def environment(self) -> dict[str, str]:
         own = {"DATABASE_URL": self.database, "DRAMATIS_VAR": str(self.folder / "var")}
+        own["PUBLIC_URL"] = self.url
         return own | ({"REDIS_URL": self.redis} if self.redis else {})
 
     def build(self) -> None:
@@ -63,12 +79,24 @@ class House:
 
     @contextmanager
     def web(self, fault: str = "", **more: str) -> "Iterator[Web]":
-        server = Web(self, {**({FAULT: fault} if fault else {}), **more})
+        """One at a time: they all listen at the same address."""
+        server = Web(self, self.nursery(more), {FAULT: fault} if fault else {})
         try:
             server.start()
             yield server
         finally:
             server.kill()
+
+    def nursery(self, more: Mapping[str, str]) -> Nursery:
+        """One for each set of settings, which are read with the product."""
+        key = tuple(sorted(more.items()))
+        if key not in self.nurseries:
+            self.nurseries[key] = Nursery({**self.environment, **more}, self.log)
+        return self.nurseries[key]
+
+    def close(self) -> None:
+        while self.nurseries:
+            self.nurseries.popitem()[1].end()
 
     @contextmanager
     def jobs(self) -> Iterator[list[Worker]]:
@@ -92,44 +120,45 @@ class Web:
     """granian and what it started: one group, killed at one blow."""
 
     house: House
+    nursery: Nursery
     more: Mapping[str, str]
-    port: int = field(default_factory=free_port)
-    process: "subprocess.Popen[bytes] | None" = None
+    pid: int = 0
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.port}"
+        return self.house.url
 
     @property
     def log(self) -> Path:
-        return self.house.folder / f"web-{self.port}.log"
+        return self.house.log
 
     def start(self) -> None:
-        told = {**os.environ, **self.house.environment, "PUBLIC_URL": self.url, **self.more}
         product, own = "project.wsgi:application", "tests.promises.door:application"
-        command = [own if word == product else word for word in web_command(HOST, self.port)]
-        with self.log.open("ab") as output:
-            self.process = start(command, env=told, output=output)
+        command = [own if word == product else word for word in web_command(HOST, self.house.port)]
+        self.pid = self.nursery.start(command, self.more, self.log)
         self.wait_until_up()
 
     def wait_until_up(self) -> None:
+        connection = http.client.HTTPConnection(HOST, self.house.port, timeout=2)
         deadline = time.monotonic() + UP_SECONDS
-        while time.monotonic() < deadline and self.process is not None and self.process.poll() is None:
-            with suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}/healthz", timeout=2).status_code == 200:
+        with closing(connection):
+            while time.monotonic() < deadline and not self.nursery.has_ended(self.pid):
+                if hear(connection, IS_UP).status == OK:
                     return
-            time.sleep(0.02)
+                connection.close()
+                time.sleep(0.02)
         self.kill()
         raise RuntimeError(f"The server did not start: {self.log.read_text()[-3_000:]}")
 
     def kill(self) -> None:
-        if self.process is not None:
-            signal_group(self.process, signal.SIGKILL)
-            self.process.wait()
+        if self.pid:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self.nursery.wait(self.pid)
+            self.pid = 0
 
     def processes(self) -> list[int]:
         """The server and its workers; the same list twice means that none was started anew."""
-        assert self.process is not None
-        asked = ["ps", "-o", "pid=", "-g", str(self.process.pid)]
+        asked = ["ps", "-o", "pid=", "-g", str(self.pid)]
         answer = subprocess.run(asked, capture_output=True, text=True, check=False)
         return sorted(map(int, answer.stdout.split()))

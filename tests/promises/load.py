@@ -14,6 +14,8 @@ from tests.api.revoking import Ask
 
 # Longer than anybody is to wait; whoever waits so long was not served.
 PATIENCE = 8.0
+# Who was not served asks again after so long: to be refused as often as can be would only heat the machine.
+BREATH = 0.05
 NO_ANSWER = 0
 
 
@@ -63,6 +65,8 @@ class Crowd:
         self.served = 0
         self.is_open, self._stopping, self._lock = Event(), Event(), Lock()
         self._wishes, self._left = wishes, -1
+        # How long each rests after every answer.
+        self.rest = 0.0
         self._threads = [Thread(target=self._live, args=(number,)) for number in range(threads)]
 
     def __enter__(self) -> Self:
@@ -113,7 +117,8 @@ class Crowd:
             if told.status == NO_ANSWER:
                 connection.close()
                 connection = self._connection()
-                time.sleep(0.02)
+            if rest := self.rest if told.is_served else BREATH:
+                time.sleep(rest)
 
     def _may_ask(self) -> bool:
         with self._lock:

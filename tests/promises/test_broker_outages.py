@@ -22,6 +22,8 @@ EDITS = 10
 EVERY_EDIT_TO_THE_WORKERS = {"DRAMATIS_BUILD_AT_ONCE": "0"}
 # The breaker opens after three failures of a second each, had by whoever edits first.
 UNTIL_OPEN = 4.0
+# Of each of the crowd after every answer until then: the time counts, not how often they ask.
+REST = 0.02
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,7 @@ def house(broker, tmp_path_factory):
         house = House(folder, url, broker.url)
         house.build()
         yield house
+        house.close()
 
 
 def go(broker: Server) -> None:
@@ -74,11 +77,12 @@ def edit_now(house: House, web: Web, words: str) -> None:
 
 def seconds_until_live(house: House, web: Web, words: str) -> float:
     wish, began = Wanting(house.facts).fetch(-1), time.monotonic()
-    while time.monotonic() - began < LIVE_SECONDS * 1.5:
-        answer = httpx.get(web.url + wish.ask.path, headers=dict(wish.ask.headers))
-        if words in answer.text:
-            break
-        time.sleep(0.2)
+    with httpx.Client() as client:
+        while time.monotonic() - began < LIVE_SECONDS * 1.5:
+            answer = client.get(web.url + wish.ask.path, headers=dict(wish.ask.headers))
+            if words in answer.text:
+                break
+            time.sleep(0.2)
     return time.monotonic() - began
 
 
@@ -101,9 +105,11 @@ def unserved(heard: list[Heard]) -> list[int]:
 def until_open(crowd: Crowd) -> list[Heard]:
     """What was heard until the breaker must be open."""
     before, began = len(crowd.heard), time.monotonic()
+    crowd.rest = REST
     crowd.is_open.set()
     crowd.wait_for(lambda: time.monotonic() - began > UNTIL_OPEN, UNTIL_OPEN + 1)
     crowd.is_open.clear()
+    crowd.rest = 0.0
     time.sleep(FROZEN_SECONDS)
     return crowd.heard[before:]
 

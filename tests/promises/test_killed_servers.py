@@ -15,7 +15,7 @@ from tests.promises.load import Crowd, Heard, Wanting, Wish
 KILLS, CALLS, THREADS = 20, 10_000, 6
 FAULTY_KILLS, FAULTY_CALLS = 3, 300
 # One call in so many is an edit, which makes a version.
-EDITS = 12
+EDITS = 24
 # For one share of the calls, on a busy machine.
 PATIENCE = 60.0
 WHOLE = {"missing": 0, "other words": 0, "missing edits": 0, "torn": [], "broken links": 0, "bad rows": 0}
@@ -28,6 +28,7 @@ def house(request, tmp_path_factory):
         house = House(folder, url)
         house.build()
         yield house
+        house.close()
 
 
 def under_fire(house: House, web: Web, kills: int, calls: int) -> list[Heard]:

@@ -1,0 +1,121 @@
+"""Servers begun from one process that has read the product already: twenty in a row need not read it anew.
+
+Run as `python -m tests.promises.forking`; it is told by lines what to start, and tells process ids. What it
+forks is the product's own command, in a group of its own; it holds no connection and has served nobody, so a
+server begins as empty as after a start from disk.
+"""
+
+import gc
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from project.processes import die_with_parent
+
+ROOT = Path(__file__).resolve().parents[2]
+# Python itself and its `-m`: the module to run follows.
+MODULE = 2
+
+
+class Nursery:
+    """The side of whoever wants servers."""
+
+    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        self.log, told = log, {**os.environ, **environment}
+        command = [sys.executable, "-m", "tests.promises.forking"]
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                command,
+                env=told,
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+
+    def start(self, command: Sequence[str], more: Mapping[str, str], log: Path) -> int:
+        return int(self.ask("start", [list(command), dict(more), str(log)]))
+
+    def has_ended(self, pid: int) -> bool:
+        return bool(self.ask("look", pid))
+
+    def wait(self, pid: int) -> None:
+        self.ask("wait", pid)
+
+    def ask(self, verb: str, about: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([verb, about]) + "\n")
+        self.process.stdin.flush()
+        if not (said := self.process.stdout.readline()):
+            raise RuntimeError(f"No server can be started: {self.log.read_text()[-3_000:]}")
+        return json.loads(said)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+# --- the other side --------------------------------------------------------------------------------------
+
+
+def read_the_product() -> None:
+    """All that a server reads before its first answer; nothing here asks the database or starts a thread."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+    import django
+
+    django.setup()
+    import granian.cli  # noqa: F401  # read, not used
+    from django.urls import reverse
+
+    import project.fast_door  # noqa: F401  # read, not used
+
+    reverse("account_login")
+    # What is here stays, and need not be looked through again in every server.
+    gc.freeze()
+
+
+def fork_server(command: list[str], more: dict[str, str], log: str) -> int:
+    if pid := os.fork():
+        return pid
+    die_with_parent()
+    os.setsid()
+    for place, number in ((os.devnull, 0), (log, 1), (log, 2)):
+        os.dup2(os.open(place, os.O_RDWR | os.O_APPEND | os.O_CREAT), number)
+    os.environ.update(more)
+    sys.argv = command[MODULE:]
+    try:
+        runpy.run_module(command[MODULE], run_name="__main__", alter_sys=True)
+    finally:
+        os._exit(1)
+
+
+def look(pid: int, options: int = os.WNOHANG) -> bool:
+    try:
+        return os.waitpid(pid, options)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def obey() -> None:
+    for line in sys.stdin:
+        verb, about = json.loads(line)
+        if verb == "start":
+            said: int | bool = fork_server(*about)
+        else:
+            said = look(about, os.WNOHANG if verb == "look" else 0)
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    read_the_product()
+    obey()
