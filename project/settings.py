@@ -188,6 +188,7 @@ MFA_TOTP_ISSUER = "Dramatis"
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
 
 # --- Sessions, cookies, headers ----------------------------------------------------------------------
+SESSION_ENGINE = "project.session_store"
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_IDLE_SECONDS = 3600
 SESSION_TOUCH_SECONDS = 60
