@@ -119,7 +119,9 @@ def signed_in(user: User) -> Client:
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     entry = {"method": "password", "at": time.time(), "email": user.email}
     session["account_authentication_methods"] = [entry]
-    session[STARTED] = session[SEEN] = int(time.time())
+    session[STARTED] = int(time.time())
+    # Ahead: of many tests that share a log-in none is the one whose page notes that it is still used.
+    session[SEEN] = session[STARTED] + 900
     session.create()
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = str(session.session_key)

@@ -191,7 +191,8 @@ class RecordResource(RecordShapes, Generic[R]):
         found = self.visible(call.caller).filter(**{self.key: key}).first()
         if found is None:
             raise Http404
-        found.workspace = call.caller.workspace
+        if found.workspace_id == call.caller.workspace.pk:
+            found.workspace = call.caller.workspace
         return found
 
     def taken(self, call: Call, key: Any) -> R:
