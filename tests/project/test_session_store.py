@@ -21,7 +21,7 @@ def away(execute: Any, sql: str, *rest: Any) -> Any:
 @pytest.fixture
 def visitor(alice, settings) -> Client:
     """Every page is a use that is noted."""
-    settings.SESSION_TOUCH_SECONDS = 0
+    settings.SESSION_TOUCH_SECONDS = -3_600
     client = signed_in(alice)
     client.raise_request_exception = False
     return client
