@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 # What forms, scripts and attackers send where something else was meant.
@@ -14,11 +15,12 @@ GONE = 0.2
 
 def alter(case: Any, chance: random.Random) -> bool:
     """Change one place of the call; whether there was any."""
-    if isinstance(case.body, dict) and (places := list(places_in(case.body))):
-        parent, name = chance.choice(places)
+    if isinstance(case.body, dict) and case.body:
+        # A copy, for parts of it may be what others say too; assigned, so that the call is judged anew.
+        body = deepcopy(case.body)
+        parent, name = chance.choice(list(places_in(body)))
         put_wrong(parent, name, chance, VALUES)
-        # Assigned anew, so that the call knows and is judged by what it is now.
-        case.body = case.body
+        case.body = body
         return True
     if names := [parameter.name for parameter in case.operation.query]:
         query = dict(case.query or {})

@@ -26,6 +26,8 @@ RIGHT = 0.85
 # An operation that was never carried out is tried so many times more.
 PATIENCE = 8
 GOOD, BAD = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
+# How often a call that was made up is asked once more, each time with one thing more put wrong.
+ALTERED = {GOOD: 2, BAD: 3}
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Stage:
 
 
 def run(stage: Stage, each: int, seeds: Sequence[int], *, first: int = 0, in_turn: int = 1) -> Outcome:
-    """So many cases made up per operation and seed, two thirds of them good, and each once more altered; of
+    """So many cases made up per operation and seed, two thirds of them good, and each altered a few times; of
     `in_turn` operations only one is tried.
 
     Making up the first case of a kind takes longer than ten more of it, so an operation gets all its seeds.
@@ -125,8 +127,9 @@ def try_out(  # noqa: PLR0917  # one case of many, and all of it differs
         if mode is GOOD:
             named_rightly(case, stage.names, chance)
         noted(stage, outcome, case, is_good=mode is GOOD)
-        if alter(case, chance):
-            noted(stage, outcome, case, is_good=False)
+        for _ in range(ALTERED[mode]):
+            if alter(case, chance):
+                noted(stage, outcome, case, is_good=False)
 
     try:
         one()

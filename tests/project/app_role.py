@@ -1,14 +1,16 @@
 """The test's own connection, held by row security as production's is."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection
 
 from project.postgres.telling import MARK
 from project.walls.roles import flags_of, prepare_role
 
-TRIES = 5
+# Of any table: who may read this one was given all the rights.
+GRANTED = "SELECT has_table_privilege(%s, 'personas_soul', 'SELECT')"
 
 
 def role_name() -> str:
@@ -18,10 +20,10 @@ def role_name() -> str:
 
 @contextmanager
 def as_app_role() -> Iterator[str]:
-    """Inside of the test's transaction, so that neither the role nor its grants are left."""
+    """The role stays, with its rights, for the tests that come after."""
     name = role_name()
-    if flags_of(name) is None:
-        prepare_patiently(name)
+    if flags_of(name) is None or not is_granted(name):
+        prepare_apart(name)
     say(f'SET ROLE "{name}"')
     setattr(connection.connection, MARK, True)
     try:
@@ -31,13 +33,26 @@ def as_app_role() -> Iterator[str]:
         say("RESET ROLE")
 
 
-def prepare_patiently(name: str) -> None:
-    """In a long transaction rights are given again and again while the server looks at its tables."""
-    for _ in range(TRIES - 1):
-        with suppress(OperationalError), transaction.atomic():
+def is_granted(name: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(GRANTED, [name])
+        return bool(cursor.fetchone()[0])
+
+
+def prepare_apart(name: str) -> None:
+    """On a connection of its own, committed at once.
+
+    Rights that a long transaction gives, and gives again, and the server's cleaning wait for each other.
+    """
+
+    def prepare() -> None:
+        try:
             prepare_role(name)
-            return
-    prepare_role(name)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as apart:
+        apart.submit(prepare).result()
 
 
 def say(statement: str) -> None:

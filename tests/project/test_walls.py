@@ -23,7 +23,7 @@ from prompts.services import sealing
 from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
 from prompts.verifying import verify_workspace
 from tests.factories import make_agent
-from tests.project.app_role import as_app_role, prepare_patiently, role_name, say
+from tests.project.app_role import as_app_role, say
 from tests.project.migration_rules import plan
 from tests.prompts.serving_stage import make_stage
 from tests.shared_house import (  # noqa: F401  # fixtures
@@ -48,15 +48,8 @@ def rows(agent, elsewhere):
     return [agent, make_agent(elsewhere, "spy")]
 
 
-@pytest.fixture(scope="module")
-def prepared(house, django_db_blocker):
-    """The role, with its rights on every table: to give them takes longer than most of these tests."""
-    with django_db_blocker.unblock():
-        prepare_patiently(role_name())
-
-
 @pytest.fixture
-def role(prepared, rows, as_alice):
+def role(rows, as_alice):
     with as_app_role() as name:
         yield name
 

@@ -17,6 +17,8 @@ PATIENCE = 8.0
 # Who was not served asks again after so long: to be refused as often as can be would only heat the machine.
 BREATH = 0.05
 NO_ANSWER = 0
+# A connection on which nobody spoke for so long is made anew: the server may let go of it at any moment.
+IDLE = 5.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Crowd:
         return self.heard[before:]
 
     def _live(self, number: int) -> None:
-        connection = self._connection()
+        connection, last = self._connection(), time.monotonic()
         for turn in count():
             self.is_open.wait()
             if self._stopping.is_set():
@@ -110,7 +112,10 @@ class Crowd:
             if not self._may_ask():
                 time.sleep(0.005)
                 continue
+            if time.monotonic() - last > IDLE:
+                connection.close()
             told = hear(connection, self._wishes(number, turn))
+            last = time.monotonic()
             with self._lock:
                 self.heard.append(told)
                 self.served += told.is_served

@@ -88,6 +88,7 @@ def test_twenty_kills_lose_nothing_that_was_acknowledged(house, record_property)
 @pytest.mark.hard
 @pytest.mark.planted
 @pytest.mark.promise("R4")
+@pytest.mark.parametrize("house", ["postgresql"], indirect=True)
 def test_rows_written_after_the_answer_are_missed(house):
     with house.web("row_after_answer") as web:
         heard = under_fire(house, web, FAULTY_KILLS, FAULTY_CALLS)
