@@ -1,13 +1,17 @@
 """Asking for prompts by the two doors, as a bot would."""
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
+import pytest
 from django.test import Client
 
 from project.fast_door import FastDoor
+from tests.prompts.serving_stage import Stage
 
 ADDRESS = "/api/v1/agents/pilot/prompt"
 
@@ -58,3 +62,20 @@ def by_django(method: str = "GET", path: str = ADDRESS, query: str = "channel=de
 
 def bearer(secret: str) -> str:
     return f"Bearer {secret}"
+
+
+DOORS = [by_fast_door, by_django]
+both_doors = pytest.mark.parametrize("door", DOORS, ids=["fast", "django"])
+
+
+def ask(door: Callable[..., Heard], stage: Stage, **asked: Any) -> Heard:
+    asked.setdefault("AUTHORIZATION", bearer(stage.secret))
+    return door(**asked)
+
+
+def problem(heard: Heard) -> Any:
+    assert heard.headers["Content-Type"] == "application/problem+json"
+    said = json.loads(heard.body)
+    assert said["status"] == heard.status
+    assert said["request_id"] == heard.headers["X-Request-ID"]
+    return said
