@@ -138,6 +138,7 @@ def test_strange_filters_are_told_under_their_field(history, bobs):
         found = page(bobs, address(history, f"ledger/?{asked}"), 422)
         assert said in found, asked
         assert "was saved" not in found, "this form saves nothing"
+    assert "Nothing matches" not in found, "nothing was looked up"
 
 
 def test_a_strange_cursor_is_no_error(history, bobs):
