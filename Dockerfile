@@ -19,6 +19,7 @@ FROM build AS product
 
 WORKDIR /app
 COPY manage.py ./
+COPY core/ core/
 COPY project/ project/
 COPY personas/ personas/
 COPY skills/ skills/
@@ -61,5 +62,5 @@ COPY --from=product /app /app
 USER 10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
-    CMD ["python", "-I", "-S", "project/alive.py", "web"]
+    CMD ["python", "-I", "-S", "project/health/liveness.py", "web"]
 CMD ["granian", "project.wsgi:application", "--interface", "wsgi", "--blocking-threads", "16", "--respawn-failed-workers", "--workers-kill-timeout", "20"]

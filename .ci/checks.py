@@ -11,6 +11,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 MANAGE = [sys.executable, "manage.py"]
 CODE = [
+    "core",
     "project",
     "personas",
     "skills",

@@ -16,14 +16,14 @@ from django.db import connection, transaction  # noqa: E402
 from benches.pages_rows import add_memories  # noqa: E402
 from benches.source import BODY, WORDS  # noqa: E402
 from personas.actors import Actor  # noqa: E402
+from personas.agents.services import create_named  # noqa: E402
+from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Soul, Workspace  # noqa: E402
-from personas.services.agents import create_named  # noqa: E402
-from personas.services.keys import create_key  # noqa: E402
-from personas.services.records import edit_record  # noqa: E402
-from personas.services.work import add_responsibility  # noqa: E402
-from personas.services.workspaces import create_workspace  # noqa: E402
+from personas.records.services import edit_record  # noqa: E402
+from personas.work.services import add_responsibility  # noqa: E402
+from personas.workspaces.services import create_workspace  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import LedgerEntry  # noqa: E402
-from prompts.services.building import rebuild_agents  # noqa: E402
 from prompts.serving import PLAIN, Bot, Call, Recall, Wanted, hand_out  # noqa: E402
 from tests.factories import make_agent, make_user  # noqa: E402
 

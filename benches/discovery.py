@@ -14,9 +14,9 @@ import yaml
 from benches.source import CONTEXT, DEPTH, FILES, SKILLS, make_source
 from benches.timing import ratio, seconds
 from skills.discovery import Found, FoundFile, Stamp, discover_tree
-from skills.harnesses import OPAL, PI
-from skills.judging import judged
-from skills.parsing import parse_skill
+from skills.discovery.harnesses import OPAL, PI
+from skills.files.evaluate import judged
+from skills.skill_format.parser import parse_skill
 
 ROUNDS = 15
 HARNESSES = (OPAL, PI)

@@ -15,7 +15,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from project.launch import web_command
+from project.supervisor.children import web_command
 from tests import servers
 from tests.servers import start_postgres, start_redis
 

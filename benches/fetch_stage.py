@@ -12,14 +12,14 @@ django.setup()
 from django.core.management import call_command  # noqa: E402  # Django first
 
 from personas.actors import Actor  # noqa: E402
+from personas.agents.services import create_named  # noqa: E402
+from personas.api_keys.services import create_key  # noqa: E402
+from personas.memories.services import remember  # noqa: E402
 from personas.models import Agent, Channel, Soul, User  # noqa: E402
-from personas.services.agents import create_named  # noqa: E402
-from personas.services.keys import create_key  # noqa: E402
-from personas.services.memories import remember  # noqa: E402
-from personas.services.records import create_record  # noqa: E402
-from personas.services.workspaces import create_workspace  # noqa: E402
+from personas.records.services import create_record  # noqa: E402
+from personas.workspaces.services import create_workspace  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import PromptVersion  # noqa: E402
-from prompts.services.building import rebuild_agents  # noqa: E402
 
 BY = Actor("bench")
 SENTENCE = "Ask for the order number before you look anything up, and repeat it in the answer. "

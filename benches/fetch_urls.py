@@ -3,9 +3,9 @@
 from django.urls import include, path
 
 from benches.fetch_views import Naive
-from prompts.api import batches, fetching, rendering
+from prompts.serving import batch_api, fetch_api, render_api
 
-PROMPTS = [*fetching.urlpatterns, *rendering.urlpatterns, *batches.urlpatterns]
+PROMPTS = [*fetch_api.urlpatterns, *render_api.urlpatterns, *batch_api.urlpatterns]
 
 urlpatterns = [
     path("naive/agents/<slug:agent>/prompt", Naive.as_view({"get": "retrieve"})),

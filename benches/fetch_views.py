@@ -15,14 +15,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from personas.key_format import key_digest
+from personas.api_keys.format import key_digest
 from personas.models import ApiKey
 from prompts.assembly.slots import Slots, filled
+from prompts.hashed_rows import ledger_row
 from prompts.models import LedgerEntry, PromptLabel, PromptVersion
-from prompts.proof.rows import LedgerRow
-from prompts.proving import ledger_row
-from prompts.selectors import segments_of
+from prompts.proof.hashed_rows import LedgerRow
 from prompts.serving import slots_json
+from prompts.versions.selectors import segments_of
 
 
 class ByKey(BaseAuthentication):

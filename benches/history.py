@@ -12,9 +12,9 @@ from django.db.models import Model
 from django.utils import timezone
 
 from personas.models import Workspace
+from prompts.hashed_rows import ledger_row, line_of, reader_of, version_row
+from prompts.ledger.blocks import seal_workspace
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion
-from prompts.proving import ledger_row, line_of, reader_of, version_row
-from prompts.services.sealing import seal_workspace
 
 CHUNK = 2_000
 # What tells one row from the next.

@@ -20,7 +20,7 @@ from prompts.assembly.inputs import (
     Tool,
     UserProfile,
 )
-from prompts.assembly.pieces import Origin
+from prompts.assembly.segments import Origin
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task
 
 SENTENCES = (

@@ -9,8 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, Template
 
+from prompts.assembly.data_inventory import types_of
 from prompts.assembly.inputs import Data, PromptInputs
-from prompts.assembly.inventory import types_of
 
 FOLDER = Path(__file__).parent / "templates"
 STANDING = re.compile(r"\[\[(\w+)\.(\w+)((?:\.\d+)*)\]\]")
@@ -27,7 +27,7 @@ class Loader(FileSystemLoader):
 def standing(place: re.Match[str]) -> str:
     """The words behind `[[module.NAME]]`, or behind `[[module.NAME.1.0]]` if they lie inside a table."""
     module, name, inside = place.groups()
-    words: Any = getattr(import_module(f"prompts.assembly.words.{module}"), name)
+    words: Any = getattr(import_module(f"prompts.assembly.texts.{module}"), name)
     for index in inside.split(".")[1:]:
         words = words[int(index)]
     return words if isinstance(words, str) else "".join(words)

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from benches.source import WORDS
 from personas.models import Agent, ApiKey, AuditEvent, Memory, MemoryState, Revision, Workspace
+from prompts.hashed_rows import ledger_row, line_of
 from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, PromptVersion
-from prompts.proving import ledger_row, line_of
 
 CHUNK = 2_000
 # Most are believed, some wait for somebody, some were replaced.

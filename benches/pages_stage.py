@@ -18,18 +18,18 @@ from django.db import connection, transaction  # noqa: E402
 from benches.pages_rows import add_day_of_calls, add_memories  # noqa: E402
 from benches.source import BODY, HEAD, WORDS  # noqa: E402
 from personas.actors import Actor  # noqa: E402
+from personas.agents.services import create_named  # noqa: E402
+from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Identity, Soul, User, Workspace  # noqa: E402
-from personas.services.agents import create_named  # noqa: E402
-from personas.services.keys import create_key  # noqa: E402
-from personas.services.records import edit_record  # noqa: E402
-from personas.services.work import add_responsibility  # noqa: E402
-from personas.services.workspaces import create_workspace  # noqa: E402
+from personas.records.services import edit_record  # noqa: E402
+from personas.work.services import add_responsibility  # noqa: E402
+from personas.workspaces.services import create_workspace  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
+from prompts.labels.services import move_label  # noqa: E402
+from prompts.ledger.blocks import seal_workspace  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
 from prompts.proof.canonical import moment  # noqa: E402
-from prompts.services.building import rebuild_agents  # noqa: E402
-from prompts.services.labelling import move_label  # noqa: E402
-from prompts.services.releasing import approve_release, carry_out_release, request_release  # noqa: E402
-from prompts.services.sealing import seal_workspace  # noqa: E402
+from prompts.releases.services import approve_release, carry_out_release, request_release  # noqa: E402
 from tests.factories import (  # noqa: E402
     join,
     make_agent,

@@ -13,14 +13,14 @@ from django.core.management import call_command  # noqa: E402  # Django first
 
 from benches.fetch_stage import SENTENCE  # noqa: E402
 from personas.actors import Actor  # noqa: E402
-from personas.key_format import ADMIN  # noqa: E402
+from personas.agents.services import create_named  # noqa: E402
+from personas.api_keys.format import ADMIN  # noqa: E402
+from personas.api_keys.services import create_key  # noqa: E402
+from personas.memories.services import remember  # noqa: E402
 from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
-from personas.services.agents import create_named  # noqa: E402
-from personas.services.keys import create_key  # noqa: E402
-from personas.services.memories import remember  # noqa: E402
-from personas.services.records import create_record, edit_record  # noqa: E402
-from personas.services.workspaces import create_workspace  # noqa: E402
-from prompts.services.building import rebuild_agents  # noqa: E402
+from personas.records.services import create_record, edit_record  # noqa: E402
+from personas.workspaces.services import create_workspace  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
 
 BY = Actor("bench")
 SOUL = SENTENCE * 70

@@ -20,17 +20,17 @@ from django.utils import timezone  # noqa: E402
 
 from benches.history import lengthen, segment_lists, sizes  # noqa: E402
 from personas.actors import Actor  # noqa: E402
+from personas.agents.services import create_named  # noqa: E402
+from personas.memories.services import remember  # noqa: E402
 from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
-from personas.services.agents import create_named  # noqa: E402
-from personas.services.memories import remember  # noqa: E402
-from personas.services.records import create_record, edit_record  # noqa: E402
-from personas.services.workspaces import create_workspace  # noqa: E402
+from personas.records.services import create_record, edit_record  # noqa: E402
+from personas.workspaces.services import create_workspace  # noqa: E402
 from project.celery import app as application  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
+from prompts.integrity.verify import verify_workspace  # noqa: E402
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion  # noqa: E402
-from prompts.selectors import labels_of, versions_of  # noqa: E402
-from prompts.services.building import rebuild_agents  # noqa: E402
-from prompts.services.replaying import pointed_then  # noqa: E402
-from prompts.verifying import verify_workspace  # noqa: E402
+from prompts.replay.services import pointed_then  # noqa: E402
+from prompts.versions.selectors import labels_of, versions_of  # noqa: E402
 
 BY = Actor("bench")
 AGENTS, CHANNELS, MEMORIES, PUBLISHES, ROUNDS = 250, 4, 30, 60, 30

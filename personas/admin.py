@@ -13,6 +13,8 @@ from django.shortcuts import redirect
 
 from personas.actors import Actor
 from personas.errors import DomainError
+from personas.members.services import change_role
+from personas.memories.services import reinstate_memory, revoke_memory
 from personas.models import (
     Agent,
     AuditEvent,
@@ -31,10 +33,8 @@ from personas.models import (
     UserProfile,
     Workspace,
 )
-from personas.services.members import change_role
-from personas.services.memories import reinstate_memory, revoke_memory
-from personas.services.records import archive_record, edit_record, restore_record
-from personas.services.workspaces import rename_workspace
+from personas.records.services import archive_record, edit_record, restore_record
+from personas.workspaces.services import rename_workspace
 
 admin.site.unregister(Group)  # roles are per workspace, not per site
 

@@ -7,10 +7,10 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from personas.stored_words import title_of
+from personas.ui.display_names import title_of
 
 if TYPE_CHECKING:
-    from personas.models.base import Record
+    from personas.records.models import Record
 
 
 class DomainError(Exception):

@@ -9,4 +9,4 @@ class ProjectConfig(AppConfig):
 
 
 class OperatorConfig(AdminConfig):
-    default_site = "project.backoffice.OperatorSite"
+    default_site = "project.admin_site.OperatorSite"

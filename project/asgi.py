@@ -9,10 +9,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 application = get_asgi_application()
 
-from personas import key_uses  # noqa: E402  # Django must be set up before
-from project.metrics import counting  # noqa: E402  # as above
+from personas.api_keys import last_used  # noqa: E402  # Django must be set up before
+from project.metrics import counters  # noqa: E402  # as above
 
-counting.begin()
+counters.begin()
 
 if settings.DRAMATIS_NOTE_KEY_USES:
-    key_uses.begin()
+    last_used.begin()

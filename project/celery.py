@@ -43,6 +43,6 @@ def leave_a_sign_of_life(**_: Any) -> None:
     """By the loop that also takes jobs: where it hangs, the sign grows old."""
     from django.conf import settings
 
-    from project.alive import leave_sign
+    from project.health.liveness import leave_sign
 
     leave_sign(settings.DRAMATIS_ALIVE_DIR, "worker")

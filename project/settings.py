@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 
-from project.broker import celery_url
-from project.databases import database, replica
+from project.database.config import database, replica
 from project.env import (
     asked,
     env_bool,
@@ -22,8 +21,9 @@ from project.env import (
     refuse_problems,
 )
 from project.generics import allow_type_arguments
-from project.logs import configure_structlog, logging_config
-from project.runtime import development_key, embedded_socket
+from project.logging_config import configure_structlog, logging_config
+from project.redis_client import celery_url
+from project.supervisor.paths import development_key, embedded_socket
 
 allow_type_arguments()
 
@@ -76,24 +76,24 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # Before all that asks the database.
-    "project.walls.requests.WallMiddleware",
-    "project.metrics.requests.CountingMiddleware",
-    "project.request_log.RequestLogMiddleware",
-    "project.limits.BodyLimitMiddleware",
+    "project.middleware.row_level_security.WallMiddleware",
+    "project.metrics.collectors.CountingMiddleware",
+    "project.middleware.request_log.RequestLogMiddleware",
+    "project.middleware.body_size.BodyLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "project.sessions.SessionLimitsMiddleware",
+    "project.middleware.sessions.SessionLimitsMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
-    "project.sessions.LoginMiddleware",
+    "project.middleware.sessions.LoginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "prompts.middleware.EchoMiddleware",
+    "prompts.builds.middleware.EchoMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "personas.tenancy.TenancyMiddleware",
+    "personas.tenancy.middleware.TenancyMiddleware",
     # Not used at all where there is no replica.
-    "personas.replicas.JustWroteMiddleware",
+    "core.db.replica.JustWroteMiddleware",
 ]
 TEMPLATES = [
     {
@@ -105,7 +105,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "personas.tenancy.shell",
+                "personas.tenancy.middleware.shell",
             ],
         },
     }
@@ -167,7 +167,7 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 DRAMATIS_SIGNUP = env_bool("DRAMATIS_SIGNUP", True)
 DRAMATIS_REQUIRE_OWNER_MFA = env_bool("DRAMATIS_REQUIRE_OWNER_MFA", PRODUCTION)
-ACCOUNT_ADAPTER = "personas.adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "personas.workspaces.account_adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
@@ -335,7 +335,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 # Where worker and beat leave a sign of life for the health checks of their containers; empty: nowhere.
 DRAMATIS_ALIVE_DIR = env_str("DRAMATIS_ALIVE_DIR")
-CELERY_BEAT_SCHEDULER = "project.beat.LivingScheduler"
+CELERY_BEAT_SCHEDULER = "project.celery_beat.LivingScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     # What a lost message missed, and memories whose time has come.
@@ -361,27 +361,27 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 3_000},
     },
     "forget-answers": {
-        "task": "project.jobs.forget_answers_job",
+        "task": "project.tasks.forget_answers_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
     "forget-runs": {
-        "task": "project.jobs.forget_runs_job",
+        "task": "project.tasks.forget_runs_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
     "forget-drafts": {
-        "task": "project.jobs.forget_drafts_job",
+        "task": "project.tasks.forget_drafts_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
     "forget-sessions": {
-        "task": "project.jobs.forget_sessions_job",
+        "task": "project.tasks.forget_sessions_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
-    "measure": {"task": "project.jobs.measure_job", "schedule": 60.0, "options": {"expires": 50}},
-    "heartbeat": {"task": "project.jobs.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
+    "measure": {"task": "project.tasks.measure_job", "schedule": 60.0, "options": {"expires": 50}},
+    "heartbeat": {"task": "project.tasks.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
     # Lost, due and forgotten looks at sources; often enough that a killed worker costs under a minute.
     "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},
 }

@@ -9,10 +9,10 @@ class PromptsConfig(AppConfig):
     verbose_name = "Prompts"
 
     def ready(self) -> None:
-        from personas.key_labels import SOURCES
+        from personas.api_keys.key_labels import SOURCES
         from prompts import receivers  # noqa: F401  # hears the bell from here on
-        from prompts.label_names import label_names
-        from prompts.services.ledger_months import make_months
+        from prompts.labels.label_names import label_names
+        from prompts.ledger.partitions import make_months
 
         SOURCES.append(label_names)
         # Where no clock runs yet, or one has stood still for long.

@@ -12,11 +12,11 @@ from django.dispatch import receiver
 from personas.actors import SYSTEM
 from personas.models import Revision
 from personas.signals import agent_changed
-from prompts.echoes import heard
+from prompts.builds.causes import note_cause
+from prompts.builds.echoes import heard
+from prompts.builds.progress import pairs_of
+from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
-from prompts.progress import pairs_of
-from prompts.services.asking import note_cause
-from prompts.services.building import rebuild_agents
 
 log = structlog.get_logger(__name__)
 

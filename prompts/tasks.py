@@ -8,18 +8,18 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
+from core.db.workspace_scope import within
+from core.task_queue import send, send_after_commit
 from personas.errors import DomainError
 from personas.models import Workspace
-from personas.queueing import send, send_after_commit
-from personas.walls import within
+from prompts.builds.services import rebuild_agents
+from prompts.builds.sweep import agents_due, agents_waiting, looks_waiting, note_upgrade
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.services import carry_out_verification
+from prompts.ledger.blocks import seal_workspace, workspaces_to_seal
+from prompts.ledger.partitions import drop_empty_months, make_months
+from prompts.ledger.retention import roll_off, workspaces_with_old_blocks
 from prompts.models import VerificationRun, VerificationState
-from prompts.services.building import rebuild_agents
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.services.ledger_months import drop_empty_months, make_months
-from prompts.services.retention import roll_off, workspaces_with_old_blocks
-from prompts.services.sealing import seal_workspace, workspaces_to_seal
-from prompts.services.sweeping import agents_due, agents_waiting, looks_waiting, note_upgrade
-from prompts.services.verifications import carry_out_verification
 
 log = structlog.get_logger(__name__)
 

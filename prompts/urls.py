@@ -2,43 +2,40 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from prompts.views import (
-    agent_activity,
-    agent_channels,
-    erasures,
-    fleet,
-    holdings,
-    impact,
-    labels,
-    ledger,
-    palette,
-    rebuilding,
-    releases,
-    settings,
-    studio,
-    time_machine,
-    verify,
-    versions,
-)
+from prompts.agent_pages import activity_views, channel_views
+from prompts.builds import views as builds_views
+from prompts.erasure import views as erasure_views
+from prompts.fleet import views as fleet_views
+from prompts.integrity import views as integrity_views
+from prompts.labels import views as labels_views
+from prompts.ledger import views as ledger_views
+from prompts.preview import views as preview_views
+from prompts.provenance import views as provenance_views
+from prompts.releases import views as releases_views
+from prompts.replay import views as replay_views
+from prompts.search import views as search_views
+from prompts.settings import views as settings_views
+from prompts.studio import urls as studio_urls
+from prompts.versions import views as versions_views
 
 inside: list[URLPattern | URLResolver] = [
-    path("", fleet.show, name="home"),
-    path("fleet/", include(fleet.urls)),
-    path("", include(versions.urls)),
-    path("agents/<slug:agent>/channels/", include(agent_channels.urls)),
-    path("agents/<slug:agent>/activity/", include(agent_activity.urls)),
-    path("find/", include(palette.urls)),
-    path("", include(studio.urls)),
-    path("holdings/", include(holdings.urls)),
-    path("releases/", include(releases.urls)),
-    path("labels/", include(labels.urls)),
-    path("impact/", include(impact.urls)),
-    path("rebuilding/", include(rebuilding.urls)),
-    path("prompt-settings/", include(settings.urls)),
-    path("erasures/", include(erasures.urls)),
-    path("time-machine/", include(time_machine.urls)),
-    path("ledger/", include(ledger.urls)),
-    path("verify/", include(verify.urls)),
+    path("", fleet_views.show, name="home"),
+    path("fleet/", include(fleet_views.urls)),
+    path("", include(versions_views.urls)),
+    path("agents/<slug:agent>/channels/", include(channel_views.urls)),
+    path("agents/<slug:agent>/activity/", include(activity_views.urls)),
+    path("find/", include(search_views.urls)),
+    path("", include(studio_urls.urls)),
+    path("holdings/", include(provenance_views.urls)),
+    path("releases/", include(releases_views.urls)),
+    path("labels/", include(labels_views.urls)),
+    path("impact/", include(preview_views.urls)),
+    path("rebuilding/", include(builds_views.urls)),
+    path("prompt-settings/", include(settings_views.urls)),
+    path("erasures/", include(erasure_views.urls)),
+    path("time-machine/", include(replay_views.urls)),
+    path("ledger/", include(ledger_views.urls)),
+    path("verify/", include(integrity_views.urls)),
 ]
 
 urlpatterns = [path("w/<slug:workspace>/", include(inside))]

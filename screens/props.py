@@ -6,13 +6,13 @@ import httpx
 from django.utils import timezone
 
 from personas.actors import Actor
+from personas.api_keys.services import create_key
 from personas.models import Soul, User, Workspace
-from personas.services.keys import create_key
-from personas.services.records import edit_record
-from personas.services.workspaces import create_workspace
-from prompts.releases import releasable
-from prompts.services.building import rebuild_agents
-from prompts.services.releasing import request_release
+from personas.records.services import edit_record
+from personas.workspaces.services import create_workspace
+from prompts.builds.services import rebuild_agents
+from prompts.releases.selectors import releasable
+from prompts.releases.services import request_release
 from screens.table import EMPTY
 
 FETCHED = (("field-research", "slack"), ("code-review", "cli"), ("night-shift", "slack"))

@@ -23,7 +23,7 @@ from skills.models import (
     SourceGrant,
     Waiver,
 )
-from skills.services.grants import grant_folder, note_grant, plain, withdraw_grant
+from skills.sources.grants import grant_folder, note_grant, plain, withdraw_grant
 
 
 class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs

@@ -8,7 +8,7 @@ class SkillsConfig(AppConfig):
     verbose_name = "Skills"
 
     def ready(self) -> None:
-        from personas.navigation import COUNTERS
-        from skills.selectors.inbox import inbox_count
+        from personas.ui.navigation import COUNTERS
+        from skills.inbox.selectors import inbox_count
 
         COUNTERS["inbox:list"] = inbox_count

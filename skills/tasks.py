@@ -5,12 +5,11 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from personas.queueing import send_after_commit
-from personas.walls import within
+from core.db.workspace_scope import within
+from core.task_queue import send_after_commit
+from skills.files.services import end_lapsed_waivers
 from skills.models import RefreshRun
-from skills.services.files import end_lapsed_waivers
-from skills.services.refreshing import SourceEdited, refresh_source
-from skills.services.runs import (
+from skills.refresh.runs import (
     LostRun,
     claim_run,
     fail_run,
@@ -21,6 +20,7 @@ from skills.services.runs import (
     request_due_refreshes,
     unsent_runs,
 )
+from skills.refresh.services import SourceEdited, refresh_source
 
 
 @shared_task

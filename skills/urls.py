@@ -2,17 +2,22 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from skills.views import agent_skills, contexts, files, inbox, rule_sets, sources
-from skills.views.skills import SkillPages
+from skills.agent_context import views as agent_context_views
+from skills.files import views as files_views
+from skills.inbox import views as inbox_views
+from skills.library import agent_views
+from skills.library.views import SkillPages
+from skills.rule_sets import views as rule_sets_views
+from skills.sources import views as sources_views
 
 inside: list[URLPattern | URLResolver] = [
     path("skills/", include(SkillPages().urls())),
-    path("sources/", include(sources.urls)),
-    path("rule-sets/", include(rule_sets.urls)),
-    path("inbox/", include(inbox.urls)),
-    path("files/", include(files.urls)),
-    path("agents/<slug:agent>/skills/", include(agent_skills.urls)),
-    path("agents/<slug:agent>/context/", include(contexts.urls)),
+    path("sources/", include(sources_views.urls)),
+    path("rule-sets/", include(rule_sets_views.urls)),
+    path("inbox/", include(inbox_views.urls)),
+    path("files/", include(files_views.urls)),
+    path("agents/<slug:agent>/skills/", include(agent_views.urls)),
+    path("agents/<slug:agent>/context/", include(agent_context_views.urls)),
 ]
 
 urlpatterns = [path("w/<slug:workspace>/", include(inside))]

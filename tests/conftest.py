@@ -12,7 +12,7 @@ from django.test import Client
 
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
-from prompts.serving import lines, recalling
+from prompts.serving import ledger_writer, recalling
 from tests.emptying import empty_quickly
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # says how many cells were asked
@@ -126,7 +126,7 @@ def as_mallory(mallory: User, elsewhere: Workspace) -> Client:
 def no_line_outlives_its_test() -> Iterator[None]:
     """Fetches outside of a test's own transaction open one, and a database in use cannot be removed."""
     yield
-    lines.PROCESS.close()
+    ledger_writer.PROCESS.close()
 
 
 @pytest.fixture(autouse=True)

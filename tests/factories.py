@@ -12,6 +12,8 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
 from personas.actors import Actor
+from personas.agents.services import create_named
+from personas.memories.services import remember
 from personas.models import (
     Agent,
     Channel,
@@ -26,16 +28,14 @@ from personas.models import (
     UserProfile,
     Workspace,
 )
+from personas.records.services import create_record
 from personas.roles import Role
-from personas.services.agents import create_named
-from personas.services.memories import remember
-from personas.services.records import create_record
-from personas.services.work import add_responsibility, open_task
-from personas.services.workspaces import create_workspace
-from project.sessions import SEEN, STARTED
+from personas.work.services import add_responsibility, open_task
+from personas.workspaces.services import create_workspace
+from project.middleware.sessions import SEEN, STARTED
 from skills.models import RefreshRun, Skill, Source, SourceGrant
-from skills.services.refreshing import refresh_source
-from skills.services.runs import claim_run, request_refresh
+from skills.refresh.runs import claim_run, request_refresh
+from skills.refresh.services import refresh_source
 
 PASSWORD = "quiet-lantern-forty-two"
 BY = Actor(label="test")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ("personas", "skills", "prompts", "project")
+OURS = ("core", "personas", "skills", "prompts", "project")
 IMPORT = re.compile(rf"^(?:from|import) ((?:{'|'.join(OURS)})[\w.]*)", re.MULTILINE)
 # The database that others are copied from, while it is made and when it is whole.
 MAKING, READY = "dramatis_making", "dramatis_ready"

@@ -14,9 +14,9 @@ from typing import Any
 
 import psycopg
 
-from project.broker import connect
-from project.processes import die_with_parent
-from project.valkey import start_valkey
+from project.redis_client import connect
+from project.supervisor.processes import die_with_parent
+from project.supervisor.valkey import start_valkey
 
 FAST = [
     "fsync=off",

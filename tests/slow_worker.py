@@ -19,9 +19,10 @@ LEASE = "TEST_LEASE"
 
 @worker_process_init.connect
 def hold_looks_up(**_: Any) -> None:
-    from skills.services import refreshing, runs
+    from skills.refresh import runs
+    from skills.refresh import services as refresh_services
 
-    look = refreshing.look
+    look = refresh_services.look
     gate = Path(os.environ[GATE])
 
     def slow(*args: Any) -> Any:
@@ -31,6 +32,6 @@ def hold_looks_up(**_: Any) -> None:
             time.sleep(0.02)
         return found
 
-    vars(refreshing)["look"] = slow
+    vars(refresh_services)["look"] = slow
     if LEASE in os.environ:
         vars(runs)["LEASE"] = timedelta(seconds=float(os.environ[LEASE]))

@@ -17,7 +17,7 @@ def test_the_core_imports_with_the_frameworks_walled_off():
 
 
 def test_the_core_is_more_than_nothing():
-    assert {"prompts.assembly", "skills.parsing", "personas.front_matter"} <= set(core_modules())
+    assert {"prompts.assembly", "skills.skill_format.parser", "core.text.front_matter"} <= set(core_modules())
 
 
 def test_only_a_few_known_places_look_beyond_one_workspace():

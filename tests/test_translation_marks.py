@@ -10,8 +10,8 @@ from django.utils.translation.template import templatize
 from personas.models import Agent, Workspace
 from prompts.assembly.builder import UNSAID
 from prompts.assembly.layouts import LAYOUTS
-from prompts.omission_words import REASONS
-from prompts.services.building import rebuild_agent
+from prompts.builds.services import rebuild_agent
+from prompts.versions.omission_words import REASONS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
 from tests.unmarked_speech import ROOT, modules, refusals, unmarked_speech

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-APPS = ("personas", "skills", "prompts")
+APPS = ("core", "personas", "skills", "prompts")
 # Spoken to programs or operators, or the same for everybody: the core writes prompts and proofs, and may not
 # know Django.
 NOT_FOR_PEOPLE = {"api", "management", "migrations", "demo", "assembly", "proof", "scanning"}

@@ -15,9 +15,9 @@ from typing import Any
 from django.db import connection
 from kombu import pools
 
-from project.broker import celery_url
 from project.celery import app
-from project.processes import signal_group, start
+from project.redis_client import celery_url
+from project.supervisor.processes import signal_group, start
 
 START_SECONDS = 40.0
 NOTHING: Mapping[str, str] = {}

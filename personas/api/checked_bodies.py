@@ -6,10 +6,10 @@ from django.http import HttpRequest
 from jsonschema import Draft202012Validator
 from rest_framework.request import Request
 
-from personas.api.json_bodies import read_json
+from personas.api.exception_handler import invalid
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.refusals import invalid
-from personas.api.validating import errors_in
+from personas.api.request_body import read_json
+from personas.api.validation import errors_in
 
 NOT_JSON = Problem(
     415,

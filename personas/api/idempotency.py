@@ -8,9 +8,9 @@ from hashlib import sha256
 from django.db import connection, transaction
 from django.utils import timezone
 
-from personas.api.answers import Answer
+from core.db.batch_delete import delete_in_batches
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.batches import delete_in_batches
+from personas.api.responses import Answer
 from personas.models import KeptAnswer, Workspace
 
 HEADER = "Idempotency-Key"

@@ -3,12 +3,12 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from personas.api.answers import Answer, answered, moment_told
+from personas.api.exception_handler import invalid
 from personas.api.operations import Call
-from personas.api.paging import Page
+from personas.api.pagination import Page
 from personas.api.problems import FieldError, ProblemError
-from personas.api.refusals import invalid
-from personas.api.shapes import text
+from personas.api.responses import Answer, answered, moment_told
+from personas.api.schema import text
 
 FIELDS = text(
     400,

@@ -7,10 +7,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from personas.api.answers import Answer
-from personas.api.callers import Caller
-from personas.api.shapes import Shape
-from personas.api.validating import validator
+from personas.api.authentication import Caller
+from personas.api.responses import Answer
+from personas.api.schema import Shape
+from personas.api.validation import validator
 from personas.roles import Permission
 
 

@@ -14,16 +14,16 @@ from django.utils.cache import patch_vary_headers
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from personas.api.answers import Answer
-from personas.api.callers import Caller, caller_of
+from personas.api.authentication import Caller, caller_of
 from personas.api.checked_bodies import body_of
+from personas.api.exception_handler import problem_of
 from personas.api.idempotency import HEADER, carried_out_once
-from personas.api.limits import take_from_budgets
 from personas.api.operations import Call, Operation
 from personas.api.problems import CONTENT_TYPE, Problem, ProblemError
-from personas.api.queries import read_query
-from personas.api.refusals import problem_of
-from personas.key_uses import used
+from personas.api.query_params import read_query
+from personas.api.rate_limits import take_from_budgets
+from personas.api.responses import Answer
+from personas.api_keys.last_used import used
 
 log = structlog.get_logger(__name__)
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -8,9 +8,9 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import personas.models.fields
-import personas.models.workspaces
-import personas.timezones
+import core.db.fields
+import core.timezones
+import personas.workspaces.models
 
 
 class Migration(migrations.Migration):
@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("label", personas.models.fields.LineField(max_length=80)),
+                ("label", core.db.fields.LineField(max_length=80)),
                 (
                     "slug",
                     models.SlugField(
@@ -46,20 +46,18 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.models.workspaces.refuse_reserved,
+                            personas.workspaces.models.refuse_reserved,
                         ],
                     ),
                 ),
-                ("name", personas.models.fields.LineField(blank=True, max_length=80)),
-                ("emoji", personas.models.fields.LineField(blank=True, max_length=32)),
-                ("creature", personas.models.fields.LineField(blank=True, max_length=120)),
-                ("vibe", personas.models.fields.LineField(blank=True, max_length=200)),
-                ("text", personas.models.fields.ProseField(blank=True, max_length=20000)),
+                ("name", core.db.fields.LineField(blank=True, max_length=80)),
+                ("emoji", core.db.fields.LineField(blank=True, max_length=32)),
+                ("creature", core.db.fields.LineField(blank=True, max_length=120)),
+                ("vibe", core.db.fields.LineField(blank=True, max_length=200)),
+                ("text", core.db.fields.ProseField(blank=True, max_length=20000)),
                 (
                     "extra",
-                    personas.models.fields.ProseField(
-                        blank=True, max_length=8000, verbose_name="other front matter"
-                    ),
+                    core.db.fields.ProseField(blank=True, max_length=8000, verbose_name="other front matter"),
                 ),
             ],
             options={
@@ -84,7 +82,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("label", personas.models.fields.LineField(max_length=80)),
+                ("label", core.db.fields.LineField(max_length=80)),
                 (
                     "slug",
                     models.SlugField(
@@ -96,11 +94,11 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.models.workspaces.refuse_reserved,
+                            personas.workspaces.models.refuse_reserved,
                         ],
                     ),
                 ),
-                ("text", personas.models.fields.ProseField(blank=True, max_length=60000)),
+                ("text", core.db.fields.ProseField(blank=True, max_length=60000)),
             ],
             options={
                 "abstract": False,
@@ -123,7 +121,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("label", personas.models.fields.LineField(max_length=80)),
+                ("label", core.db.fields.LineField(max_length=80)),
                 (
                     "slug",
                     models.SlugField(
@@ -135,24 +133,22 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.models.workspaces.refuse_reserved,
+                            personas.workspaces.models.refuse_reserved,
                         ],
                     ),
                 ),
-                ("name", personas.models.fields.LineField(blank=True, max_length=80)),
+                ("name", core.db.fields.LineField(blank=True, max_length=80)),
                 (
                     "timezone",
-                    personas.models.fields.LineField(
-                        blank=True, max_length=64, validators=[personas.timezones.refuse_unknown_timezone]
+                    core.db.fields.LineField(
+                        blank=True, max_length=64, validators=[core.timezones.refuse_unknown_timezone]
                     ),
                 ),
-                ("location", personas.models.fields.LineField(blank=True, max_length=120)),
-                ("notes", personas.models.fields.ProseField(blank=True, max_length=20000)),
+                ("location", core.db.fields.LineField(blank=True, max_length=120)),
+                ("notes", core.db.fields.ProseField(blank=True, max_length=20000)),
                 (
                     "extra",
-                    personas.models.fields.ProseField(
-                        blank=True, max_length=8000, verbose_name="other front matter"
-                    ),
+                    core.db.fields.ProseField(blank=True, max_length=8000, verbose_name="other front matter"),
                 ),
             ],
             options={
@@ -172,7 +168,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("name", personas.models.fields.LineField(max_length=80)),
+                ("name", core.db.fields.LineField(max_length=80)),
                 (
                     "slug",
                     models.SlugField(
@@ -231,11 +227,11 @@ class Migration(migrations.Migration):
                     models.DateTimeField(default=django.utils.timezone.now, verbose_name="date joined"),
                 ),
                 ("email", models.EmailField(max_length=254, unique=True, verbose_name="e-mail address")),
-                ("name", personas.models.fields.LineField(blank=True, max_length=80)),
+                ("name", core.db.fields.LineField(blank=True, max_length=80)),
                 (
                     "timezone",
-                    personas.models.fields.LineField(
-                        default="UTC", max_length=64, validators=[personas.timezones.refuse_unknown_timezone]
+                    core.db.fields.LineField(
+                        default="UTC", max_length=64, validators=[core.timezones.refuse_unknown_timezone]
                     ),
                 ),
                 (
@@ -285,15 +281,15 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.models.workspaces.refuse_reserved,
+                            personas.workspaces.models.refuse_reserved,
                         ],
                     ),
                 ),
-                ("name", personas.models.fields.LineField(max_length=80)),
-                ("description", personas.models.fields.LineField(blank=True, max_length=300)),
+                ("name", core.db.fields.LineField(max_length=80)),
+                ("description", core.db.fields.LineField(blank=True, max_length=300)),
                 ("layout", models.CharField(default="dramatis", max_length=40)),
-                ("instructions", personas.models.fields.ProseField(blank=True, max_length=60000)),
-                ("working_directory", personas.models.fields.LineField(blank=True, max_length=1000)),
+                ("instructions", core.db.fields.ProseField(blank=True, max_length=60000)),
+                ("working_directory", core.db.fields.LineField(blank=True, max_length=1000)),
                 (
                     "release_policy",
                     models.CharField(
@@ -374,8 +370,8 @@ class Migration(migrations.Migration):
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
                 ("number", models.PositiveIntegerField(editable=False)),
-                ("title", personas.models.fields.LineField(max_length=120)),
-                ("description", personas.models.fields.ProseField(blank=True, max_length=20000)),
+                ("title", core.db.fields.LineField(max_length=120)),
+                ("description", core.db.fields.ProseField(blank=True, max_length=20000)),
                 (
                     "status",
                     models.CharField(
@@ -437,7 +433,7 @@ class Migration(migrations.Migration):
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
                 (
                     "name",
-                    personas.models.fields.LineField(
+                    core.db.fields.LineField(
                         max_length=64,
                         validators=[
                             django.core.validators.RegexValidator(
@@ -445,20 +441,20 @@ class Migration(migrations.Migration):
                                 "Start with a letter or underscore, then letters, digits, dots, hyphens or underscores.",
                                 code="tool_name",
                             ),
-                            personas.models.workspaces.refuse_reserved,
+                            personas.workspaces.models.refuse_reserved,
                         ],
                     ),
                 ),
-                ("description", personas.models.fields.ProseField(blank=True, max_length=4000)),
-                ("snippet", personas.models.fields.LineField(blank=True, max_length=300)),
+                ("description", core.db.fields.ProseField(blank=True, max_length=4000)),
+                ("snippet", core.db.fields.LineField(blank=True, max_length=300)),
                 (
                     "guidelines",
-                    personas.models.fields.ProseField(
+                    core.db.fields.ProseField(
                         blank=True, help_text="One guideline per line.", max_length=4000
                     ),
                 ),
-                ("parameters", personas.models.fields.ProseField(blank=True, max_length=20000)),
-                ("signature", personas.models.fields.LineField(blank=True, max_length=1000)),
+                ("parameters", core.db.fields.ProseField(blank=True, max_length=20000)),
+                ("signature", core.db.fields.LineField(blank=True, max_length=1000)),
                 (
                     "workspace",
                     models.ForeignKey(
@@ -483,7 +479,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("title", personas.models.fields.LineField(max_length=300)),
+                ("title", core.db.fields.LineField(max_length=300)),
                 ("is_done", models.BooleanField(default=False)),
                 ("position", models.PositiveIntegerField()),
                 (
@@ -568,8 +564,8 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("title", personas.models.fields.LineField(max_length=120)),
-                ("text", personas.models.fields.ProseField(max_length=20000)),
+                ("title", core.db.fields.LineField(max_length=120)),
+                ("text", core.db.fields.ProseField(max_length=20000)),
                 ("position", models.PositiveIntegerField(default=0)),
                 (
                     "agent",
@@ -609,7 +605,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("text", personas.models.fields.ProseField(max_length=2000)),
+                ("text", core.db.fields.ProseField(max_length=2000)),
                 (
                     "state",
                     models.CharField(
@@ -623,8 +619,8 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("source", personas.models.fields.LineField(blank=True, max_length=300)),
-                ("author_label", personas.models.fields.LineField(editable=False, max_length=254)),
+                ("source", core.db.fields.LineField(blank=True, max_length=300)),
+                ("author_label", core.db.fields.LineField(editable=False, max_length=254)),
                 ("valid_from", models.DateTimeField(blank=True, null=True)),
                 ("valid_until", models.DateTimeField(blank=True, null=True)),
                 (
@@ -800,12 +796,12 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.models.workspaces.refuse_reserved,
+                            personas.workspaces.models.refuse_reserved,
                         ],
                     ),
                 ),
-                ("name", personas.models.fields.LineField(max_length=80)),
-                ("formatting", personas.models.fields.ProseField(blank=True, max_length=8000)),
+                ("name", core.db.fields.LineField(max_length=80)),
+                ("formatting", core.db.fields.ProseField(blank=True, max_length=8000)),
                 (
                     "workspace",
                     models.ForeignKey(

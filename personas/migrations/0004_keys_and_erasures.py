@@ -5,7 +5,7 @@ import django.db.models.manager
 from django.conf import settings
 from django.db import migrations, models
 
-import personas.models.fields
+import core.db.fields
 
 
 class Migration(migrations.Migration):
@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("name", personas.models.fields.LineField(max_length=80)),
+                ("name", core.db.fields.LineField(max_length=80)),
                 ("prefix", models.CharField(max_length=16)),
                 ("digest", models.CharField(max_length=64, unique=True)),
                 ("scopes", models.JSONField(default=dict)),
@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
                 ),
                 ("kind", models.CharField(max_length=20)),
                 ("object_id", models.BigIntegerField()),
-                ("reason", personas.models.fields.LineField(max_length=500)),
+                ("reason", core.db.fields.LineField(max_length=500)),
                 ("digests", models.JSONField(default=list)),
                 ("versions", models.JSONField(default=list)),
                 ("person_label", models.CharField(max_length=254)),

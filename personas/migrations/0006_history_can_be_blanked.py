@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from personas.erasable import Erasable
+from core.db.erasable import Erasable
 
 
 class Migration(migrations.Migration):

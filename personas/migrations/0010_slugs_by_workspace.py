@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from personas.models.workspaces import refuse_reserved, slug_rule
+from personas.workspaces.models import refuse_reserved, slug_rule
 
 SLUG: dict[str, Any] = {"max_length": 64, "db_index": False, "validators": [slug_rule, refuse_reserved]}
 

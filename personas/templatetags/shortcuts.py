@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from personas.shortcuts import GROUPS
+from personas.ui.keyboard_shortcuts import GROUPS
 
 register = template.Library()
 

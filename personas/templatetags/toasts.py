@@ -3,7 +3,7 @@
 from django import template
 from django.contrib.messages.storage.base import Message
 
-from personas import toasts
+from personas.ui import toasts
 
 register = template.Library()
 

@@ -18,8 +18,8 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext as _
 
-from personas.stored_words import title_of, verb_of
-from personas.templatetags.widgets import drawn
+from personas.templatetags.form_widgets import drawn
+from personas.ui.display_names import title_of, verb_of
 
 register = template.Library()
 

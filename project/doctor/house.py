@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from project.doctor.findings import Finding, fail, ok, warn
-from prompts.signing import NoSigningKey, public_key_told
+from project.doctor.results import Finding, fail, ok, warn
+from prompts.integrity.signing import NoSigningKey, public_key_told
 
 SHORTEST_SECRET = 50
 NAME = "settings"

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from django.db import connection, connections
 
-from personas.replicas import FAILURES, HERE, MOST_BEHIND, REPLICA, standing, time_behind
-from project.doctor.findings import Finding, ok, warn
+from core.db.replica import FAILURES, HERE, MOST_BEHIND, REPLICA, standing, time_behind
+from project.doctor.results import Finding, ok, warn
 
 NAME = "replica"
 

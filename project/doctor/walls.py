@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.db import connection
 
-from project.doctor.findings import Finding, fail, ok, warn
-from project.walls.roles import is_held
-from project.walls.tables import open_tables
+from project.database.rls_audit import open_tables
+from project.database.roles import is_held
+from project.doctor.results import Finding, fail, ok, warn
 
 NAME = "second wall"
 ABSENT = "It is not in force: queries alone keep workspaces apart."

@@ -10,9 +10,9 @@ from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
-from project.doctor.findings import Finding, fail, ok, warn
-from project.jobs import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from project.metrics.present import Asked, builds, nearest, refreshes
+from project.doctor.results import Finding, fail, ok, warn
+from project.metrics.gauges import Asked, builds, nearest, refreshes
+from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
 
 # Two missed beats are a slow minute, ten of them a missing worker.
 LATE = timedelta(seconds=HEARTBEAT_SECONDS * 3)

@@ -7,12 +7,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from redis.exceptions import RedisError
 
-from personas.walls import everywhere
-from project.metrics import counting
+from core.db.workspace_scope import everywhere
+from project.metrics import counters
 from project.metrics.access import may_read
-from project.metrics.measuring import measured_figures
-from project.metrics.present import answered, present_figures
-from project.metrics.sums import counted_figures
+from project.metrics.exposition import counted_figures
+from project.metrics.gauges import answered, present_figures
+from project.metrics.periodic import measured_figures
 from project.metrics.text import CONTENT_TYPE, Figure, written
 
 log = structlog.get_logger(__name__)
@@ -40,8 +40,8 @@ def all_figures() -> list[Figure]:
 def counted() -> list[Figure]:
     try:
         # What this process has counted; the others tell theirs within seconds.
-        counting.flush()
-        return counted_figures(counting.sums())
+        counters.flush()
+        return counted_figures(counters.sums())
     except RedisError as error:
         log.warning("figures_not_found", part="redis", error=type(error).__name__)
         return []

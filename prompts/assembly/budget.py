@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from prompts.assembly.layout import Layout
-from prompts.assembly.pieces import Piece, Pieces, Segment
 from prompts.assembly.report import PartReport
+from prompts.assembly.segments import Piece, Pieces, Segment
 from prompts.assembly.text import cut_notice
 
 # Below this a part says nothing useful, so it is left alone and the budget is reported as exceeded.

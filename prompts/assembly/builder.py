@@ -8,12 +8,12 @@ from typing import NamedTuple
 from prompts.assembly.budget import Assembled, cut_pieces, fit
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
-from prompts.assembly.loss import lost, lost_slots
-from prompts.assembly.normal import normal, refuse_unwritable
-from prompts.assembly.pieces import Segment
+from prompts.assembly.normalize import normal, refuse_unwritable
 from prompts.assembly.report import PartReport, Report, boundaries
+from prompts.assembly.segments import Segment
 from prompts.assembly.slots import Message, Slots, filled
-from prompts.assembly.surface import ToolDefinition, are_offered, of_call, tool_definitions
+from prompts.assembly.tool_definitions import ToolDefinition, are_offered, of_call, tool_definitions
+from prompts.assembly.unplaced_inputs import lost, lost_slots
 
 new = tuple.__new__
 UNSAID = "the call says nothing"

@@ -1,6 +1,6 @@
 """Cuts for bodies that plain cutting would leave open: elements stay closed, entries stay whole."""
 
-from prompts.assembly.pieces import Origin, Piece, Pieces
+from prompts.assembly.segments import Origin, Piece, Pieces
 from prompts.assembly.text import cut_notice
 
 Cut = tuple[Pieces, int]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from prompts.assembly.inputs import ContextFile, PromptInputs
-from prompts.assembly.pieces import Piece, Pieces
 from prompts.assembly.sections import file_origin, fitted, listed
+from prompts.assembly.segments import Piece, Pieces
 from prompts.assembly.text import on_one_line
 
 COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)

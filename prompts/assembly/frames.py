@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from prompts.assembly.pieces import Piece, Pieces
+from prompts.assembly.segments import Piece, Pieces
 from prompts.assembly.text import closing, likely_closing
 
 Frame = Callable[[Pieces], Pieces]

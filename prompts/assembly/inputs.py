@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from prompts.assembly.pieces import Origin
+from prompts.assembly.segments import Origin
 
 Json = Mapping[str, Any]
 NOTHING: Json = MappingProxyType({})

@@ -6,9 +6,9 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from typing import Any, Literal, Union, get_args, get_origin
 
-from prompts.assembly.codec import hints_of
 from prompts.assembly.inputs import Limits
-from prompts.assembly.pieces import Origin
+from prompts.assembly.json_codec import hints_of
+from prompts.assembly.segments import Origin
 
 PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},

@@ -7,9 +7,9 @@ from typing import Any
 
 from prompts.assembly.frames import Frame, bare
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.pieces import RELEASE, Origin, Piece, Pieces
-from prompts.assembly.placing import Place, placing
+from prompts.assembly.part_segments import Place, placing
 from prompts.assembly.report import PartReport
+from prompts.assembly.segments import RELEASE, Origin, Piece, Pieces
 
 Section = Callable[[PromptInputs], Pieces]
 Given = Callable[[PromptInputs], Mapping[str, Any] | None]

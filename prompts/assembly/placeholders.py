@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from prompts.assembly.data_inventory import WHOLE, is_hidden, words
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import NOTHING, Data, Json, Text
-from prompts.assembly.inventory import WHOLE, is_hidden, words
-from prompts.assembly.pieces import Piece
+from prompts.assembly.segments import Piece
 from prompts.assembly.text import cut, single_line
 
 OPEN, CLOSE = "{{", "}}"

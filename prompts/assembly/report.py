@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from prompts.assembly.pieces import VOLATILITY
+from prompts.assembly.segments import VOLATILITY
 
 new = tuple.__new__
 RANKS = {volatility: rank for rank, volatility in enumerate(VOLATILITY)}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prompts.assembly.inputs import ContextFile, Identity, PromptInputs
-from prompts.assembly.pieces import Origin, Pieces
+from prompts.assembly.segments import Origin, Pieces
 from prompts.assembly.text import attribute, cut_notice, guarded, indented
 
 NOTHING_TO_SAY: Pieces = ()

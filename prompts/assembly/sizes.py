@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from prompts.assembly.builder import Prompt
-from prompts.assembly.pieces import Segment
+from prompts.assembly.segments import Segment
 
 # Injected: which tokens a model sees is not for the pure core to know.
 Count = Callable[[str], int]

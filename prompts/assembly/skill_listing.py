@@ -6,11 +6,11 @@ from typing import Any
 
 from prompts.assembly.inputs import PromptInputs, Skill
 from prompts.assembly.layout import awaited
-from prompts.assembly.pieces import Piece, Pieces
 from prompts.assembly.sections import listed
+from prompts.assembly.segments import Piece, Pieces
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import escaped, normalised, on_one_line
-from prompts.assembly.words.pi import SKILLS
+from prompts.assembly.texts.pi import SKILLS
 
 READ = "read"
 OPENING, CLOSING = Piece(f"{SKILLS}\n\n<available_skills>\n"), Piece("\n</available_skills>")

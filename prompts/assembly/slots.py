@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from prompts.assembly.inputs import NOTHING, Json
-from prompts.assembly.pieces import Segment
+from prompts.assembly.segments import Segment
 
 
 @dataclass(frozen=True)

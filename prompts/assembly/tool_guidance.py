@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 
 from prompts.assembly.inputs import Tool
-from prompts.assembly.pieces import OURS, Piece, Pieces
-from prompts.assembly.rules import Guidelines, matching
 from prompts.assembly.sections import NOTHING_TO_SAY, listed
+from prompts.assembly.segments import OURS, Piece, Pieces
 from prompts.assembly.text import bullet
-from prompts.assembly.tool_schemas import compact, whole
-from prompts.assembly.words.moltis import (
+from prompts.assembly.texts.moltis import (
     CALLING,
     GENERAL_RULES,
     MEMORY_RULES,
     SILENT_REPLIES,
     TOOL_RULES,
 )
+from prompts.assembly.tool_rules import Guidelines, matching
+from prompts.assembly.tool_schemas import compact, whole
 
 WITH_TOOLS = "You are a helpful assistant with access to tools for executing shell commands."
 WITHOUT_TOOLS = "You are a helpful assistant. Answer questions clearly and concisely."

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.pieces import OURS, Pieces
-from prompts.assembly.rules import Guidelines
 from prompts.assembly.sections import listed, unled
+from prompts.assembly.segments import OURS, Pieces
 from prompts.assembly.text import on_one_line, single_line
+from prompts.assembly.tool_rules import Guidelines
 
 Own = Mapping[str, Sequence[str]]
 

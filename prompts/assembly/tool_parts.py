@@ -6,7 +6,7 @@ from typing import Any
 from prompts.assembly.frames import Frame, bare
 from prompts.assembly.inputs import PromptInputs, Tool
 from prompts.assembly.layout import Part
-from prompts.assembly.pieces import Pieces
+from prompts.assembly.segments import Pieces
 from prompts.assembly.slots import Slots, slot
 
 # Tools and whether the provider takes their definitions, to words.

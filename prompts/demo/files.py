@@ -7,14 +7,14 @@ import yaml
 from django.conf import settings
 
 from personas.actors import Actor
+from personas.agents.services import create_named
 from personas.models import Agent, Workspace
-from personas.services.agents import create_named
+from skills.agent_context.services import choose_context
+from skills.files.services import adopt_file, ignore_file
 from skills.models import ContextFile, Source, SourceGrant, is_allowed
-from skills.services.contexts import choose_context
-from skills.services.files import adopt_file, ignore_file
-from skills.services.grants import grant_folder
-from skills.services.refreshing import refresh_source
-from skills.services.runs import claim_run, request_refresh
+from skills.refresh.runs import claim_run, request_refresh
+from skills.refresh.services import refresh_source
+from skills.sources.grants import grant_folder
 
 HERE = Path(__file__).parent
 TREE, LATER = HERE / "tree", HERE / "cast" / "later.yaml"

@@ -14,6 +14,8 @@ from django.db import transaction
 from django.utils.timezone import make_aware
 
 from personas.actors import Actor
+from personas.agents.services import create_named
+from personas.memories.services import approve_memory, remember, revoke_memory, supersede_memory
 from personas.models import (
     Agent,
     Channel,
@@ -28,11 +30,9 @@ from personas.models import (
     UserProfile,
     Workspace,
 )
-from personas.services.agents import create_named
-from personas.services.memories import approve_memory, remember, revoke_memory, supersede_memory
-from personas.services.records import create_record, edit_record
-from personas.services.work import add_responsibility, open_task
-from personas.services.workspaces import create_workspace
+from personas.records.services import create_record, edit_record
+from personas.work.services import add_responsibility, open_task
+from personas.workspaces.services import create_workspace
 from prompts.demo import DEMO_PASSWORD
 from prompts.demo.files import bring_files
 from prompts.demo.unfold import unfolded

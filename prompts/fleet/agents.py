@@ -8,8 +8,8 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Windo
 from django.db.models.functions import Coalesce
 
 from personas.models import Agent, AgentChannel, Channel, Workspace
-from prompts.fleet.asking import CHANGED, TOKENS, TROUBLES, Asked
-from prompts.fleet.standing import standing_prompts, state_rule
+from prompts.fleet.filters import CHANGED, TOKENS, TROUBLES, Asked
+from prompts.fleet.prompt_status import standing_prompts, state_rule
 from prompts.models import PRODUCTION, BuildCause
 
 # As many as a browser draws well within a second, on six channels.

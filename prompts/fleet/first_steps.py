@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from personas.roles import Permission, may
-from prompts.fleet.figures import Figures
+from prompts.fleet.counts import Figures
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import personas.models.fields
+import core.db.fields
 
 
 class Migration(migrations.Migration):
@@ -185,7 +185,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("mission", personas.models.fields.ProseField(blank=True, max_length=20000)),
+                ("mission", core.db.fields.ProseField(blank=True, max_length=20000)),
                 (
                     "entry",
                     models.CharField(
@@ -468,7 +468,7 @@ class Migration(migrations.Migration):
                 ),
                 ("number", models.PositiveIntegerField()),
                 ("label", models.CharField(max_length=40)),
-                ("message", personas.models.fields.LineField(max_length=300)),
+                ("message", core.db.fields.LineField(max_length=300)),
                 (
                     "status",
                     models.CharField(
@@ -488,7 +488,7 @@ class Migration(migrations.Migration):
                 ("requested_at", models.DateTimeField(auto_now_add=True)),
                 ("decided_label", models.CharField(blank=True, max_length=254)),
                 ("decided_at", models.DateTimeField(null=True)),
-                ("reason", personas.models.fields.LineField(blank=True, max_length=500)),
+                ("reason", core.db.fields.LineField(blank=True, max_length=500)),
                 ("is_override", models.BooleanField(default=False)),
                 ("released_at", models.DateTimeField(null=True)),
                 (

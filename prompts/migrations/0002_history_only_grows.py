@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from personas.append_only import AppendOnly
+from core.db.append_only import AppendOnly
 
 
 class Migration(migrations.Migration):

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-from prompts.rolling_off import Lifted, RollsOff
+from prompts.ledger.retention_trigger import Lifted, RollsOff
 
 
 def free(field, to, **options):

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from personas.append_only import AppendOnly
+from core.db.append_only import AppendOnly
 
 
 class Migration(migrations.Migration):

@@ -2,8 +2,8 @@
 
 from django.db import migrations, models
 
-from personas.append_only import AppendOnly
-from prompts.rolling_off import Lifted, RollsOff
+from core.db.append_only import AppendOnly
+from prompts.ledger.retention_trigger import Lifted, RollsOff
 
 
 class Unguarded(RollsOff):

@@ -4,8 +4,8 @@ import django.db.models.deletion
 import django.db.models.manager
 from django.db import migrations, models
 
-from personas.append_only import AppendOnly
-from prompts.rolling_off import Lifted
+from core.db.append_only import AppendOnly
+from prompts.ledger.retention_trigger import Lifted
 
 
 class Migration(migrations.Migration):

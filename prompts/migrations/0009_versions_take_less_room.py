@@ -3,15 +3,15 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import prompts.models.compact
-from personas.append_only import AppendOnly
-from prompts.rolling_off import Lifted
+import core.db.compact
+from core.db.append_only import AppendOnly
+from prompts.ledger.retention_trigger import Lifted
 
 GROWING = ("prompts_promptversion", "prompts_labelmove")
 
 
 def compact(field):
-    return migrations.AlterField("promptversion", field, prompts.models.compact.CompactJSON())
+    return migrations.AlterField("promptversion", field, core.db.compact.CompactJSON())
 
 
 def unindexed(model, field, to, related_name, **options):

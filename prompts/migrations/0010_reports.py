@@ -4,7 +4,7 @@ import django.db.models.deletion
 import django.db.models.manager
 from django.db import migrations, models
 
-from personas.append_only import AppendOnly
+from core.db.append_only import AppendOnly
 
 
 def link(to, **options):

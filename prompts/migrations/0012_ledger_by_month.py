@@ -2,8 +2,8 @@
 
 from django.db import migrations
 
-from prompts.ledger_by_month import ByMonth
-from prompts.ledger_functions import LedgerFunctions
+from prompts.ledger.partition_functions import LedgerFunctions
+from prompts.ledger.partition_migration import ByMonth
 
 
 class Migration(migrations.Migration):

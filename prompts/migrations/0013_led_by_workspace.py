@@ -3,8 +3,8 @@
 from django.db import migrations, models
 from django.db.models import UniqueConstraint
 
-from personas.models.workspaces import slug_rule
-from personas.online import AddIndexOnline, AddUniqueOnline
+from core.db.online_migrations import AddIndexOnline, AddUniqueOnline
+from personas.workspaces.models import slug_rule
 
 
 class Migration(migrations.Migration):

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from personas.row_security import Walled
+from core.db.row_level_security import Walled
 
 # Every table of a model with a workspace. A later one gets its own step in the migration that makes it.
 TABLES = (

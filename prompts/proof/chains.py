@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from prompts.proof.faults import Fault, Verdict, verdict
-from prompts.proof.rows import R, Stored
+from prompts.proof.hashed_rows import R, Stored
 
 
 @dataclass(frozen=True)

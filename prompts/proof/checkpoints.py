@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from cryptography.exceptions import InvalidSignature
 
 from prompts.proof.canonical import canonical, digest, message, moment, read_json
+from prompts.proof.chain_heads import Heads, Sum, read_heads
 from prompts.proof.faults import Fault
-from prompts.proof.heads import Heads, Sum, read_heads
-from prompts.proof.keys import PrivateKey, PublicKey, key_id
-from prompts.proof.reading import read_moment, read_number, read_object, read_record, read_text
+from prompts.proof.json_reader import read_moment, read_number, read_object, read_record, read_text
+from prompts.proof.signing_keys import PrivateKey, PublicKey, key_id
 
 CHECKPOINT = "checkpoint"
 

@@ -5,12 +5,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from prompts.proof import checks
+from prompts.proof import evidence_checks
 from prompts.proof.canonical import plain
 from prompts.proof.checkpoints import SignedCheckpoint
-from prompts.proof.keys import PublicKey, public_pem
-from prompts.proof.opened import FORMAT, FORMAT_VERSION, NOT_YET_SEALED, Absent, Opened, Pointer, Segment
-from prompts.proof.rows import LedgerBlockRow, LedgerRow, Stored, VersionRow
+from prompts.proof.evidence_reader import (
+    FORMAT,
+    FORMAT_VERSION,
+    NOT_YET_SEALED,
+    Absent,
+    Opened,
+    Pointer,
+    Segment,
+)
+from prompts.proof.hashed_rows import LedgerBlockRow, LedgerRow, Stored, VersionRow
+from prompts.proof.signing_keys import PublicKey, public_pem
 
 State = Literal["ok", "failed", "absent"]
 Question = Callable[[Opened], str]
@@ -79,7 +87,7 @@ def link(stored: Stored[Any]) -> dict[str, Any]:
 
 
 def verify_evidence(
-    data: object, *, fill: checks.Fill | None = None, expected_key: str | None = None
+    data: object, *, fill: evidence_checks.Fill | None = None, expected_key: str | None = None
 ) -> list[Check]:
     """Every check in words, whatever the data: a stranger's bundle may fail, but never raise.
 
@@ -89,8 +97,8 @@ def verify_evidence(
     opened = Opened(data)
     asked: dict[str, Question] = {
         **CHECKS,
-        REBUILT: partial(checks.rebuilt, fill=fill),
-        KEY_EXPECTED: partial(checks.key_expected, expected=expected_key),
+        REBUILT: partial(evidence_checks.rebuilt, fill=fill),
+        KEY_EXPECTED: partial(evidence_checks.key_expected, expected=expected_key),
     }
     beside = beside_the_point(data)
     return [ask(name, question, opened) for name, question in asked.items() if name not in beside]
@@ -141,23 +149,23 @@ OF_A_FETCH = frozenset(
     }
 )
 CHECKS: dict[str, Question] = {
-    "format": checks.format_known,
-    "bytes match the served digest": checks.bytes_match,
-    "segments match the version": checks.segments_match,
-    "words match their segments": checks.words_match,
-    "segments join to the built text": checks.built_text_matches,
-    "lockfile matches the version": checks.lockfile_matches,
-    "parts match the lockfile": checks.parts_match,
-    "version hash": checks.version_hash_matches,
-    "label pointed at the version": checks.pointer_fits,
-    "slots match the ledger": checks.slots_match,
-    "ledger seal": checks.seal_matches,
-    "ledger row fits the version and the bytes": checks.ledger_fits,
-    "seal stands in its block": checks.seal_in_block,
-    "block hash": checks.block_hash_matches,
-    "checkpoint covers the block": checks.checkpoint_covers_block,
-    "checkpoint covers the version": checks.checkpoint_covers_version,
-    MOVE_COVERED: checks.checkpoint_covers_move,
-    "heads match the checkpoint": checks.heads_match,
-    "signature": checks.signature_valid,
+    "format": evidence_checks.format_known,
+    "bytes match the served digest": evidence_checks.bytes_match,
+    "segments match the version": evidence_checks.segments_match,
+    "words match their segments": evidence_checks.words_match,
+    "segments join to the built text": evidence_checks.built_text_matches,
+    "lockfile matches the version": evidence_checks.lockfile_matches,
+    "parts match the lockfile": evidence_checks.parts_match,
+    "version hash": evidence_checks.version_hash_matches,
+    "label pointed at the version": evidence_checks.pointer_fits,
+    "slots match the ledger": evidence_checks.slots_match,
+    "ledger seal": evidence_checks.seal_matches,
+    "ledger row fits the version and the bytes": evidence_checks.ledger_fits,
+    "seal stands in its block": evidence_checks.seal_in_block,
+    "block hash": evidence_checks.block_hash_matches,
+    "checkpoint covers the block": evidence_checks.checkpoint_covers_block,
+    "checkpoint covers the version": evidence_checks.checkpoint_covers_version,
+    MOVE_COVERED: evidence_checks.checkpoint_covers_move,
+    "heads match the checkpoint": evidence_checks.heads_match,
+    "signature": evidence_checks.signature_valid,
 }

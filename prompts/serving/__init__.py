@@ -1,10 +1,6 @@
 """The bot path: one statement checks the key, resolves the label and records; else nothing leaves."""
 
-from prompts.serving.asking import PLAIN, Bot, Call, Member, Reader, Wanted
-from prompts.serving.call_facts import slots_from_json, slots_json
-from prompts.serving.handing import Served, hand_out
-from prompts.serving.recalling import Recall
-from prompts.serving.refusals import (
+from prompts.serving.errors import (
     BadKey,
     Erased,
     NotThere,
@@ -13,6 +9,10 @@ from prompts.serving.refusals import (
     Refused,
     ServingDown,
 )
+from prompts.serving.recalling import Recall
+from prompts.serving.request import PLAIN, Bot, Call, Member, Reader, Wanted
+from prompts.serving.services import Served, hand_out
+from prompts.serving.slots import slots_from_json, slots_json
 
 __all__ = [
     "PLAIN",

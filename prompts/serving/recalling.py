@@ -6,8 +6,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from prompts.serving.resolving import Guess
-    from prompts.serving.words import Words
+    from prompts.serving.cache import Words
+    from prompts.serving.resolve import Guess
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from personas.forms.agents import AgentForm
-from personas.forms.base import RecordForm
+from personas.agents.forms import AgentForm
+from personas.records.forms import RecordForm
 
 
 class AgentWordsForm(AgentForm):

@@ -8,8 +8,8 @@ from django.forms.utils import ErrorDict
 from django.forms.widgets import ChoiceWidget
 from django.utils.datastructures import MultiValueDict
 
-from personas.forms.base import RecordForm
-from personas.services.drafts import Typed
+from personas.drafts.services import Typed
+from personas.records.forms import RecordForm
 
 # Besides the long text, what a person sees without unfolding anything.
 UPFRONT = {"label", "name", "title", "description", "snippet", "agent", "state", "slug"}

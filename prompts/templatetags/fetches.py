@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 
 from personas.models import ApiKey
-from prompts.selectors_ledger import LedgerFilter, ledger_rows
+from prompts.ledger.selectors import LedgerFilter, ledger_rows
 
 register = template.Library()
 SHOWN = 8

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from personas.models import Channel
 from personas.templatetags.ui import icon
-from prompts.fleet.cells import Cell, Flag
+from prompts.fleet.matrix import Cell, Flag
 from prompts.templatetags.versions import share
 
 register = template.Library()

@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 
 from personas.models import Memory
-from prompts.memory_reach import Reach, Reaches, reaches_of
+from prompts.provenance.memory_reach import Reach, Reaches, reaches_of
 
 register = template.Library()
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from django import template
 
-from prompts.middleware import REBUILDING_SINCE
-from prompts.progress import progress_of, progress_shown, read_since
+from prompts.builds.middleware import REBUILDING_SINCE
+from prompts.builds.progress import progress_of, progress_shown, read_since
 
 register = template.Library()
 

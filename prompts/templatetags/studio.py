@@ -6,10 +6,10 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from prompts.studio.reading import Line, Piece
+from prompts.studio.text_view import Line, Piece
 from prompts.templatetags.versions import chipped, kind_look, leading_line_ends
-from skills.glyphs import Seen
-from skills.templatetags.drawing import drawn
+from skills.files.visible_text import Seen
+from skills.templatetags.text_html import drawn
 
 register = template.Library()
 

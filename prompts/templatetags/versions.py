@@ -11,14 +11,14 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from personas.stored_words import title_of
 from personas.templatetags.ui import badge, icon
-from prompts.causes import Cause
+from personas.ui.display_names import title_of
 from prompts.models import LATEST, PRODUCTION, ReleaseStatus
-from prompts.omission_words import omission_in_words
-from prompts.version_text import Row, Stretch
-from skills.glyphs import Glyph, Seen
-from skills.templatetags.drawing import drawn
+from prompts.provenance.causes import Cause
+from prompts.versions.omission_words import omission_in_words
+from prompts.versions.text_rows import Row, Stretch
+from skills.files.visible_text import Glyph, Seen
+from skills.templatetags.text_html import drawn
 
 register = template.Library()
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import TypeVar
 
-from skills.confined import Refused, Root, Stamp
-from skills.discovery.found import Found, FoundFile, Refusal
-from skills.discovery.lookups import applicable
-from skills.discovery.searching import WHOLE, Clock, Notice, Search
+from skills.discovery.filesystem import Refused, Root, Stamp
+from skills.discovery.harnesses import Caps, Harness
+from skills.discovery.lookup import applicable
+from skills.discovery.results import Found, FoundFile, Refusal
+from skills.discovery.search import WHOLE, Clock, Notice, Search
 from skills.discovery.tree_rules import TreeRules
 from skills.discovery.tree_search import TreeSearch
-from skills.harnesses import Caps, Harness
 
 __all__ = ["Found", "FoundFile", "Refusal", "Stamp", "applicable", "discover", "discover_tree"]
 

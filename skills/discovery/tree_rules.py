@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from skills.discovery.lookups import name_shape, patterns_anchored, patterns_anywhere
-from skills.harnesses import Harness, Kind
+from skills.discovery.harnesses import Harness, Kind
+from skills.discovery.lookup import name_shape, patterns_anchored, patterns_anywhere
 
 # A kind, and the names still to come below a folder.
 Wanted = tuple[Kind, tuple[str, ...]]

@@ -4,9 +4,9 @@ import os
 import stat
 from typing import NamedTuple
 
-from skills.confined import Place, Refused, refused
-from skills.discovery.lookups import joined
-from skills.discovery.searching import Search, too_deep, unshowable
+from skills.discovery.filesystem import Place, Refused, refused
+from skills.discovery.lookup import joined
+from skills.discovery.search import Search, too_deep, unshowable
 from skills.discovery.tree_rules import Node, TreeRules
 
 

@@ -5,8 +5,8 @@ import django.db.models.manager
 import django.utils.timezone
 from django.db import migrations, models
 
-import personas.models.fields
-import personas.models.workspaces
+import core.db.fields
+import personas.workspaces.models
 
 
 class Migration(migrations.Migration):
@@ -32,15 +32,15 @@ class Migration(migrations.Migration):
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
                 (
                     "name",
-                    personas.models.fields.LineField(
-                        max_length=64, validators=[personas.models.workspaces.refuse_reserved]
+                    core.db.fields.LineField(
+                        max_length=64, validators=[personas.workspaces.models.refuse_reserved]
                     ),
                 ),
-                ("description", personas.models.fields.ProseField(max_length=1024)),
-                ("body", personas.models.fields.ProseField(max_length=100000)),
-                ("license", personas.models.fields.LineField(blank=True, max_length=200)),
-                ("compatibility", personas.models.fields.LineField(blank=True, max_length=500)),
-                ("allowed_tools", personas.models.fields.LineField(blank=True, max_length=1000)),
+                ("description", core.db.fields.ProseField(max_length=1024)),
+                ("body", core.db.fields.ProseField(max_length=100000)),
+                ("license", core.db.fields.LineField(blank=True, max_length=200)),
+                ("compatibility", core.db.fields.LineField(blank=True, max_length=500)),
+                ("allowed_tools", core.db.fields.LineField(blank=True, max_length=1000)),
                 ("metadata", models.JSONField(blank=True, default=dict)),
                 ("disable_model_invocation", models.BooleanField(default=False)),
                 ("for_all_agents", models.BooleanField(default=False)),

@@ -7,9 +7,9 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import personas.models.fields
-import personas.models.workspaces
-import skills.models.sources
+import core.db.fields
+import personas.workspaces.models
+import skills.sources.models
 
 
 class Migration(migrations.Migration):
@@ -198,7 +198,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("harness", personas.models.fields.LineField(max_length=40)),
+                ("harness", core.db.fields.LineField(max_length=40)),
                 ("rules", models.JSONField()),
                 (
                     "workspace",
@@ -228,7 +228,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("archived_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("label", personas.models.fields.LineField(max_length=80)),
+                ("label", core.db.fields.LineField(max_length=80)),
                 (
                     "slug",
                     models.SlugField(
@@ -240,7 +240,7 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.models.workspaces.refuse_reserved,
+                            personas.workspaces.models.refuse_reserved,
                         ],
                     ),
                 ),
@@ -255,8 +255,8 @@ class Migration(migrations.Migration):
                         max_length=6,
                     ),
                 ),
-                ("folder", personas.models.fields.LineField(blank=True, max_length=1000)),
-                ("harnesses", models.JSONField(blank=True, default=skills.models.sources.every_harness)),
+                ("folder", core.db.fields.LineField(blank=True, max_length=1000)),
+                ("harnesses", models.JSONField(blank=True, default=skills.sources.models.every_harness)),
                 (
                     "adoption",
                     models.CharField(
@@ -399,7 +399,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("harness", personas.models.fields.LineField(default="plain", max_length=40)),
+                ("harness", core.db.fields.LineField(default="plain", max_length=40)),
                 (
                     "agent",
                     models.OneToOneField(
@@ -444,11 +444,11 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "path",
-                    personas.models.fields.LineField(
+                    core.db.fields.LineField(
                         help_text="One of the allowed roots, or a folder below one.", max_length=1000
                     ),
                 ),
-                ("note", personas.models.fields.LineField(blank=True, max_length=200)),
+                ("note", core.db.fields.LineField(blank=True, max_length=200)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "workspace",
@@ -486,7 +486,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("digest", models.CharField(max_length=64)),
-                ("reason", personas.models.fields.LineField(max_length=500)),
+                ("reason", core.db.fields.LineField(max_length=500)),
                 ("until", models.DateField()),
                 ("person_label", models.CharField(max_length=254)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from personas.models.workspaces import refuse_reserved, slug_rule
+from personas.workspaces.models import refuse_reserved, slug_rule
 
 
 class Migration(migrations.Migration):

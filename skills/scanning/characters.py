@@ -3,40 +3,40 @@
 import re
 from collections.abc import Callable, Iterator
 
-from skills.scanning import alphabets
-from skills.scanning.alphabets import NOTHING, inside, one_of, runs_of
+from skills.scanning import unicode_ranges
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import Gate, hidden_characters
+from skills.scanning.prefilter import Gate, hidden_characters
+from skills.scanning.unicode_ranges import NOTHING, inside, one_of, runs_of
 
 InPlace = Callable[[str, int, int], bool]
 
 BOM, ZWSP, ZWNJ, ZWJ = "\ufeff", "\u200b", "\u200c", "\u200d"
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
 
-EMOJI, RIGHT_TO_LEFT = one_of(alphabets.EMOJI), one_of(alphabets.RIGHT_TO_LEFT)
+EMOJI, RIGHT_TO_LEFT = one_of(unicode_ranges.EMOJI), one_of(unicode_ranges.RIGHT_TO_LEFT)
 # The company that makes a character honest; any other invisible one never is.
 AT_HOME: dict[str, re.Pattern[str]] = {
-    ZWSP: one_of(alphabets.UNSPACED),
-    ZWNJ: one_of(alphabets.JOINING),
-    ZWJ: one_of(alphabets.JOINING),
-    "\u034f": one_of(alphabets.HEBREW),
-    "\u115f": one_of(alphabets.JAMO),
-    "\u1160": one_of(alphabets.JAMO),
-    "\u180e": one_of(alphabets.MONGOLIAN),
+    ZWSP: one_of(unicode_ranges.UNSPACED),
+    ZWNJ: one_of(unicode_ranges.JOINING),
+    ZWJ: one_of(unicode_ranges.JOINING),
+    "\u034f": one_of(unicode_ranges.HEBREW),
+    "\u115f": one_of(unicode_ranges.JAMO),
+    "\u1160": one_of(unicode_ranges.JAMO),
+    "\u180e": one_of(unicode_ranges.MONGOLIAN),
 }
 # What a selector may stand behind. Registered ideograph variants end far below the last selector, and a short
 # list leaves little to hide in.
 SELECTED = (
-    (alphabets.EMOJI, "FE0E-FE0F"),
-    (alphabets.STYLED, "FE00-FE0D"),
-    (alphabets.IDEOGRAPHS, "E0100-E011F"),
-    (alphabets.MONGOLIAN, "180B-180D 180F"),
+    (unicode_ranges.EMOJI, "FE0E-FE0F"),
+    (unicode_ranges.STYLED, "FE00-FE0D"),
+    (unicode_ranges.IDEOGRAPHS, "E0100-E011F"),
+    (unicode_ranges.MONGOLIAN, "180B-180D 180F"),
 )
 # A lone selector behind something that has variants, or in a keycap.
 SELECTING = "|".join(
     (
         *(
-            f"(?<=[{inside(base)}][{inside(kind)}])(?![{inside(alphabets.VARIATION_SELECTORS)}])"
+            f"(?<=[{inside(base)}][{inside(kind)}])(?![{inside(unicode_ranges.VARIATION_SELECTORS)}])"
             for base, kind in SELECTED
         ),
         r"(?<=[0-9#*][\uFE0E\uFE0F])(?=\u20E3)",
@@ -127,14 +127,14 @@ def is_no_mojibake(text: str, start: int, end: int) -> bool:
     return not is_mojibake(text, start, end)
 
 
-invisible = runs(alphabets.INVISIBLE, is_joining)
-bidi_controls = runs(alphabets.BIDI_CONTROLS, never)
-bidi_marks = runs(alphabets.BIDI_MARKS, is_among_right_to_left)
-tag_characters = runs(alphabets.TAGS, is_flag)
-hidden_selectors = runs(alphabets.VARIATION_SELECTORS, is_stray, SELECTING)
-stray_selectors = runs(alphabets.VARIATION_SELECTORS, is_no_stray, SELECTING)
-controls = runs(alphabets.CONTROLS, is_mojibake)
-mojibake = runs(alphabets.CONTROLS, is_no_mojibake)
+invisible = runs(unicode_ranges.INVISIBLE, is_joining)
+bidi_controls = runs(unicode_ranges.BIDI_CONTROLS, never)
+bidi_marks = runs(unicode_ranges.BIDI_MARKS, is_among_right_to_left)
+tag_characters = runs(unicode_ranges.TAGS, is_flag)
+hidden_selectors = runs(unicode_ranges.VARIATION_SELECTORS, is_stray, SELECTING)
+stray_selectors = runs(unicode_ranges.VARIATION_SELECTORS, is_no_stray, SELECTING)
+controls = runs(unicode_ranges.CONTROLS, is_mojibake)
+mojibake = runs(unicode_ranges.CONTROLS, is_no_mojibake)
 
 UNSEEN = (
     *(invisible, bidi_controls, bidi_marks, tag_characters),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from skills.scanning.glance import Gate, always
+from skills.scanning.prefilter import Gate, always
 
 Severity = Literal["block", "warn", "note"]
 # What members type is flagged and never blocked, so for it every "block" is a "warn".

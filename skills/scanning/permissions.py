@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from skills.scanning.findings import Finder, Hit
-from skills.scanning.glance import Gate, Glance
+from skills.scanning.prefilter import Gate, Glance
 
 # Front matter longer than this is refused by the parser.
 HEAD_LIMIT = 16_384

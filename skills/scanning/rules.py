@@ -1,9 +1,9 @@
 """Everything the scanner looks for, a row each: adding a rule is adding a row and a sample in its test."""
 
-from skills.scanning import alphabets, characters, closings, permissions, wording
+from skills.scanning import characters, hidden_instructions, permissions, prompt_tags, unicode_ranges
 from skills.scanning.findings import SKILLS_ONLY, Rule
-from skills.scanning.glance import WORD_OF
-from skills.scanning.keys import (
+from skills.scanning.prefilter import WORD_OF
+from skills.scanning.secrets import (
     LOOK_ALIKE,
     OPEN_SHAPES,
     SHAPES,
@@ -23,7 +23,7 @@ UNSEEN_RULES = (
         "An invisible character stands here that no script or emoji needs.",
         characters.invisible,
         needs="hidden",
-        may_find=characters.any_of(alphabets.INVISIBLE),
+        may_find=characters.any_of(unicode_ranges.INVISIBLE),
     ),
     Rule(
         "bidi-control",
@@ -31,7 +31,7 @@ UNSEEN_RULES = (
         "A control character makes text read in another order than it is written.",
         characters.bidi_controls,
         needs="hidden",
-        may_find=characters.any_of(alphabets.BIDI_CONTROLS),
+        may_find=characters.any_of(unicode_ranges.BIDI_CONTROLS),
     ),
     Rule(
         "bidi-mark",
@@ -39,7 +39,7 @@ UNSEEN_RULES = (
         "A direction mark stands far from any right-to-left text, or inside a word.",
         characters.bidi_marks,
         needs="hidden",
-        may_find=characters.any_of(alphabets.BIDI_MARKS),
+        may_find=characters.any_of(unicode_ranges.BIDI_MARKS),
     ),
     Rule(
         "tag-character",
@@ -47,7 +47,7 @@ UNSEEN_RULES = (
         "Unicode tag characters spell words that only a model reads.",
         characters.tag_characters,
         needs="hidden",
-        may_find=characters.any_of(alphabets.TAGS),
+        may_find=characters.any_of(unicode_ranges.TAGS),
     ),
     Rule(
         "variation-selectors",
@@ -55,7 +55,7 @@ UNSEEN_RULES = (
         "Variation selectors stand in a row or behind plain text: they can carry a hidden message.",
         characters.hidden_selectors,
         needs="hidden",
-        may_find=characters.any_of(alphabets.VARIATION_SELECTORS),
+        may_find=characters.any_of(unicode_ranges.VARIATION_SELECTORS),
     ),
     # Pasted by accident often enough, and too few to say anything.
     Rule(
@@ -64,7 +64,7 @@ UNSEEN_RULES = (
         "A variation selector stands behind a character that has no variants.",
         characters.stray_selectors,
         needs="hidden",
-        may_find=characters.any_of(alphabets.VARIATION_SELECTORS),
+        may_find=characters.any_of(unicode_ranges.VARIATION_SELECTORS),
     ),
     Rule(
         "control-character",
@@ -72,7 +72,7 @@ UNSEEN_RULES = (
         "A control character stands here; terminals and editors may hide text around it.",
         characters.controls,
         needs="hidden",
-        may_find=characters.any_of(alphabets.CONTROLS),
+        may_find=characters.any_of(unicode_ranges.CONTROLS),
     ),
     Rule(
         "mojibake",
@@ -80,7 +80,7 @@ UNSEEN_RULES = (
         "This looks like text once read in the wrong encoding.",
         characters.mojibake,
         needs="hidden",
-        may_find=characters.any_of(alphabets.CONTROLS),
+        may_find=characters.any_of(unicode_ranges.CONTROLS),
     ),
 )
 CLOSING_RULES = (
@@ -88,7 +88,7 @@ CLOSING_RULES = (
         "section-closing",
         "block",
         "This closes a section of the prompt, so that what follows would pass for ours.",
-        closings.section_closings,
+        prompt_tags.section_closings,
         needs="closing",
     ),
     # Opened and closed by the file itself it ends nothing, but it may pose as a section.
@@ -96,14 +96,14 @@ CLOSING_RULES = (
         "section-look-alike",
         "warn",
         "The text opens and closes a tag that our prompts use for a section.",
-        closings.section_pairs,
+        prompt_tags.section_pairs,
         needs="closing",
     ),
     Rule(
         "field-closing",
         "note",
         "The text closes a tag that our listings use for a field.",
-        closings.fields,
+        prompt_tags.fields,
         needs="closing",
     ),
 )
@@ -144,23 +144,23 @@ WORDING_RULES = (
         "order-in-comment",
         "warn",
         "A comment holds what reads like an order to a model; people do not see it when the page is shown.",
-        wording.orders_in_comments,
+        hidden_instructions.orders_in_comments,
         needs="comment",
     ),
     Rule(
         "order-in-link-title",
         "warn",
         "The title of a link holds what reads like an order to a model.",
-        wording.orders_in_titles,
+        hidden_instructions.orders_in_titles,
         needs="]",
     ),
     Rule(
         "long-base64",
         "warn",
         "A long run of base64: a model may decode what a person does not.",
-        wording.long_base64,
+        hidden_instructions.long_base64,
         needs=WORD_OF[60],
-        may_find=wording.may_hold_base64,
+        may_find=hidden_instructions.may_hold_base64,
     ),
 )
 SKILL_RULES = (

@@ -6,7 +6,7 @@ from itertools import accumulate, islice
 
 from skills.scanning.excerpts import Span, excerpt, middle, positions
 from skills.scanning.findings import Finding, Hit, Kind, Rule, Severity
-from skills.scanning.glance import glance
+from skills.scanning.prefilter import glance
 from skills.scanning.rules import RULES
 
 LIMIT = 100

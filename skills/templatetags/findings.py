@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 
 from personas.models import Record
-from skills.typed_text import flags_in
+from skills.record_scan import flags_in
 
 register = template.Library()
 

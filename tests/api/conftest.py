@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from personas.actors import Actor
-from personas.api import limits
-from personas.key_format import ADMIN, BOT
+from personas.api import rate_limits
+from personas.api_keys.format import ADMIN, BOT
+from personas.api_keys.services import create_key
 from personas.models import User, Workspace
-from personas.services.keys import create_key
 
 V1 = "/api/v1/"
 
@@ -47,7 +47,7 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def full_budgets() -> None:
-    limits.PROCESS.empty()
+    rate_limits.PROCESS.empty()
 
 
 @pytest.fixture

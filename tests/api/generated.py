@@ -17,7 +17,7 @@ from schemathesis.checks import load_all_checks
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.generation import GenerationMode
 
-from personas.api import limits
+from personas.api import rate_limits
 from tests.api.altering import alter
 
 SCHEMA = "/api/v1/openapi.json"
@@ -156,7 +156,7 @@ def noted(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> None:
 
 def asked(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
     """Ask, hold the answer to the schema, and undo what it did."""
-    limits.PROCESS.empty()
+    rate_limits.PROCESS.empty()
     around = transaction.atomic()
     # As the tests' own transaction is marked: to the house it is none.
     around._from_testcase = True  # type: ignore[attr-defined]

@@ -6,17 +6,17 @@ from typing import Any
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.key_format import ADMIN
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
+from personas.memories.services import revoke_memory
 from personas.models import Agent, MemoryState, Soul, User, Workspace
-from personas.services.keys import create_key
-from personas.services.memories import revoke_memory
-from personas.services.records import archive_record, edit_record
+from personas.records.services import archive_record, edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.labels.services import move_label
 from prompts.models import AgentPrompt, LabelMove
-from prompts.services.building import rebuild_agents
-from prompts.services.labelling import move_label
-from prompts.services.releasing import approve_release, request_release
+from prompts.releases.services import approve_release, request_release
+from skills.files.services import waive_findings
 from skills.models import ContextFile, RefreshRun, SourceGrant
-from skills.services.files import waive_findings
 from tests.api.generated import Stage
 from tests.api.skills_stage import POISON, SKILL_PATH, SKILL_TEXT, file_in, look_at, make_pushed, reads
 from tests.factories import (

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.urls import Resolver404, resolve
 
-from personas.api.validating import validator
-from personas.key_format import ADMIN, BOT
+from personas.api.validation import validator
+from personas.api_keys.format import ADMIN, BOT
 from personas.models import Agent, Soul, User, Workspace
-from personas.services.records import edit_record
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.services.building import rebuild_agents
 from prompts.serving import Served
 from tests.api.conftest import V1, Api
 from tests.factories import BY, make_agent, make_channel, make_soul

@@ -11,15 +11,15 @@ import pytest
 from django.test import Client
 
 from personas.actors import Actor
-from personas.key_format import ADMIN, BOT
+from personas.api_keys.format import ADMIN, BOT
+from personas.api_keys.services import create_key
 from personas.models import Agent, User, Workspace
-from personas.services.keys import create_key
+from skills.agent_context.services import choose_context
 from skills.models import ContextFile, RefreshRun, Source
-from skills.services.contexts import choose_context
-from skills.services.pushing import push_file
-from skills.services.refreshing import refresh_source
-from skills.services.runs import claim_run
-from skills.services.sources import add_source
+from skills.refresh.runs import claim_run
+from skills.refresh.services import refresh_source
+from skills.refresh.source_changes import add_source
+from skills.uploads.services import push_file
 from tests.api.conftest import Api
 from tests.api.truth import TrueApi
 from tests.factories import BY, make_agent, refreshed

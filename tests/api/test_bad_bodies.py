@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 
 from personas.actors import Actor
-from personas.key_format import ADMIN
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Memory, Soul, Workspace
-from personas.services.keys import create_key
 from tests.api.bad_bodies import BAD, Bad
 from tests.api.conftest import Api
 from tests.factories import make_memory, make_soul, make_task, make_user, make_workspace

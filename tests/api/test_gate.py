@@ -8,17 +8,17 @@ from django.test import Client
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.api import limits
-from personas.api.limits import Buckets
+from personas.api import rate_limits
 from personas.api.problems import TITLES, ProblemError
+from personas.api.rate_limits import Buckets
+from personas.api_keys.format import ADMIN, new_secret
+from personas.api_keys.services import revoke_key
+from personas.erasure.services import erase_words
 from personas.errors import DomainError
-from personas.key_format import ADMIN, new_secret
+from personas.members.services import change_role, remove_member
 from personas.models import ApiKey, Membership, Memory, User, Workspace
 from personas.roles import Role
-from personas.services.erasing import erase_words
-from personas.services.keys import revoke_key
-from personas.services.members import change_role, remove_member
-from project.error_words import ADVICE
+from project.api.problem_types import ADVICE
 from tests.api.conftest import Api
 from tests.factories import make_agent
 from tests.shared_house import (  # noqa: F401  # fixtures
@@ -92,12 +92,12 @@ def test_a_workspace_has_a_budget_of_its_own(settings: Any) -> None:
     now = [0.0]
     buckets = Buckets(lambda: now[0])
     for key in (1, 2, 3):
-        limits.take_from_budgets(key, 7, "read", buckets=buckets)
+        rate_limits.take_from_budgets(key, 7, "read", buckets=buckets)
     with pytest.raises(ProblemError):
-        limits.take_from_budgets(4, 7, "read", buckets=buckets)
+        rate_limits.take_from_budgets(4, 7, "read", buckets=buckets)
     now[0] += 20
-    limits.take_from_budgets(4, 7, "read", buckets=buckets)
-    limits.take_from_budgets(4, 8, "read", buckets=buckets)
+    rate_limits.take_from_budgets(4, 7, "read", buckets=buckets)
+    rate_limits.take_from_budgets(4, 8, "read", buckets=buckets)
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "nowhere", 404), ("DELETE", "souls", 405)])
@@ -115,7 +115,7 @@ def test_a_fault_of_ours_says_no_more_than_that(admin: Api, monkeypatch: pytest.
     def broken(*args: object) -> None:
         raise RuntimeError("a path: /etc/secret")
 
-    monkeypatch.setattr("personas.api.records.page_of_rows", broken)
+    monkeypatch.setattr("personas.api.record_resource.page_of_rows", broken)
     answer = admin.get("souls")
     assert (answer.status_code, answer.json()["code"]) == (500, "server_error")
     assert b"secret" not in answer.content

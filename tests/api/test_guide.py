@@ -11,9 +11,9 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from personas.actors import Actor
+from personas.api_keys.services import create_key
 from personas.models import Channel, User, Workspace
-from personas.services.keys import create_key
-from prompts.services.building import rebuild_agents
+from prompts.builds.services import rebuild_agents
 from tests.curl import curl_beside
 from tests.factories import make_agent
 

@@ -7,10 +7,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from prompts.drafts import agents_touched, draft_of
-from prompts.impact import impact_of
 from prompts.models import PromptSettings, PromptVersion
-from prompts.selectors import text_of
+from prompts.preview.drafts import agents_touched, draft_of
+from prompts.preview.impact import impact_of
+from prompts.versions.selectors import text_of
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     Deck,

@@ -7,11 +7,11 @@ from urllib.parse import quote
 import pytest
 from django.utils import timezone
 
-from personas.key_format import BOT, key_digest
+from personas.api_keys.format import BOT, key_digest
 from personas.models import ApiKey
+from prompts.erasure.services import erase_record
 from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
-from prompts.services.erasing import erase_record
-from prompts.services.evidence import checks_of
+from prompts.replay.evidence import checks_of
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     Deck,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from personas.key_format import BOT
+from personas.api_keys.format import BOT
 from personas.models import Agent, Memory, Soul, User, Workspace
 from tests.api.conftest import Api
 from tests.factories import make_agent, make_soul

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from personas.key_format import BOT
+from personas.api_keys.format import BOT
 from prompts.models import DigestReport
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures

@@ -10,12 +10,12 @@ from django.conf import settings
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.key_format import ADMIN, BOT
+from personas.api_keys.format import ADMIN, BOT
+from personas.api_keys.services import create_key, revoke_key
+from personas.members.services import change_role, remove_member
 from personas.models import ApiKey, Membership, User, Workspace
 from personas.roles import Role
-from personas.services.keys import create_key, revoke_key
-from personas.services.members import change_role, remove_member
-from prompts.services.building import rebuild_agents
+from prompts.builds.services import rebuild_agents
 from tests.api.revoking import Ask, ask_all, with_key
 from tests.clients.live import LiveServer
 from tests.clients.standing import Heard, Said, StandIn, standing

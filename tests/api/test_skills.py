@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from personas.models import Agent, Workspace
-from personas.services.records import archive_record
+from personas.records.services import archive_record
 from skills.models import Skill, Source
 from tests.api.skills_stage import (  # noqa: F401  # fixtures
     POISON,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from personas.key_format import BOT
+from personas.api_keys.format import BOT
 from personas.models import Agent, User, Workspace
 from skills.models import ContextFile, PushedFile, RefreshRun, Source, SourceGrant
 from tests.api.skills_stage import (  # noqa: F401  # fixtures

@@ -7,7 +7,7 @@ from django.test import Client
 
 from personas.api.problems import Problem, ProblemError
 from personas.models import Workspace
-from skills.api import agent_skills
+from skills.library import agent_api
 from tests.api.conftest import Api
 from tests.api.truth import TrueApi
 from tests.factories import make_agent, make_skill
@@ -24,12 +24,12 @@ def test_a_field_that_was_not_published_is_noticed(
 ) -> None:
     make_skill(workspace, "tea", agents=[make_agent(workspace, "mira")])
     true(bot).get("agents/mira/skills/tea")
-    told = agent_skills.instructions_told
+    told = agent_api.instructions_told
 
     def chatty(found: Any) -> dict[str, Any]:
         return told(found) | {"secret": 1}
 
-    monkeypatch.setattr(agent_skills, "instructions_told", chatty)
+    monkeypatch.setattr(agent_api, "instructions_told", chatty)
     with pytest.raises(AssertionError, match="secret"):
         true(bot).get("agents/mira/skills/tea")
 
@@ -42,6 +42,6 @@ def test_a_status_that_was_not_published_is_noticed(
     def refuse(*_: Any) -> None:
         raise ProblemError(Problem(410, "erased", "Gone."))
 
-    monkeypatch.setattr(agent_skills, "given_to", refuse)
+    monkeypatch.setattr(agent_api, "given_to", refuse)
     with pytest.raises(AssertionError, match="Gone"):
         true(bot).get("agents/mira/skills")

@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 
 from personas.models import User, Workspace
+from prompts.erasure.services import erase_record
 from prompts.models import PromptLabel
-from prompts.selectors import text_of
-from prompts.services.erasing import erase_record
+from prompts.versions.selectors import text_of
 from tests.api.conftest import Api
 from tests.api.prompts_stage import (  # noqa: F401  # some are fixtures
     Deck,

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.urls import resolve
 
-from personas.api.validating import validator
-from project.api_schema import PROBLEM, operations_of, refusals_of
-from project.api_urls import urlpatterns
+from personas.api.validation import validator
+from project.api.openapi import PROBLEM, operations_of, refusals_of
+from project.api.urls import urlpatterns
 from tests.api.conftest import V1, Api
 
 PATTERNS = {pattern.name: pattern for pattern in urlpatterns}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prompts.assembly.builder import Prompt, render
-from prompts.assembly.codec import load
 from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.json_codec import load
 from prompts.assembly.json_schema import json_schema
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots

@@ -16,7 +16,7 @@ from prompts.assembly.inputs import (
     Tool,
     UserProfile,
 )
-from prompts.assembly.pieces import Origin
+from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Message, PreviousError, Session, Slots, Step, Task
 
 # Every tag that any layout opens, closed in every way one might try.

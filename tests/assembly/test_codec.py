@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from prompts.assembly.builder import build
-from prompts.assembly.codec import dump, load
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Memory, PromptInputs
+from prompts.assembly.json_codec import dump, load
 from prompts.assembly.json_schema import json_schema
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from prompts.assembly.builder import build, render
-from prompts.assembly.codec import load
 from prompts.assembly.inputs import Identity, Memory, PromptInputs, Text
+from prompts.assembly.json_codec import load
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.loss import FACETS
-from prompts.assembly.pieces import VOLATILITY
+from prompts.assembly.segments import VOLATILITY
 from prompts.assembly.slots import Session, Slots
-from prompts.assembly.words.soul import DEFAULT_SOUL
+from prompts.assembly.texts.default_soul import DEFAULT_SOUL
+from prompts.assembly.unplaced_inputs import FACETS
 from tests.assembly.goldens import EXAMPLES
 
 DRAMATIS = LAYOUTS["dramatis"]

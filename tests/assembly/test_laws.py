@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.assembly.builder import build, render
-from prompts.assembly.codec import dump, load
 from prompts.assembly.inputs import Memory, PromptInputs, Text
+from prompts.assembly.json_codec import dump, load
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots, fill, skeleton
 from prompts.assembly.text import closing, guarded

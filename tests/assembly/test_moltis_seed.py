@@ -16,10 +16,10 @@ from prompts.assembly.inputs import (
     UserProfile,
 )
 from prompts.assembly.layouts.moltis import MOLTIS
-from prompts.assembly.pieces import Origin
+from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Session, Slots, fill, skeleton
-from prompts.assembly.words.moltis import CALLING, EXECUTION_ROUTING
-from prompts.assembly.words.soul import DEFAULT_SOUL
+from prompts.assembly.texts.default_soul import DEFAULT_SOUL
+from prompts.assembly.texts.moltis import CALLING, EXECUTION_ROUTING
 
 WITH_TOOLS = "You are a helpful assistant with access to tools for executing shell commands."
 WITHOUT_TOOLS = "You are a helpful assistant. Answer questions clearly and concisely."

@@ -15,7 +15,7 @@ from prompts.assembly.builder import render
 from prompts.assembly.frames import bare
 from prompts.assembly.layout import Layout, Part
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.pieces import Piece
+from prompts.assembly.segments import Piece
 from tests.assembly import goldens
 
 ROOT = goldens.ROOT

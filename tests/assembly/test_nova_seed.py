@@ -18,9 +18,9 @@ from prompts.assembly.inputs import (
     UserProfile,
 )
 from prompts.assembly.layouts.nova import NOVA
-from prompts.assembly.pieces import Origin
+from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Slots, Step, Task
-from prompts.assembly.words.storage import STORAGE
+from prompts.assembly.texts.storage import STORAGE
 
 NOW = datetime(2026, 3, 7, 8, 55, 5, tzinfo=timezone(timedelta(hours=-6)))
 TAGS = (

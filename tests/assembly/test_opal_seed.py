@@ -5,10 +5,10 @@ import json
 import pytest
 
 from prompts.assembly.builder import build, render
-from prompts.assembly.codec import load
 from prompts.assembly.inputs import ContextFile, Identity, Limits, Memory, PromptInputs, Skill, Text, Tool
+from prompts.assembly.json_codec import load
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.pieces import OURS, Origin
+from prompts.assembly.segments import OURS, Origin
 from prompts.assembly.slots import Session, Slots, fill, skeleton
 
 OPAL = LAYOUTS["opal"]

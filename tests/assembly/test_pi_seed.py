@@ -19,7 +19,7 @@ from prompts.assembly.inputs import (
     Tool,
 )
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.pieces import Origin
+from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Message, Slots, fill, skeleton
 
 PI = LAYOUTS["pi"]

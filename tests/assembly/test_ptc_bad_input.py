@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from prompts.assembly.builder import build, render
-from prompts.assembly.codec import load
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
+from prompts.assembly.json_codec import load
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import PreviousError, Slots
 from prompts.assembly.text import code, fenced, fences_closed

@@ -5,9 +5,9 @@ import pytest
 from prompts.assembly.builder import build, render
 from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.pieces import RELEASE, TURN, USER, Origin
+from prompts.assembly.segments import RELEASE, TURN, USER, Origin
 from prompts.assembly.slots import PreviousError, Slots, fill, skeleton
-from prompts.tokens import count_tokens as tokens
+from prompts.builds.tokens import count_tokens as tokens
 
 PTC = LAYOUTS["ptc"]
 SEARCH = Tool(

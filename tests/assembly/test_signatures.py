@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.signatures import DEEPEST, LONGEST, call_signature, context_types
+from prompts.assembly.tool_signatures import DEEPEST, LONGEST, call_signature, context_types
 from tests.thoroughness import examples
 
 # Every signature in the seed.

@@ -4,7 +4,7 @@ import pytest
 
 from personas.actors import Actor
 from personas.models import Soul
-from personas.services.records import edit_record
+from personas.records.services import edit_record
 from prompts.demo import DEMO_PASSWORD
 from tests.browser.looking import ACCOUNT, ENTRANCE, complaints, forms, in_turn, lists, overflows, records
 from tests.factories import PASSWORD, make_soul

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from personas.actors import Actor
 from personas.models import Agent, Soul, Task
-from personas.services.records import edit_record
+from personas.records.services import edit_record
 from tests.browser.people import field, value_of
 from tests.factories import make_agent, make_soul, make_task
 

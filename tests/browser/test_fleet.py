@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from personas.api_keys.services import create_key
 from personas.models import Agent
-from personas.services.keys import create_key
 from prompts.models import PRODUCTION, PromptLabel, Release
 from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from skills.services.contexts import choose_context
+from skills.agent_context.services import choose_context
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.browser.people import Visit, field
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed

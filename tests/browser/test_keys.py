@@ -7,9 +7,9 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Error, expect
 
-from personas.key_format import key_digest, well_formed
+from personas.api_keys.format import key_digest, well_formed
+from personas.api_keys.services import create_key, revoke_key
 from personas.models import ApiKey
-from personas.services.keys import create_key, revoke_key
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.browser.people import Visit
 from tests.factories import BY, PASSWORD, make_agent, make_channel

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import expect
 
+from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Tool
-from personas.services.keys import create_key
 from tests.browser.looking import complaints, in_turn, overflows
 from tests.factories import BY, make_memory, make_skill, make_tool
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Route, expect
 from personas.actors import Actor
 from personas.models import Memory
 from personas.roles import Role
-from prompts.services.building import rebuild_agents
+from prompts.builds.services import rebuild_agents
 from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit
 from tests.factories import join, make_agent, make_channel, make_memory, make_user

@@ -3,10 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
+from core.task_queue import breaker
 from personas.models import Agent
-from personas.queueing import breaker
+from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
-from prompts.services.building import rebuild_agents
 from tests.browser.looking import complaints, overflows
 from tests.factories import make_agent, make_channel, make_soul
 

@@ -7,12 +7,12 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
-from personas.services.records import archive_record
-from skills.bundles import write_zip
+from personas.records.services import archive_record
+from skills.agent_context.services import choose_context
+from skills.archives import write_zip
 from skills.models import Source
-from skills.services.contexts import choose_context
-from skills.services.grants import grant_folder
-from skills.services.rule_sets import write_rules
+from skills.rule_sets.services import write_rules
+from skills.sources.grants import grant_folder
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.bundle_making import Part, archive

@@ -7,13 +7,13 @@ import pytest
 from playwright.sync_api import expect
 
 from personas.actors import Actor
+from personas.api_keys.services import create_key
 from personas.models import User, Workspace
 from personas.roles import Role
-from personas.services.keys import create_key
+from prompts.integrity.services import carry_out_verification
+from prompts.ledger.blocks import seal_workspace
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, VerificationRun
-from prompts.services.releasing import approve_release, carry_out_release, request_release
-from prompts.services.sealing import seal_workspace
-from prompts.services.verifications import carry_out_verification
+from prompts.releases.services import approve_release, carry_out_release, request_release
 from tests.browser.conftest import Visitor
 from tests.browser.people import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
@@ -60,7 +60,7 @@ def people(alices: Visit, bobs: Visit, ritas: Visit) -> tuple[Visit, Visit, Visi
 def closed_at_once(settings, tmp_path, monkeypatch) -> None:
     """The ledger's rows are closed once they have come to rest; the test does not wait for that."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.services.sealing.QUIET", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.ledger.blocks.QUIET", -timedelta(seconds=60))
 
 
 def production(slug: str) -> list[int]:

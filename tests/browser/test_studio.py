@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from personas.actors import Actor
 from personas.models import Soul, User, Workspace
+from personas.records.services import edit_record
 from personas.roles import Role
-from personas.services.records import edit_record
 from prompts.models import AgentPrompt
 from tests.browser.conftest import Visitor, Watch
 from tests.browser.looking import complaints, overflows

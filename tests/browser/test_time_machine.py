@@ -8,14 +8,14 @@ import time_machine
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.services import carry_out_verification
+from prompts.integrity.signing import public_key_told
+from prompts.labels.services import roll_back
+from prompts.ledger.blocks import seal_workspace
 from prompts.models import VerificationRun
 from prompts.proof.canonical import moment
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.services.evidence import checks_of
-from prompts.services.labelling import roll_back
-from prompts.services.sealing import seal_workspace
-from prompts.services.verifications import carry_out_verification
-from prompts.signing import public_key_told
+from prompts.replay.evidence import checks_of
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.prompts.serving_stage import Stage, make_stage
 
@@ -26,7 +26,7 @@ WIDE = "x" * 60
 def stage(workspace, settings, tmp_path, monkeypatch) -> Stage:
     """A prompt of an hour ago, with a key to fetch it; what is fetched is sealed at once."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.services.sealing.QUIET", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.ledger.blocks.QUIET", -timedelta(seconds=60))
     with time_machine.travel(timezone.now() - timedelta(hours=1)):
         return make_stage(workspace, f"Be brave. {WIDE * 3}")
 

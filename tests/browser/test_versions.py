@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import expect
 
 from personas.models import Agent, Soul
-from personas.services.records import edit_record
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.labels.services import move_label
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
-from prompts.services.building import rebuild_agents
-from prompts.services.labelling import move_label
-from prompts.services.releasing import request_release
+from prompts.releases.services import request_release
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn
 from tests.browser.people import Visit
 from tests.browser.test_accessibility import look_at

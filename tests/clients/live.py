@@ -14,8 +14,8 @@ import httpx
 import psycopg
 from django.db import connection
 
-from project.launch import web_command
-from project.processes import signal_group, start
+from project.supervisor.children import web_command
+from project.supervisor.processes import signal_group, start
 from tests.freezing import freeze, thaw
 from tests.workers import url_of_test_database
 

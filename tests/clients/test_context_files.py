@@ -7,7 +7,7 @@ import pytest
 from dramatis_client import context_files, context_names
 from dramatis_client.context_files import TooMuch, find_context_files
 from dramatis_client.context_names import FILES, PERSONAL
-from skills.harnesses import HARNESSES, HOME
+from skills.discovery.harnesses import HARNESSES, HOME
 
 
 def write(folder, *paths, text="Be kind.\n"):

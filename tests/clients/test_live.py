@@ -14,14 +14,14 @@ import pytest
 from dramatis_client import Problem, Unreachable
 from dramatis_client.command import main
 from personas.actors import Actor
-from personas.key_format import ADMIN
+from personas.agents.services import create_named
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key, revoke_key
 from personas.models import Memory, MemoryState, Task, Workspace
-from personas.services.agents import create_named
-from personas.services.keys import create_key, revoke_key
+from prompts.builds.services import rebuild_agents
+from prompts.erasure.services import erase_record
 from prompts.models import LedgerEntry
-from prompts.services.building import rebuild_agents
-from prompts.services.erasing import erase_record
-from prompts.serving import lines
+from prompts.serving import ledger_writer
 from skills.models import PushedFile, Source, SourceKind
 from tests.clients.drivers import Blocking, Driver, Looping, Make, at
 from tests.clients.live import LiveServer
@@ -50,7 +50,7 @@ def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
         process.start()
     yield process
     # A database in use cannot be removed.
-    lines.PROCESS.close()
+    ledger_writer.PROCESS.close()
 
 
 @pytest.fixture

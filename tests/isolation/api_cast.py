@@ -12,12 +12,12 @@ from django.test import Client
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.key_format import ADMIN, BOT
-from personas.key_scopes import verbs_of
+from personas.api_keys.format import ADMIN, BOT
+from personas.api_keys.scopes import verbs_of
+from personas.api_keys.services import create_key, revoke_key
+from personas.members.services import remove_member
 from personas.models import ApiKey, User
 from personas.roles import Role
-from personas.services.keys import create_key, revoke_key
-from personas.services.members import remove_member
 from tests.factories import join, signed_in
 from tests.isolation.cast import ELSEWHERE, HARBOUR, Asker, Stage, owner_of, person, undone
 from tests.isolation.matrix import Digests, digests

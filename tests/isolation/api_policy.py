@@ -1,7 +1,7 @@
 """Who may do what through the API, said a second time: what an operation says of itself could be wrong."""
 
-from personas.key_scopes import FETCH, RENDER, WRITE
-from personas.key_scopes import READ as READING
+from personas.api_keys.scopes import FETCH, RENDER, WRITE
+from personas.api_keys.scopes import READ as READING
 from personas.roles import Permission
 from tests.isolation.api_walk import Door
 

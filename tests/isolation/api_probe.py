@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core import mail
 
-from personas.api import limits
+from personas.api import rate_limits
 from tests.isolation.api_cast import Caller
 from tests.isolation.probe import Answer, cached, heard, noted_writes, posted_letters, shape_of, spoken
 
@@ -19,7 +19,7 @@ def call(caller: Caller, method: str, path: str, body: Any = None, headers: Mapp
     """Send one request, with full budgets: what is left of them is told in headers."""
     wrote: set[str] = set()
     mail.outbox = []
-    limits.PROCESS.empty()
+    rate_limits.PROCESS.empty()
     said = {"Authorization": f"Bearer {caller.secret}"} if caller.secret else {}
     data = b"" if body is None else json.dumps(body).encode()
     with noted_writes(wrote), heard() as ear:

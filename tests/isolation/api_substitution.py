@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
 
-from personas.api.shapes import Shape
+from personas.api.schema import Shape
 from tests.isolation.api_cast import Caller, unnoticed
 from tests.isolation.api_matrix import Cell, address, changes, opens, why
 from tests.isolation.api_probe import call

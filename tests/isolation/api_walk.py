@@ -8,7 +8,7 @@ from django.urls import URLPattern
 
 from personas.api.operations import Operation
 from personas.api.views import view_of
-from project.api_urls import urlpatterns
+from project.api.urls import urlpatterns
 
 V1 = "/api/v1/"
 # What stands in an address for a row that is nobody's, by the kind of parameter.

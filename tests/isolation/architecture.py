@@ -8,32 +8,32 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-APPS = ("personas", "skills", "prompts", "project")
+APPS = ("core", "personas", "skills", "prompts", "project")
 LONGEST = 450
 
 # --- past the gate -------------------------------------------------------------------------------------
 
 # Who may look beyond one workspace, and why; migrations name the manager and ask nothing.
 MAY_LOOK_BEYOND = {
-    "personas/models/base.py": "the gate itself",
-    "personas/tenancy.py": "which workspaces a person may enter, asked before there is one",
-    "personas/services/members.py": "an invitation is found by its signed link",
+    "personas/records/models.py": "the gate itself",
+    "personas/tenancy/middleware.py": "which workspaces a person may enter, asked before there is one",
+    "personas/members/services.py": "an invitation is found by its signed link",
     "personas/admin.py": "operators see all workspaces",
-    "personas/api/callers.py": "the key says which workspace it is",
-    "personas/services/forgetting.py": "drafts nobody came back to are dropped for all workspaces at once",
-    "skills/services/forgetting.py": "old looks at sources are dropped for all workspaces at once",
-    "project/metrics/present.py": "figures of the whole house, without names",
-    "project/metrics/measuring.py": "figures of the whole house, without names",
-    "project/backing_up/sampling.py": "a backup holds all workspaces",
+    "personas/api/authentication.py": "the key says which workspace it is",
+    "personas/drafts/forgetting.py": "drafts nobody came back to are dropped for all workspaces at once",
+    "skills/refresh/forgetting.py": "old looks at sources are dropped for all workspaces at once",
+    "project/metrics/gauges.py": "figures of the whole house, without names",
+    "project/metrics/periodic.py": "figures of the whole house, without names",
+    "project/backup/samples.py": "a backup holds all workspaces",
     "personas/api/idempotency.py": "old answers are dropped for all workspaces at once",
-    "project/preparation.py": "whether there is any workspace yet, to decide on the demo",
-    "skills/services/runs.py": "the sweep finds lost, forgotten and due looks wherever they are",
-    "skills/services/files.py": "the sweep ends waivers that ran out, wherever they are",
-    "prompts/services/sweeping.py": "the sweep finds waiting and due agents wherever they are",
-    "skills/watching.py": "one watcher keeps an eye on the folders of all sources",
-    "prompts/serving/resolving.py": "a key is found by its digest, and says which workspace it opens",
-    "prompts/services/sealing.py": "the clock closes the ledgers of all workspaces, one after the other",
-    "prompts/services/retention.py": "the clock lets old rows go wherever their time is over",
+    "project/supervisor/prepare_database.py": "whether there is any workspace yet, to decide on the demo",
+    "skills/refresh/runs.py": "the sweep finds lost, forgotten and due looks wherever they are",
+    "skills/files/services.py": "the sweep ends waivers that ran out, wherever they are",
+    "prompts/builds/sweep.py": "the sweep finds waiting and due agents wherever they are",
+    "skills/refresh/watch.py": "one watcher keeps an eye on the folders of all sources",
+    "prompts/serving/resolve.py": "a key is found by its digest, and says which workspace it opens",
+    "prompts/ledger/blocks.py": "the clock closes the ledgers of all workspaces, one after the other",
+    "prompts/ledger/retention.py": "the clock lets old rows go wherever their time is over",
 }
 BEYOND = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
 
@@ -130,14 +130,14 @@ def careless_code(root: Path = ROOT) -> list[str]:
 # --- the pure core -------------------------------------------------------------------------------------
 
 CORE = (
-    "skills.parsing",
-    "skills.leniency",
+    "skills.skill_format.parser",
+    "skills.skill_format.tolerance",
     "skills.scanning",
     "skills.discovery",
-    "skills.bundles",
-    "skills.harness_json",
-    "personas.front_matter",
-    "personas.persona_files",
+    "skills.archives",
+    "skills.discovery.harness_json",
+    "core.text.front_matter",
+    "personas.persona_files.format",
 )
 PURE = ("prompts.assembly", "prompts.proof")
 BLOCKED = ("django", "rest_framework", "celery", "redis", "allauth", "structlog")

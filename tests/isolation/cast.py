@@ -13,6 +13,9 @@ from django.test import Client
 from django.utils import timezone
 
 from personas.actors import Actor
+from personas.agents.services import create_named
+from personas.members.services import remove_member
+from personas.memories.services import remember, revoke_memory
 from personas.models import (
     Agent,
     AuditEvent,
@@ -30,13 +33,10 @@ from personas.models import (
     UserProfile,
     Workspace,
 )
+from personas.records.services import archive_record, create_record, edit_record
 from personas.roles import Role
-from personas.services.agents import create_named
-from personas.services.members import remove_member
-from personas.services.memories import remember, revoke_memory
-from personas.services.records import archive_record, create_record, edit_record
-from personas.services.work import add_responsibility, open_task
-from personas.services.workspaces import create_workspace
+from personas.work.services import add_responsibility, open_task
+from personas.workspaces.services import create_workspace
 from skills.models import Skill, Source
 from tests.factories import join, make_user, signed_in
 from tests.isolation.canaries import Canaries

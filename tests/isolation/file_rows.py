@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
-from skills.bundles import write_zip
+from skills.archives import write_zip
 from tests.isolation.cast import Stage
 from tests.isolation.rows import AGENT, APPROVE, SOURCES, Body, Page, action, form
 

@@ -1,6 +1,6 @@
 """The rows of versions, labels, releases, the record of what was told, and the Studio."""
 
-from prompts.forms.releases import choice_of
+from prompts.releases.forms import choice_of
 from tests.isolation.cast import Stage
 from tests.isolation.rows import (
     AGENT,

@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from personas.actors import Actor
+from personas.contents.services import keep_contents
 from personas.models import (
     ApiKey,
     Content,
@@ -20,8 +21,9 @@ from personas.models import (
     WorkspaceOwned,
     digest_of,
 )
-from personas.services.contents import keep_contents
-from personas.services.records import create_record
+from personas.records.services import create_record
+from prompts.builds.services import rebuild_agents
+from prompts.labels.services import move_label
 from prompts.models import (
     AgentPrompt,
     BuildCause,
@@ -36,12 +38,10 @@ from prompts.models import (
     SigningKey,
     VerificationRun,
 )
-from prompts.services.building import rebuild_agents
-from prompts.services.labelling import move_label
-from prompts.services.releasing import request_release
-from prompts.services.replaying import replayed
-from skills.harness_json import dump
-from skills.harnesses import PLAIN
+from prompts.releases.services import request_release
+from prompts.replay.services import replayed
+from skills.discovery.harness_json import dump
+from skills.discovery.harnesses import PLAIN
 from skills.models import (
     AgentContext,
     ContextFile,

@@ -7,12 +7,12 @@ from typing import Any
 from django import forms
 from django.db.models import Model
 
-from personas.forms.base import RecordForm
-from personas.forms.memories import SuccessorForm
-from personas.views.records import RecordPages
-from prompts.forms.settings import PromptSettingsForm
-from skills.forms.contexts import ContextForm
-from skills.forms.files import ReachForm
+from personas.memories.forms import SuccessorForm
+from personas.records.forms import RecordForm
+from personas.records.views import RecordPages
+from prompts.settings.forms import PromptSettingsForm
+from skills.agent_context.forms import ContextForm
+from skills.files.forms import ReachForm
 from skills.models import SourceGrant
 from tests.isolation.canaries import OUR_APPS
 from tests.isolation.cast import ELSEWHERE, HARBOUR, KINDS, Stage, undone

@@ -1,8 +1,8 @@
 """The words of the log, asked of the stage that has an event of every kind."""
 
-from personas.audit_words import KINDS
+from personas.audit.descriptions import KINDS
 from personas.models import AuditEvent
-from personas.stored_words import VERBS
+from personas.ui.display_names import VERBS
 
 
 def test_the_kinds_and_verbs_of_the_log_can_all_be_chosen(stage):

@@ -4,7 +4,7 @@ from operator import attrgetter
 
 import pytest
 
-from personas.services.members import invitation_token
+from personas.members.services import invitation_token
 from tests.isolation.canaries import unmarked_fields
 from tests.isolation.cast import ELSEWHERE, HARBOUR, undone
 from tests.isolation.expectations import INSIDE, rows_without_a_route, without_a_row

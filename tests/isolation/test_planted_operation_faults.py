@@ -7,16 +7,16 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from personas.api import callers as gate
-from personas.api.agents import Souls
-from personas.api.answers import empty
-from personas.api.memories import Memories
+from personas.agents.api import Souls
+from personas.api import authentication as gate
+from personas.api.exception_handler import NOT_FOUND
 from personas.api.operations import Operation
 from personas.api.problems import ProblemError
-from personas.api.records import RecordResource
-from personas.api.refusals import NOT_FOUND
-from personas.api.shapes import line, shape
+from personas.api.record_resource import RecordResource
+from personas.api.responses import empty
+from personas.api.schema import line, shape
 from personas.api.views import endpoint
+from personas.memories.api import Memories
 from personas.models import Memory, Soul
 from personas.roles import Permission
 from tests.isolation.api_cast import before, callers, known_callers  # noqa: F401  # fixtures

@@ -14,12 +14,12 @@ from django.test import override_settings
 from django.urls import include, path
 from django.utils import timezone
 
-from personas import tenancy
-from personas.forms.base import RecordChoice
+from personas.agents.views import AgentPages
 from personas.models import Agent, Identity, Membership, ScopedManager, User, WorkspaceOwned
-from personas.models.base import TenantQuerySet
-from personas.views.agents import AgentPages
-from personas.views.records import RecordPages
+from personas.records.forms import RecordChoice
+from personas.records.models import TenantQuerySet
+from personas.records.views import RecordPages
+from personas.tenancy import middleware
 from tests.isolation import architecture, scoping
 from tests.isolation.canaries import unmarked_fields
 from tests.isolation.cast import ELSEWHERE, HARBOUR
@@ -106,14 +106,14 @@ def test_a_child_in_another_workspace_than_its_parent_is_found(stage):
 
 def test_a_gate_that_lets_strangers_in_is_found(stage, monkeypatch):
     everybody = Membership.unscoped.select_related("workspace").filter(role="owner")
-    monkeypatch.setattr(tenancy, "memberships_of", lambda user: list(everybody))
+    monkeypatch.setattr(middleware, "memberships_of", lambda user: list(everybody))
     findings = inside(stage, "stranger without one", "agents:list", "agents:archive")
     assert any("expected 404, got 200" in said for said in findings)
     assert any("was refused and yet wrote to" in said for said in findings)
 
 
 def test_a_gate_that_does_not_ask_for_the_role_is_found(stage, monkeypatch):
-    monkeypatch.setattr(tenancy, "may", lambda role, permission: True)
+    monkeypatch.setattr(middleware, "may", lambda role, permission: True)
     findings = inside(stage, "viewer", "agents:archive", "members:remove")
     assert any("members:remove · own: expected 403, got 302" in said for said in findings)
 
@@ -139,7 +139,7 @@ def test_a_refusal_that_tells_foreign_from_missing_is_found(stage, monkeypatch):
 
 
 def test_a_back_office_open_to_members_is_found(stage, monkeypatch):
-    monkeypatch.setattr("project.backoffice.OperatorSite.has_permission", lambda self, request: True)
+    monkeypatch.setattr("project.admin_site.OperatorSite.has_permission", lambda self, request: True)
     routes = [route for route in all_routes() if route.name == "admin:personas_agent_changelist"]
     assert run_outside(stage, stage.askers["viewer"], routes).findings
 

@@ -12,7 +12,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from personas import walls
+from core.db import workspace_scope
 from tests.isolation import api_matrix
 from tests.isolation.api_cast import CALLERS, before, callers, known_callers, unnoticed  # noqa: F401  # fixtures
 from tests.isolation.api_table import known_doors
@@ -84,7 +84,7 @@ def test_the_owners_key_is_answered_the_same_behind_the_wall(every, stage, calle
 
 @pytest.mark.planted
 def test_a_gate_that_forgets_to_tell_is_noticed(stage, callers, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(walls, "enter", lambda workspace_id: None)
+    monkeypatch.setattr(workspace_scope, "enter", lambda workspace_id: None)
     assert len(compare(lambda: pages(stage, 20)).findings) >= 3
     assert len(compare(lambda: operations(stage, callers, 40)).findings) >= 2
 

@@ -4,11 +4,11 @@ import pytest
 
 from personas.errors import DomainError
 from personas.models import Agent, Channel, Memory, MemoryState, Responsibility, Workspace
+from personas.records.services import archive_record
 from personas.roles import Role
-from personas.services.records import archive_record
-from personas.services.work import order_responsibilities
-from prompts.services.building import rebuild_agents
-from prompts.services.settings import put_settings
+from personas.work.services import order_responsibilities
+from prompts.builds.services import rebuild_agents
+from prompts.settings.services import put_settings
 from tests.factories import (
     BY,
     join,

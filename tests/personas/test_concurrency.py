@@ -9,11 +9,11 @@ from django.db import connection
 
 from personas.actors import Actor
 from personas.errors import Conflict, DomainError, Invalid
+from personas.members.services import change_role, remove_member
 from personas.models import Membership, Revision, Soul, Task
+from personas.records.services import edit_record
 from personas.roles import Role
-from personas.services.members import change_role, remove_member
-from personas.services.records import edit_record
-from personas.services.work import open_task
+from personas.work.services import open_task
 from tests.factories import BY, make_soul, make_tool
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from personas.diffing import diff_lines
+from core.text.diff import diff_lines
 
 
 def told(before, after):

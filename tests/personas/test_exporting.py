@@ -10,10 +10,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from personas.exporting import Column, as_csv, as_json, cell
+from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Memory
 from personas.roles import Role
-from personas.services.keys import create_key
+from personas.ui.export import Column, as_csv, as_json, cell
 from tests.factories import (
     PASSWORD,
     join,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from personas.front_matter import FrontMatterError, Problem, join, load, split
+from core.text.front_matter import FrontMatterError, Problem, join, load, split
 
 BOMB = "a: &a [lol, lol]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghij"))
 
@@ -238,5 +238,5 @@ def test_every_body_survives_join_and_split(head, body):
 
 
 def test_the_persona_files_need_no_django():
-    program = "import sys; sys.modules['django'] = None; import personas.persona_files"
+    program = "import sys; sys.modules['django'] = None; import personas.persona_files.format"
     subprocess.run([sys.executable, "-c", program], check=True)

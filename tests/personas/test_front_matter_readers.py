@@ -10,10 +10,10 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from personas import yaml_events
-from personas.front_matter import FrontMatterError, load, split
-from personas.yaml_blocks import read_blocks
-from personas.yaml_events import LIBYAML, is_read_differently, libyaml_events
+from core.text import yaml_events
+from core.text.front_matter import FrontMatterError, load, split
+from core.text.yaml_blocks import read_blocks
+from core.text.yaml_events import LIBYAML, is_read_differently, libyaml_events
 from tests.personas.test_front_matter import LINES, NASTY, YAMLISH
 from tests.thoroughness import examples
 
@@ -176,8 +176,8 @@ def test_a_block_knows_where_brackets_and_braces_open():
 def test_without_libyaml_files_are_read_all_the_same():
     program = (
         "import sys; sys.modules['yaml.cyaml'] = None\n"
-        "from personas.front_matter import load\n"
-        "from personas.yaml_events import LIBYAML\n"
+        "from core.text.front_matter import load\n"
+        "from core.text.yaml_events import LIBYAML\n"
         "assert LIBYAML is None and load('a: [b]\\n')[0].value == ['b']\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

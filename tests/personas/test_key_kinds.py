@@ -10,18 +10,18 @@ import pytest
 from django.db import DatabaseError
 from django.utils import timezone
 
-from personas import key_powers
 from personas.actors import Actor
+from personas.api_keys import key_powers
+from personas.api_keys.format import ADMIN, BOT
+from personas.api_keys.key_powers import power_of
+from personas.api_keys.scopes import VERBS, VERBS_OF, BadScopes, allows, settled_scopes, verbs_of
+from personas.api_keys.selectors import powers_of
+from personas.api_keys.services import NotYours, create_key, revoke_key, rotate_key
 from personas.errors import DomainError, Invalid
-from personas.key_format import ADMIN, BOT
-from personas.key_powers import power_of
-from personas.key_scopes import VERBS, VERBS_OF, BadScopes, allows, settled_scopes, verbs_of
+from personas.members import services as members_services
+from personas.members.services import accept_invitation, change_role, invitation_token, invite, remove_member
 from personas.models import ApiKey, AuditEvent, Membership
 from personas.roles import ALLOWED, Permission, Role, may
-from personas.selectors_keys import powers_of
-from personas.services import members
-from personas.services.keys import NotYours, create_key, revoke_key, rotate_key
-from personas.services.members import accept_invitation, change_role, invitation_token, invite, remove_member
 from tests.personas.test_concurrency import at_once
 
 MANAGING = {Permission.MANAGE_SOURCES, Permission.MANAGE_KEYS, Permission.MANAGE_MEMBERS}
@@ -233,7 +233,7 @@ def test_a_lowered_role_counts_at_once_for_the_keys_too(workspace, bob, bobs_adm
 @pytest.mark.planted
 @pytest.mark.usefixtures("bobs_admin_key")
 def test_a_removal_that_forgets_the_keys_is_found(workspace, elsewhere, bob, by_alice, monkeypatch):
-    monkeypatch.setattr(members, "revoke_keys_of", lambda *args, **kwargs: [])
+    monkeypatch.setattr(members_services, "revoke_keys_of", lambda *args, **kwargs: [])
     with pytest.raises(AssertionError):
         test_the_admin_keys_of_a_removed_member_end_with_the_membership(workspace, elsewhere, bob, by_alice)
 

@@ -12,9 +12,9 @@ import pytest
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from personas import key_uses
-from personas.key_uses import KeyUses
-from personas.services.keys import create_key
+from personas.api_keys import last_used
+from personas.api_keys.last_used import KeyUses
+from personas.api_keys.services import create_key
 from tests.workers import url_of_test_database
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,9 +69,9 @@ def test_the_last_of_many_uses_is_written_in_one_statement(uses, key, django_ass
 
 
 def test_a_flood_of_keys_is_bounded(uses):
-    for number in range(key_uses.MOST + 50):
+    for number in range(last_used.MOST + 50):
         uses.used(1, number, timezone.now())
-    assert len(uses._seen) == key_uses.MOST
+    assert len(uses._seen) == last_used.MOST
 
 
 def test_a_use_costs_next_to_nothing(uses):

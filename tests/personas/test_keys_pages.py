@@ -10,15 +10,15 @@ from django.apps import apps
 from django.conf import settings
 from django.utils import timezone
 
-from personas import key_labels
 from personas.actors import Actor
-from personas.key_format import ADMIN, key_digest, well_formed
+from personas.api_keys import key_labels
+from personas.api_keys import views as pages
+from personas.api_keys.format import ADMIN, key_digest, well_formed
+from personas.api_keys.services import create_key, note_uses, revoke_key
 from personas.models import AgentChannel, ApiKey
 from personas.roles import Role
-from personas.services.keys import create_key, note_uses, revoke_key
-from personas.views import keys as pages
-from prompts.label_names import label_names
-from prompts.services.labelling import move_label
+from prompts.labels.label_names import label_names
+from prompts.labels.services import move_label
 from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_user, signed_in
 from tests.prompts.serving_stage import make_stage
 from tests.shared_house import (  # noqa: F401  # fixtures

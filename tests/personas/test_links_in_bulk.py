@@ -2,7 +2,7 @@
 
 import pytest
 
-from personas.models.base import ForeignLink
+from personas.records.models import ForeignLink
 from prompts.models import BuildCause
 from tests.factories import make_agent
 

@@ -8,11 +8,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from personas.actors import Actor
+from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Memory, Soul, Tool
+from personas.records.revisions import note_event
+from personas.records.services import archive_record, edit_record
 from personas.roles import Role
-from personas.services.history import note_event
-from personas.services.keys import create_key
-from personas.services.records import archive_record, edit_record
 from skills.models import Skill
 from tests.factories import (
     BY,

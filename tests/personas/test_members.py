@@ -8,9 +8,7 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
-from personas.models import Invitation, Membership
-from personas.roles import Role
-from personas.services.members import (
+from personas.members.services import (
     BadInvitation,
     accept_invitation,
     change_role,
@@ -20,6 +18,8 @@ from personas.services.members import (
     transfer_ownership,
     withdraw_invitation,
 )
+from personas.models import Invitation, Membership
+from personas.roles import Role
 from tests.factories import PASSWORD, join, make_user, signed_in
 from tests.shared_house import (  # noqa: F401  # fixtures
     housed_alice,

@@ -7,16 +7,16 @@ import pytest
 
 from personas.actors import Actor
 from personas.errors import DomainError, Invalid
-from personas.models import AuditEvent, Memory, MemoryState
-from personas.roles import Role
-from personas.services.memories import (
+from personas.memories.services import (
     approve_memory,
     reinstate_memory,
     remember,
     revoke_memory,
     supersede_memory,
 )
-from personas.services.records import restore_revision
+from personas.models import AuditEvent, Memory, MemoryState
+from personas.records.services import restore_revision
+from personas.roles import Role
 from tests.factories import join, make_agent, make_memory, make_user, signed_in
 from tests.shared_house import (  # noqa: F401  # fixtures
     housed_alice,

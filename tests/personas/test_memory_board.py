@@ -9,11 +9,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from personas.actors import Actor
+from personas.memories.services import approve_memory, revoke_memory, supersede_memory
 from personas.models import Memory, MemoryState
 from personas.roles import Role
-from personas.services.memories import approve_memory, revoke_memory, supersede_memory
-from prompts.memory_reach import reaches_of
-from prompts.services.building import rebuild_agents
+from prompts.builds.services import rebuild_agents
+from prompts.provenance.memory_reach import reaches_of
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user, signed_in
 from tests.shared_house import (  # noqa: F401  # fixtures
     housed_alice,

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from personas.models import Agent, Identity, Memory, Soul
-from personas.services.records import edit_record
+from personas.records.services import edit_record
 from tests.factories import (
     make_agent,
     make_channel,

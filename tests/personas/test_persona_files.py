@@ -5,8 +5,8 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from personas.front_matter import FrontMatterError, Problem
-from personas.persona_files import (
+from core.text.front_matter import FrontMatterError, Problem
+from personas.persona_files.format import (
     IDENTITY_KEYS,
     USER_KEYS,
     IdentityFile,

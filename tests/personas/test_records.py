@@ -4,7 +4,7 @@ import pytest
 
 from personas.errors import Conflict, InUse, Invalid
 from personas.models import AuditEvent, Revision, Soul
-from personas.services.records import (
+from personas.records.services import (
     archive_record,
     create_record,
     edit_record,

@@ -4,7 +4,7 @@ import pytest
 
 from personas.actors import SYSTEM, Actor
 from personas.errors import Invalid
-from personas.services.records import edit_record
+from personas.records.services import edit_record
 from tests.factories import make_agent
 
 pytestmark = pytest.mark.django_db

@@ -9,10 +9,10 @@ from django.contrib.messages.storage.fallback import FallbackStorage
 from django.http import HttpResponse
 from django.test import RequestFactory
 
+from personas.memories.services import approve_memory, revoke_memory
 from personas.models import Memory, MemoryState, Soul
 from personas.roles import Role
-from personas.services.memories import approve_memory, revoke_memory
-from personas.toasts import bring_toasts, say, undo_of
+from personas.ui.toasts import bring_toasts, say, undo_of
 from tests.factories import BY, join, make_memory, make_soul, make_user, signed_in
 from tests.shared_house import (  # noqa: F401  # fixtures
     housed_alice,

@@ -7,10 +7,11 @@ import pytest
 from django.db.models import Exists, Model, OuterRef, QuerySet
 
 from personas.models import Agent, Content, Memory, Record, Responsibility, Tool, Workspace
-from personas.services.records import edit_record
+from personas.records.services import edit_record
 from personas.together import read_together
-from prompts.gathering.questions import questions_about
+from prompts.inputs.queries import questions_about
 from prompts.models import PromptSettings
+from skills.agent_context.preload import stock_questions
 from skills.models import (
     AgentContext,
     ContextFile,
@@ -22,7 +23,6 @@ from skills.models import (
     SkillLink,
     Verdict,
 )
-from skills.selectors.stock import stock_questions
 from tests.factories import (
     BY,
     make_agent,

@@ -4,8 +4,8 @@ import pytest
 
 from personas.errors import DomainError, Invalid
 from personas.models import Responsibility, TaskStatus
-from personas.services.records import archive_record, restore_record
-from personas.services.work import move_responsibility, tick_step
+from personas.records.services import archive_record, restore_record
+from personas.work.services import move_responsibility, tick_step
 from tests.factories import make_agent, make_responsibility, make_task
 from tests.shared_house import (  # noqa: F401  # fixtures
     housed_alice,

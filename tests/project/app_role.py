@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from project.postgres.telling import MARK
-from project.walls.roles import flags_of, prepare_role
+from project.database.postgresql.rls_cursor import MARK
+from project.database.roles import flags_of, prepare_role
 
 # Of any table: who may read this one was given all the rights.
 GRANTED = "SELECT has_table_privilege(%s, 'personas_soul', 'SELECT')"

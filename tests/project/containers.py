@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import psycopg
 
-from project.processes import signal_group, start
-from prompts.proof.keys import dump_key, new_key
+from project.supervisor.processes import signal_group, start
+from prompts.proof.signing_keys import dump_key, new_key
 from tests.clients.live import free_port
 from tests.project.compose import build_step, command_of, copied_into_image, environment_of, health_check_of
 from tests.project.production import ROOT

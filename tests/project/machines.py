@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from personas.models import Agent, Channel, Soul, Workspace
-from project.broker import connect
+from project.redis_client import connect
+from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause, PromptVersion
-from prompts.services.building import rebuild_agents
 from tests.clients.live import LiveServer
 from tests.factories import make_agent, make_channel, make_soul
 from tests.skills.job_stage import JobStage, job_stage

@@ -15,7 +15,7 @@ from django.db.models import CheckConstraint, ManyToManyField, UniqueConstraint
 from django.db.models.expressions import Value
 from django.db.models.functions import Now
 
-from personas.online import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InBatches
+from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InBatches
 
 OURS = ("personas", "skills", "prompts")
 # Rows grow with people and their keys, not with use: a lock is over before anybody notices.

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 from django.db import connection, connections
 
-from personas import replicas
-from project.databases import replica
+from core.db import replica as db_replica
+from project.database.config import replica
 from tests.promises.cluster import Cluster
 from tests.servers import postgres_programs, unprivileged
 
@@ -31,17 +31,17 @@ def address_of(host: str | None = None) -> str:
 @contextmanager
 def aside(url: str) -> Iterator[None]:
     """The product with this replica, as if it had been started with it."""
-    known: dict[str, Any] = {"default": {}, replicas.REPLICA: replica(url, statement_ms=5_000)}
-    config = connections.configure_settings(known)[replicas.REPLICA]
-    connections.databases[replicas.REPLICA] = config
-    let_in(connections[replicas.REPLICA])
-    replicas.COPY.is_away, replicas.COPY.next_look = False, 0.0
+    known: dict[str, Any] = {"default": {}, db_replica.REPLICA: replica(url, statement_ms=5_000)}
+    config = connections.configure_settings(known)[db_replica.REPLICA]
+    connections.databases[db_replica.REPLICA] = config
+    let_in(connections[db_replica.REPLICA])
+    db_replica.COPY.is_away, db_replica.COPY.next_look = False, 0.0
     try:
         yield
     finally:
-        connections[replicas.REPLICA].close()
-        del connections[replicas.REPLICA]
-        del connections.databases[replicas.REPLICA]
+        connections[db_replica.REPLICA].close()
+        del connections[db_replica.REPLICA]
+        del connections.databases[db_replica.REPLICA]
 
 
 def let_in(wrapper: Any) -> None:

@@ -14,15 +14,16 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from django.utils import timezone
 
-from project.backing_up import copying, making, postgres, sqlite
-from project.backing_up.errors import BackupError
-from project.backing_up.making import make_backup
-from project.backing_up.manifest import NAME, read_manifest
-from project.backing_up.restoring import restore_backup
-from project.backing_up.tables import applied_migrations
-from prompts.ledger_tables import BEFORE, LEDGER, month_of, part_of
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.services.ledger_months import drop_empty_months, make_month
+from project.backup import create as backup_create
+from project.backup import pg_dump, postgres_copy, sqlite
+from project.backup.checksums import applied_migrations
+from project.backup.create import make_backup
+from project.backup.errors import BackupError
+from project.backup.manifest import NAME, read_manifest
+from project.backup.restore import restore_backup
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.ledger.ledger_tables import BEFORE, LEDGER, month_of, part_of
+from prompts.ledger.partitions import drop_empty_months, make_month
 from tests.emptying import empty
 from tests.factories import signed_in
 from tests.project.backup_stage import answer, empty_database, manage, programs, restore
@@ -73,7 +74,7 @@ def meanwhile(verb: Callable[[], object]) -> None:
 
 def busy_dump(stage, monkeypatch) -> None:
     """While the rows are being written out, and before they are counted, a bot fetches."""
-    part = copying if IS_POSTGRES else sqlite
+    part = postgres_copy if IS_POSTGRES else sqlite
     real = part.dump
 
     def dump(folder: Path) -> object:
@@ -171,7 +172,7 @@ def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkey
         connection.ensure_connection()
         yield ""
 
-    monkeypatch.setattr(making, "held_moment", no_moment)
+    monkeypatch.setattr(backup_create, "held_moment", no_moment)
     busy_dump(stage, monkeypatch)
     make_backup(tmp_path / "backup")
     with empty_database(tmp_path, migrated=True) as url:
@@ -206,7 +207,7 @@ def test_a_backup_that_fails_leaves_nothing_behind(stage, tmp_path, monkeypatch)
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(making, "write_manifest", full)
+    monkeypatch.setattr(backup_create, "write_manifest", full)
     with pytest.raises(BackupError, match="No space left"):
         make_backup(tmp_path / "backups" / "one")
     assert list((tmp_path / "backups").iterdir()) == []
@@ -215,7 +216,7 @@ def test_a_backup_that_fails_leaves_nothing_behind(stage, tmp_path, monkeypatch)
 @pytest.mark.hard
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
 def test_a_program_that_fails_says_why(stage, tmp_path, monkeypatch):
-    monkeypatch.setattr(postgres, "VARIABLES", {**postgres.VARIABLES, "dbname": "PGNOTHING"})
+    monkeypatch.setattr(pg_dump, "VARIABLES", {**pg_dump.VARIABLES, "dbname": "PGNOTHING"})
     monkeypatch.setenv("PGDATABASE", "nowhere")
     with pytest.raises(BackupError, match=r'pg_dump failed: .*"nowhere"'):
         make_backup(tmp_path / "backup")
@@ -225,8 +226,8 @@ def test_a_program_that_fails_says_why(stage, tmp_path, monkeypatch):
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
 def test_a_program_older_than_the_server_is_not_used(settings):
     settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
-    assert postgres.usable_program("pg_dump", postgres.server_major()) is not None
-    assert postgres.usable_program("pg_dump", 99) is None
+    assert pg_dump.usable_program("pg_dump", pg_dump.server_major()) is not None
+    assert pg_dump.usable_program("pg_dump", 99) is None
 
 
 def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_path, capsys):
@@ -266,7 +267,7 @@ def refuse_all(stage, backup: Path) -> None:
 @pytest.mark.hard
 def test_a_backup_of_a_newer_release_is_refused(stage, tmp_path, monkeypatch):
     real = applied_migrations
-    monkeypatch.setattr(making, "applied_migrations", lambda: [*real(), ["prompts", "0999_later"]])
+    monkeypatch.setattr(backup_create, "applied_migrations", lambda: [*real(), ["prompts", "0999_later"]])
     make_backup(tmp_path / "backup")
     with pytest.raises(CommandError, match="newer release"):
         call_command("restore", str(tmp_path / "backup"))

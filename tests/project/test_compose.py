@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from project import alive
+from project.health import liveness
 from tests.project.compose import (
     APP,
     command_of,
@@ -198,35 +198,35 @@ def test_each_program_is_there():
         word = command_of(name)[0]
         assert shutil.which(word, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), word
     for name in ("web", "worker", "beat"):
-        assert health_check_of(name) == ["python", "-I", "-S", "project/alive.py", name]
+        assert health_check_of(name) == ["python", "-I", "-S", "project/health/liveness.py", name]
 
 
 # --- Signs of life -------------------------------------------------------------------------------------
 
 
 def check(name: str, **environment: str) -> int:
-    words = [sys.executable, "-I", "-S", "project/alive.py", name]
+    words = [sys.executable, "-I", "-S", "project/health/liveness.py", name]
     return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
 
 
 def test_a_sign_is_good_for_a_minute(tmp_path):
     folder = str(tmp_path)
     assert check("worker", DRAMATIS_ALIVE_DIR=folder) == 1
-    alive.leave_sign(folder, "worker")
+    liveness.leave_sign(folder, "worker")
     assert check("worker", DRAMATIS_ALIVE_DIR=folder) == 0
-    assert not alive.is_fresh(folder, "beat")
-    sign = alive.sign_of(folder, "worker")
+    assert not liveness.is_fresh(folder, "beat")
+    sign = liveness.sign_of(folder, "worker")
     for seconds in (-61, 3_600):
         moment = sign.stat().st_mtime + seconds
         os.utime(sign, (moment, moment))
-        assert not alive.is_fresh(folder, "worker")
-        alive.leave_sign(folder, "worker")
-        assert alive.is_fresh(folder, "worker")
+        assert not liveness.is_fresh(folder, "worker")
+        liveness.leave_sign(folder, "worker")
+        assert liveness.is_fresh(folder, "worker")
 
 
 def test_without_a_folder_no_sign_is_left(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    alive.leave_sign("", "worker")
+    liveness.leave_sign("", "worker")
     assert not list(tmp_path.iterdir())
 
 
@@ -239,4 +239,4 @@ def test_a_web_that_does_not_answer_is_not_well():
     [("a.example, b.example", "a.example"), (".example", "example"), ("*", "localhost"), ("", "localhost")],
 )
 def test_the_check_asks_for_a_name_that_is_answered(names, host):
-    assert alive.allowed_host(names) == host
+    assert liveness.allowed_host(names) == host

@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from project.broker import connect
-from project.processes import start
-from project.valkey import find_server, wait_until_up
+from project.redis_client import connect
+from project.supervisor.processes import start
+from project.supervisor.valkey import find_server, wait_until_up
 from tests.prepared import ready_database
 from tests.project.compose import command_of, health_check_of
 from tests.project.containers import House, own_database
@@ -63,9 +63,9 @@ def stands_behind_the_wall(house: House) -> None:
 FIRST_BOT = """
 from personas.actors import Actor
 from personas.models import Agent, Channel, User
-from personas.services.keys import create_key
-from personas.services.records import create_record
-from personas.services.workspaces import create_workspace
+from personas.api_keys.services import create_key
+from personas.records.services import create_record
+from personas.workspaces.services import create_workspace
 owner = User.objects.create_user("alice@example.com")
 home, by = create_workspace("Harbour", "harbour", owner=owner), Actor.person(owner)
 deck = Channel.objects.in_workspace(home).get(slug="web")

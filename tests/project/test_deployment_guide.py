@@ -17,7 +17,7 @@ SECRETS = ("postgres_password", "app_password", "secret_key", "signing_key.pem")
 # A machine for tests may lack it; machines that run containers do not.
 OPENSSL = """#!{python}
 import pathlib, sys
-from prompts.proof.keys import dump_key, new_key
+from prompts.proof.signing_keys import dump_key, new_key
 pathlib.Path(sys.argv[-1]).write_bytes(dump_key(new_key()))
 """
 

@@ -10,10 +10,10 @@ from django.core.management import call_command, get_commands
 
 import dev
 from personas.actors import Actor
+from personas.api_keys.services import create_key
 from personas.models import Agent, Channel, Workspace
-from personas.services.keys import create_key
+from prompts.builds.services import rebuild_agents
 from prompts.demo.load import told as cast
-from prompts.services.building import rebuild_agents
 from tests.curl import curl_beside
 from tests.factories import make_agent, make_workspace
 from tests.project.markdown_pages import (
@@ -119,7 +119,7 @@ def test_the_index_leads_to_every_page_and_the_readme_to_the_index():
 def test_files_named_in_passing_are_there():
     """Paths from the root, as `tests/curl.py`, or of templates; names with a star stand for several."""
     named = re.compile(
-        r"`((?:docs|tests|screens|benches|project|personas|prompts|skills|requirements)/[\w./-]+)`"
+        r"`((?:docs|tests|screens|benches|core|project|personas|prompts|skills|requirements)/[\w./-]+)`"
     )
     lost = [
         f"{name_of(page)}: {path}"

@@ -11,14 +11,14 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from project.doctor import stores, work
-from project.doctor.examining import examine, is_well
-from project.doctor.findings import State
+from project.doctor import datastores, work
+from project.doctor.checks import look_at_record
 from project.doctor.house import look_at_settings
-from project.doctor.record import look_at_record
-from project.jobs import HEARTBEAT_KEY, heartbeat_job
+from project.doctor.results import State
+from project.doctor.run import examine, is_well
+from project.tasks import HEARTBEAT_KEY, heartbeat_job
+from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.models import BuildCause, Checkpoint
-from prompts.services.checkpoints import sign_checkpoint
 from tests.prompts.serving_stage import make_stage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.redis]
@@ -45,7 +45,7 @@ def states(findings, name):
 def test_a_healthy_house_ends_with_nought(beating, monkeypatch, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     # The server of the tests gives up safety for speed, and says so.
-    monkeypatch.setattr(stores, "DURABLE", ())
+    monkeypatch.setattr(datastores, "DURABLE", ())
     out = StringIO()
     try:
         call_command("doctor", stdout=out, no_color=True)
@@ -59,7 +59,7 @@ def test_a_healthy_house_ends_with_nought(beating, monkeypatch, settings, tmp_pa
 
 def test_a_failure_ends_with_one_and_says_what_to_do(monkeypatch):
     cache.delete(HEARTBEAT_KEY)
-    monkeypatch.setattr(stores, "DURABLE", ())
+    monkeypatch.setattr(datastores, "DURABLE", ())
     out = StringIO()
     with pytest.raises(SystemExit) as ended:
         call_command("doctor", "--json", stdout=out)
@@ -106,23 +106,23 @@ def test_unapplied_migrations_fail(monkeypatch):
     monkeypatch.setattr(
         "django.db.migrations.executor.MigrationExecutor.migration_plan", lambda *_: ["one", "two"]
     )
-    assert stores.migrations().words == "2 are not applied."
+    assert datastores.migrations().words == "2 are not applied."
 
 
 @pytest.mark.skipif("sqlite" in connection.vendor, reason="SQLite runs on this machine's clock")
 def test_clocks_that_disagree_are_told(monkeypatch):
-    assert stores.clock().state == State.OK
+    assert datastores.clock().state == State.OK
     ahead = SimpleNamespace(now=lambda: timezone.now() + timedelta(seconds=5))
-    monkeypatch.setattr(stores, "timezone", ahead)
-    assert stores.clock().state == State.WARN
+    monkeypatch.setattr(datastores, "timezone", ahead)
+    assert datastores.clock().state == State.WARN
     ahead.now = lambda: timezone.now() + timedelta(minutes=5)
-    assert stores.clock().state == State.FAIL
+    assert datastores.clock().state == State.FAIL
 
 
 @pytest.mark.skipif("sqlite" in connection.vendor, reason="pinned by the settings' own test")
 def test_a_database_that_may_forget_fails():
     """As that of the tests, which is quick and careless."""
-    assert stores.durability().state == State.FAIL
+    assert datastores.durability().state == State.FAIL
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_a_database_that_may_forget_fails():
     ],
 )
 def test_the_file_of_redis_is_looked_at(told, state):
-    assert stores.append_only(told).state == state
+    assert datastores.append_only(told).state == state
 
 
 def test_a_redis_that_throws_jobs_away_fails():
-    assert stores.eviction({"maxmemory_policy": "allkeys-lru"}).state == State.FAIL
-    assert stores.eviction({"maxmemory_policy": "noeviction"}).state == State.OK
-    assert stores.redis_version({"redis_version": "5.0.14"}).state == State.WARN
-    assert stores.redis_version({"valkey_version": "9.1.0", "redis_version": "7.2.4"}).state == State.OK
+    assert datastores.eviction({"maxmemory_policy": "allkeys-lru"}).state == State.FAIL
+    assert datastores.eviction({"maxmemory_policy": "noeviction"}).state == State.OK
+    assert datastores.redis_version({"redis_version": "5.0.14"}).state == State.WARN
+    assert datastores.redis_version({"valkey_version": "9.1.0", "redis_version": "7.2.4"}).state == State.OK
 
 
 def test_work_that_waits_for_long_is_told(workspace, agent):

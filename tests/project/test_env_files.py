@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from project import env
-from project.databases import database
+from project.database.config import database
 from tests.project.production import COMPLETE, run_settings, settings_under
 
 

@@ -7,14 +7,14 @@ import time_machine
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from personas import batches
+from core.db import batch_delete
 from personas.api.idempotency import forget_old
+from personas.drafts.services import keep_draft
 from personas.models import KeptAnswer, KeptDraft
-from personas.services.drafts import keep_draft
-from project import jobs
-from project.keeping import forget_drafts, forget_runs, forget_sessions
+from project import tasks
+from project.retention import forget_drafts, forget_runs, forget_sessions
 from skills.models import RefreshRun, RunStatus
-from skills.services import forgetting
+from skills.refresh import forgetting
 from tests.factories import make_source, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(batches, "BATCH", 2)
+    monkeypatch.setattr(batch_delete, "BATCH", 2)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_look_that_has_not_ended_stays(source, monkeypatch):
 @pytest.mark.planted
 def test_forgetting_without_minding_the_newest_is_noticed(source, monkeypatch):
     def careless(rows):
-        return batches.delete_in_batches(RefreshRun.unscoped.filter(finished_at__lt=timezone.now()))
+        return batch_delete.delete_in_batches(RefreshRun.unscoped.filter(finished_at__lt=timezone.now()))
 
     monkeypatch.setattr(forgetting, "delete_in_batches", careless)
     with pytest.raises(AssertionError):
@@ -127,7 +127,7 @@ def test_log_ins_that_ran_out_go(alice, workspace):
 
 def test_one_run_does_not_go_on_without_end(source, monkeypatch):
     monkeypatch.setattr(forgetting, "NEWEST", 1)
-    monkeypatch.setattr(batches, "MOST", 2)
+    monkeypatch.setattr(batch_delete, "MOST", 2)
     runs(source).delete()
     add_runs(source, 9, days=40)
     assert forget_runs() == 4
@@ -136,11 +136,11 @@ def test_one_run_does_not_go_on_without_end(source, monkeypatch):
 def test_the_schedule_asks_for_each_of_them(settings):
     asked = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     for job in (
-        jobs.forget_answers_job,
-        jobs.forget_runs_job,
-        jobs.forget_drafts_job,
-        jobs.forget_sessions_job,
-        jobs.measure_job,
+        tasks.forget_answers_job,
+        tasks.forget_runs_job,
+        tasks.forget_drafts_job,
+        tasks.forget_sessions_job,
+        tasks.measure_job,
     ):
         assert job.name in asked
         job()

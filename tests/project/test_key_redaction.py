@@ -8,11 +8,11 @@ import pytest
 import structlog
 from celery import shared_task
 
-from personas.key_format import BEGINNINGS, new_secret
-from project import redaction
-from project.logs import logging_config
-from project.redaction import MASK
-from prompts.serving.asking import Bot
+from personas.api_keys.format import BEGINNINGS, new_secret
+from project import log_redaction
+from project.log_redaction import MASK
+from project.logging_config import logging_config
+from prompts.serving.request import Bot
 
 KINDS = list(BEGINNINGS)
 
@@ -86,7 +86,7 @@ def test_a_key_in_the_arguments_of_a_failing_job_is_masked(printed, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_in_nested_values_of_an_event_are_masked(kind):
     secret = new_secret(kind)
-    event = redaction.redact(None, "", {"args": [secret, {"deep": (secret,)}], "kwargs": {"one": secret}})
+    event = log_redaction.redact(None, "", {"args": [secret, {"deep": (secret,)}], "kwargs": {"one": secret}})
     assert secret not in json.dumps(event)
 
 
@@ -97,6 +97,6 @@ def test_whoever_asks_is_shown_without_their_key(kind):
 
 @pytest.mark.planted
 def test_a_mask_that_knows_one_kind_only_is_found(printed, monkeypatch):
-    monkeypatch.setattr(redaction, "API_KEYS", re.compile(r"drm_bot_[A-Za-z0-9]+"))
+    monkeypatch.setattr(log_redaction, "API_KEYS", re.compile(r"drm_bot_[A-Za-z0-9]+"))
     with pytest.raises(AssertionError):
         test_a_key_in_a_line_is_masked(printed, "admin")

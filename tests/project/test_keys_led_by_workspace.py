@@ -9,9 +9,9 @@ from django.test import Client
 
 from personas.actors import Actor
 from personas.models import AgentChannel
+from prompts.builds.services import rebuild_agents
+from prompts.labels.services import move_label, roll_back
 from prompts.models import AgentPrompt, PromptLabel
-from prompts.services.building import rebuild_agents
-from prompts.services.labelling import move_label, roll_back
 from tests.factories import make_agent, make_channel, make_user, make_workspace, signed_in
 from tests.project.workspace_keys import EXCUSED, Index, indexes, links, not_led, tenant_models
 from tests.prompts.serving_stage import make_stage

@@ -7,8 +7,8 @@ import logging.config
 import pytest
 import structlog
 
-from project.logs import logging_config
-from project.redaction import MASK, clean_path, redact
+from project.log_redaction import MASK, clean_path, redact
+from project.logging_config import logging_config
 
 KEY = "drm_bot_" + "a1B2c3" * 6
 

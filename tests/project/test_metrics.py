@@ -11,15 +11,15 @@ from django.db import connection
 from django.db.utils import OperationalError
 from django.urls import get_resolver, resolve
 
-from project.broker import connect
-from project.jobs import HEARTBEAT_KEY, heartbeat_job
-from project.metrics import counting
-from project.metrics.counting import SUMS, Counters
-from project.metrics.measuring import measure
-from project.metrics.present import heartbeat
-from project.metrics.requests import BUCKETS, CountingMiddleware, count_request, family_of
-from project.metrics.sums import counted_figures
+from project.metrics import counters as metrics_counters
+from project.metrics.collectors import BUCKETS, CountingMiddleware, count_request, family_of
+from project.metrics.counters import SUMS, Counters
+from project.metrics.exposition import counted_figures
+from project.metrics.gauges import heartbeat
+from project.metrics.periodic import measure
 from project.metrics.text import Figure, Sample, written
+from project.redis_client import connect
+from project.tasks import HEARTBEAT_KEY, heartbeat_job
 from tests.factories import make_memory
 from tests.freezing import freeze, thaw
 from tests.project.production import COMPLETE, run_settings, settings_under
@@ -48,10 +48,10 @@ def counters(monkeypatch):
     fresh = Counters(every=3_600)
     fresh.begin()
     # The server's own begins as soon as some test imports it.
-    monkeypatch.setattr(counting.PROCESS, "is_counting", False)
-    counting.PROCESS.flush()
-    monkeypatch.setattr(counting, "add", fresh.add)
-    monkeypatch.setattr(counting, "flush", fresh.flush)
+    monkeypatch.setattr(metrics_counters.PROCESS, "is_counting", False)
+    metrics_counters.PROCESS.flush()
+    monkeypatch.setattr(metrics_counters, "add", fresh.add)
+    monkeypatch.setattr(metrics_counters, "flush", fresh.flush)
     forget_sums()
     yield fresh
     fresh.end()
@@ -224,7 +224,7 @@ def test_times_fall_into_buckets_that_add_up(counters):
     for seconds in (0.001, 0.005, 0.03, 99.0):
         count_request("fetch", 200, seconds)
     assert counters.flush()
-    text = written(counted_figures(counting.sums()))
+    text = written(counted_figures(metrics_counters.sums()))
     assert 'dramatis_request_seconds_bucket{family="fetch",le="0.005"} 2' in text
     assert 'dramatis_request_seconds_bucket{family="fetch",le="0.05"} 3' in text
     assert f'dramatis_request_seconds_bucket{{family="fetch",le="{BUCKETS[-1]:g}"}} 3' in text
@@ -237,7 +237,7 @@ def test_fetches_are_told_by_what_came_of_them(counters):
     for status in (200, 200, 304, 404, 429, 503):
         count_request("fetch", status, 0.001)
     counters.flush()
-    text = written(counted_figures(counting.sums()))
+    text = written(counted_figures(metrics_counters.sums()))
     for outcome, count in {"handed_out": 2, "unchanged": 1, "refused": 2, "failed": 1}.items():
         assert f'dramatis_fetches_total{{outcome="{outcome}"}} {count}' in text
 
@@ -248,7 +248,7 @@ def test_jobs_are_counted_by_name_and_outcome(db, counters):
 
     heartbeat_job.apply()
     counters.flush()
-    assert counting.sums()["jobs", "heartbeat_job", "success"] == 1
+    assert metrics_counters.sums()["jobs", "heartbeat_job", "success"] == 1
 
 
 @pytest.mark.redis
@@ -267,13 +267,13 @@ def test_three_processes_make_one_sum(counters):
         child.start()
     for child in children:
         child.join(20)
-    assert counting.sums().get(("requests", "fetch", "200")) == 300
+    assert metrics_counters.sums().get(("requests", "fetch", "200")) == 300
 
 
 @pytest.mark.planted
 @pytest.mark.redis
 def test_processes_that_keep_their_counts_to_themselves_are_noticed(counters, monkeypatch):
-    monkeypatch.setattr(counting, "tell", lambda client, counted: None)
+    monkeypatch.setattr(metrics_counters, "tell", lambda client, counted: None)
     with pytest.raises(AssertionError):
         test_three_processes_make_one_sum(counters)
 
@@ -285,7 +285,7 @@ def test_an_outage_of_redis_loses_no_count(counters, settings, tmp_path):
     assert not counters.flush()
     settings.REDIS_URL = there
     assert counters.flush()
-    assert counting.sums()["requests", "fetch", "200"] == 3
+    assert metrics_counters.sums()["requests", "fetch", "200"] == 3
 
 
 @pytest.mark.redis
@@ -300,7 +300,7 @@ def test_a_frozen_redis_counts_nothing_twice(settings):
         assert [counters.flush() for _ in range(3)] == [False] * 3
         thaw(server.process)
         assert counters.flush()
-        assert counting.sums() == {("requests", "fetch", "200"): 3}
+        assert metrics_counters.sums() == {("requests", "fetch", "200"): 3}
     finally:
         counters.end()
         server.stop()
@@ -316,4 +316,4 @@ def test_nothing_is_counted_before_a_server_begins():
 def test_refusals_of_other_parts_are_counted_too(settings):
     names = settings.MIDDLEWARE
     counting_at = names.index(f"{CountingMiddleware.__module__}.CountingMiddleware")
-    assert counting_at < names.index("project.limits.BodyLimitMiddleware")
+    assert counting_at < names.index("project.middleware.body_size.BodyLimitMiddleware")

@@ -9,7 +9,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.utils import IntegrityError, NotSupportedError
 
-from personas.online import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InBatches
+from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InBatches
 from tests.project.frozen_migrations import FROZEN
 from tests.project.migration_rules import Unsafe, unsafe_in, unsafe_steps
 

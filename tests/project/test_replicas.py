@@ -11,12 +11,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
-from personas import replicas
+from core.db import replica
+from core.db.replica import COOKIE, COPY, REPLICA
 from personas.models import AuditEvent
-from personas.replicas import COOKIE, COPY, REPLICA
-from project.doctor.findings import State
 from project.doctor.replica import look_at_replica
-from project.metrics.measuring import measure
+from project.doctor.results import State
+from project.metrics.periodic import measure
 from prompts.models import LedgerEntry
 from tests.factories import make_memory, signed_in
 from tests.project.production import COMPLETE, run_settings
@@ -105,12 +105,12 @@ def test_the_clock_counts_bots_behind_on_the_replica(beside, stage):
 
 def test_whoever_just_wrote_reads_from_the_database(beside, workspace, as_alice, as_bob):
     as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
-    assert as_alice.cookies[COOKIE]["max-age"] == replicas.FRESH_SECONDS
+    assert as_alice.cookies[COOKIE]["max-age"] == replica.FRESH_SECONDS
     assert not asked_aside(as_alice, "audit/")
     assert asked_aside(as_bob, "audit/")
     assert COOKIE not in as_bob.cookies
     # Longer than a copy may be behind unseen.
-    assert replicas.MOST_BEHIND.total_seconds() + replicas.LOOK < replicas.FRESH_SECONDS
+    assert replica.MOST_BEHIND.total_seconds() + replica.LOOK < replica.FRESH_SECONDS
 
 
 def test_without_a_replica_nothing_changes(stage, as_alice):
@@ -148,7 +148,7 @@ def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(beside, as_
     assert not asked_aside(as_alice, "audit/")
     COPY.next_look = 0.0
     assert asked_aside(as_alice, "audit/")
-    monkeypatch.setattr(replicas, "time_behind", lambda: timedelta(minutes=5))
+    monkeypatch.setattr(replica, "time_behind", lambda: timedelta(minutes=5))
     COPY.next_look = 0.0
     assert not asked_aside(as_alice, "audit/")
     assert COPY.is_away
@@ -158,7 +158,7 @@ def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(beside, as_
 def test_a_page_that_asks_without_a_way_back_would_go_down(away, as_alice, monkeypatch):
     """Planted: the question goes to the replica, whatever happens."""
     monkeypatch.setattr(
-        "personas.views.audit.read_aside", lambda question, *, fresh: question(REPLICA), raising=True
+        "personas.audit.views.read_aside", lambda question, *, fresh: question(REPLICA), raising=True
     )
     as_alice.raise_request_exception = False
     assert as_alice.get("/w/harbour/audit/").status_code >= 500
@@ -222,8 +222,8 @@ def stand_by(workspace, as_alice, bob, monkeypatch, stage):
         bob_sees.cookies[COOKIE] = "1"
         assert events_of(bob_sees, memory), "whoever just wrote is shown it"
         del bob_sees.cookies[COOKIE]
-        assert replicas.time_behind() > timedelta(0)
-        monkeypatch.setattr(replicas, "MOST_BEHIND", timedelta(0))
+        assert replica.time_behind() > timedelta(0)
+        monkeypatch.setattr(replica, "MOST_BEHIND", timedelta(0))
         COPY.next_look = 0.0
         assert events_of(bob_sees, memory), "a copy too far behind is not asked"
         monkeypatch.undo()
@@ -233,7 +233,7 @@ def stand_by(workspace, as_alice, bob, monkeypatch, stage):
         COPY.next_look = 0.0
         assert "personas_auditevent" in asked_aside(bob_sees, "audit/")
         assert events_of(bob_sees, memory)
-        assert replicas.time_behind() == timedelta(0)
+        assert replica.time_behind() == timedelta(0)
 
         copy.stop("immediate")
         assert events_of(bob_sees, memory)

@@ -6,7 +6,7 @@ import pytest
 from django.core.management.color import no_style
 from django.db import connection, connections
 
-from project.broker import celery_url, client_url
+from project.redis_client import celery_url, client_url
 from tests.services import launch_arguments, with_database
 from tests.workers import url_of_test_database
 

@@ -6,8 +6,8 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 
-from project.databases import database
-from project.sessions import LoginMiddleware
+from project.database.config import database
+from project.middleware.sessions import LoginMiddleware
 from tests.project.production import COMPLETE, run_settings, settings_under
 
 
@@ -40,7 +40,7 @@ def test_passwords_are_long_uncommon_and_hashed_with_argon2():
 
 
 def test_doors_are_closed_by_default():
-    assert "project.sessions.LoginMiddleware" in settings.MIDDLEWARE
+    assert "project.middleware.sessions.LoginMiddleware" in settings.MIDDLEWARE
     assert issubclass(LoginMiddleware, LoginRequiredMiddleware)
     assert settings.REST_FRAMEWORK["DEFAULT_PERMISSION_CLASSES"] == [
         "rest_framework.permissions.IsAuthenticated"

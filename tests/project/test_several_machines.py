@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db import connection
 
 from personas.actors import Actor
-from personas.key_format import ADMIN
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
 from personas.models import Agent, Soul, Workspace
-from personas.services.keys import create_key
-from personas.services.records import edit_record
-from prompts.services import building
+from personas.records.services import edit_record
+from prompts.builds import services as builds_services
 from prompts.tasks import rebuild_prompts_job, sweep_prompts_job
 from tests.clients.live import LiveServer
 from tests.factories import BY, signed_in
@@ -42,7 +42,7 @@ def build_together(workspace: Workspace, builders: int) -> None:
 
     def build() -> None:
         gate.wait(20)
-        building.rebuild_agents(workspace, keys)
+        builds_services.rebuild_agents(workspace, keys)
         connection.close()
 
     threads = [Thread(target=build) for _ in range(builders)]
@@ -59,7 +59,7 @@ def test_builders_that_meet_add_one_version(crew, workspace):
 
 @pytest.mark.planted
 def test_builders_that_do_not_look_at_the_last_version_are_found(crew, workspace, monkeypatch):
-    held = building.held_prompts
+    held = builds_services.held_prompts
 
     def forgetful(*args):
         rows = held(*args)
@@ -67,7 +67,7 @@ def test_builders_that_do_not_look_at_the_last_version_are_found(crew, workspace
             row.latest = None
         return rows
 
-    monkeypatch.setattr(building, "held_prompts", forgetful)
+    monkeypatch.setattr(builds_services, "held_prompts", forgetful)
     build_together(workspace, 2)
     assert set(surplus(workspace, 2)) == {"mate-0", "mate-1", "mate-2"}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from project.contrast import Colour, contrast, themes
-from project.styleguide import STYLES, colours
+from project.styleguide.contrast import Colour, contrast, themes
+from project.styleguide.views import STYLES, colours
 
 BLACK, WHITE, GREY = Colour(0, 0, 0), Colour(1, 0, 0), Colour(0.5, 0, 0)
 

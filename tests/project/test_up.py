@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from project.guard import groups_to_end
-from project.supervisor import Supervisor
+from project.supervisor.orphan_killer import groups_to_end
+from project.supervisor.supervisor import Supervisor
 from tests.project.kept_start import copy_start, keep_start, kept_start
 from tests.project.production import ROOT
 
@@ -155,7 +155,7 @@ def test_the_first_child_to_end_is_named_and_the_others_are_stopped(supervisor):
 
 HOLDER = """
 import os, time
-from project.supervisor import Supervisor
+from project.supervisor.supervisor import Supervisor
 Supervisor().start("web", ["sh", "-c", "sleep 60 & sleep 60"], dict(os.environ))
 time.sleep(60)
 """

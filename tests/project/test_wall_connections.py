@@ -8,11 +8,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from personas import walls
-from personas.row_security import CONDITION, POLICY, UP
+from core.db import workspace_scope
+from core.db.row_level_security import CONDITION, POLICY, UP
+from project.database.postgresql import rls_cursor
+from project.database.postgresql.base import DatabaseWrapper
 from project.doctor.walls import look_at_walls
-from project.postgres import telling
-from project.postgres.base import DatabaseWrapper
 from tests.project.app_role import as_app_role, say
 from tests.project.containers import own_database
 
@@ -59,24 +59,26 @@ def ids(wrapper, *, by_portions: bool = False) -> list[int]:
 def left_over(wrapper) -> str:
     """What the connection would still say, asked past all that tells."""
     wrapper.ensure_connection()
-    row = psycopg.ClientCursor(wrapper.connection).execute(f"SELECT current_setting('{walls.SETTING}', true)")
+    row = psycopg.ClientCursor(wrapper.connection).execute(
+        f"SELECT current_setting('{workspace_scope.SETTING}', true)"
+    )
     return (row.fetchone() or [""])[0] or ""
 
 
 @pytest.mark.parametrize("by_portions", [False, True])
 def test_a_connection_forgets_whom_it_served(by_portions, pooled):
-    with walls.within(1):
+    with workspace_scope.within(1):
         assert ids(pooled, by_portions=by_portions) == [1]
     first = pooled.connection
-    assert telling.is_walled(first)
+    assert rls_cursor.is_walled(first)
     assert left_over(pooled) == ""
     pooled.close()
-    with walls.nowhere():
+    with workspace_scope.nowhere():
         assert ids(pooled, by_portions=by_portions) == []
     assert pooled.connection is first
-    with walls.within(2):
+    with workspace_scope.within(2):
         assert ids(pooled, by_portions=by_portions) == [2]
-    with walls.everywhere():
+    with workspace_scope.everywhere():
         assert ids(pooled, by_portions=by_portions) == [1, 2]
     assert left_over(pooled) == ""
 
@@ -84,7 +86,7 @@ def test_a_connection_forgets_whom_it_served(by_portions, pooled):
 def test_a_transaction_ends_with_what_it_was_told(pooled):
     pooled.ensure_connection()
     pooled.set_autocommit(False)
-    with walls.within(1):
+    with workspace_scope.within(1):
         assert ids(pooled) == ids(pooled, by_portions=True) == [1]
         assert left_over(pooled) == "1"
     pooled.commit()
@@ -94,7 +96,7 @@ def test_a_transaction_ends_with_what_it_was_told(pooled):
 
 
 def test_many_at_once_are_told_too(pooled):
-    with walls.within(1), pooled.cursor() as cursor:
+    with workspace_scope.within(1), pooled.cursor() as cursor:
         cursor.executemany(f"UPDATE {TABLE} SET id = id WHERE id = %s", [[1], [2]])  # noqa: S608
         assert cursor.rowcount == 1
     assert left_over(pooled) == ""
@@ -103,27 +105,27 @@ def test_many_at_once_are_told_too(pooled):
 @pytest.mark.planted
 def test_what_somebody_left_on_a_connection_is_overruled(pooled):
     pooled.ensure_connection()
-    psycopg.ClientCursor(pooled.connection).execute(f"SET {walls.SETTING} = '2'")
+    psycopg.ClientCursor(pooled.connection).execute(f"SET {workspace_scope.SETTING} = '2'")
     pooled.close()
-    with walls.within(1):
+    with workspace_scope.within(1):
         assert ids(pooled) == ids(pooled, by_portions=True) == [1]
-    with walls.nowhere():
+    with workspace_scope.nowhere():
         assert ids(pooled) == []
     pooled.connection.close()
 
 
 @pytest.mark.planted
 def test_a_telling_that_is_not_taken_back_shows(pooled, monkeypatch):
-    monkeypatch.setattr(telling, "RESET", "SELECT 1")
-    with walls.within(1):
+    monkeypatch.setattr(rls_cursor, "RESET", "SELECT 1")
+    with workspace_scope.within(1):
         assert ids(pooled, by_portions=True) == [1]
     assert left_over(pooled) == "1"
     pooled.connection.close()
 
 
 def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
-    monkeypatch.setattr(telling, "RESET", "RESET no_such_setting_of_ours")
-    with walls.within(1), pytest.raises(Exception, match="unrecognized configuration parameter"):
+    monkeypatch.setattr(rls_cursor, "RESET", "RESET no_such_setting_of_ours")
+    with workspace_scope.within(1), pytest.raises(Exception, match="unrecognized configuration parameter"):
         ids(pooled, by_portions=True)
     assert pooled.connection.closed
 
@@ -136,13 +138,13 @@ def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
     copy, taken = str(tmp_path / "copy"), str(tmp_path / "taken")
     call_command("backup", taken)
     connection.ensure_connection()
-    setattr(connection.connection, telling.MARK, True)
+    setattr(connection.connection, rls_cursor.MARK, True)
     try:
         for words in (["backup", copy], ["restore", taken], ["app_role", "someone"]):
             with pytest.raises(CommandError, match=r"does not own the tables|not the owner"):
                 call_command(*words)
     finally:
-        setattr(connection.connection, telling.MARK, False)
+        setattr(connection.connection, rls_cursor.MARK, False)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 

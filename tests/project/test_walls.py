@@ -8,20 +8,20 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
-from personas import walls
+from core.db import workspace_scope
+from core.db.row_level_security import POLICY, Walled
+from personas.members.services import invitation_token, invite
 from personas.models import Agent, Soul
 from personas.roles import Role
-from personas.row_security import POLICY, Walled
-from personas.services.members import invitation_token, invite
-from project.metrics.measuring import measure
-from project.postgres.telling import MARK
-from project.walls.roles import UnfitRole, flags_of, prepare_role
-from project.walls.tables import open_tables, tenant_tables
-from prompts.lookup import with_digest
+from project.database.postgresql.rls_cursor import MARK
+from project.database.rls_audit import open_tables, tenant_tables
+from project.database.roles import UnfitRole, flags_of, prepare_role
+from project.metrics.periodic import measure
+from prompts.integrity.verify import verify_workspace
+from prompts.ledger import blocks
 from prompts.models import Checkpoint, LedgerBlock, LedgerEntry, PromptVersion
-from prompts.services import sealing
+from prompts.search.search import with_digest
 from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
-from prompts.verifying import verify_workspace
 from tests.factories import make_agent
 from tests.project.app_role import as_app_role, say
 from tests.project.migration_rules import plan
@@ -163,18 +163,18 @@ def test_a_stranger_is_answered_as_if_nothing_were_there(role, as_mallory, works
 
 
 def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(role, as_alice, workspace):
-    with walls.nowhere():
+    with workspace_scope.nowhere():
         answer = as_alice.get(f"/w/{workspace.slug}/agents/?format=csv")
         assert answer.streaming
         told = b"".join(answer.streaming_content).decode()
-        assert walls.sight() == walls.NOWHERE
+        assert workspace_scope.sight() == workspace_scope.NOWHERE
     assert "pilot" in told
     assert "spy" not in told
 
 
 @pytest.mark.planted
 def test_a_gate_that_forgets_to_tell_shows_nothing(role, as_alice, workspace, monkeypatch):
-    monkeypatch.setattr(walls, "enter", lambda workspace_id: None)
+    monkeypatch.setattr(workspace_scope, "enter", lambda workspace_id: None)
     answer = as_alice.get(f"/w/{workspace.slug}/raw/").json()
     assert answer == {"agents": [], "workspaces": []}
 
@@ -193,27 +193,27 @@ def test_nothing_told_nothing_seen(role, workspace):
     assert agents() == set()
     setattr(connection.connection, MARK, True)
     assert agents() == {"pilot", "spy"}
-    with walls.nowhere():
+    with workspace_scope.nowhere():
         assert agents() == set()
-    with walls.within(workspace.pk):
+    with workspace_scope.within(workspace.pk):
         assert agents() == {"pilot"}
 
 
 def test_a_rollback_takes_nothing_away(role, workspace, elsewhere):
-    with walls.within(workspace.pk):
+    with workspace_scope.within(workspace.pk):
         with pytest.raises(DatabaseError), transaction.atomic():
             say("SELECT 1/0")
         assert agents() == {"pilot"}
         with ExitStack() as later:
             sid = transaction.savepoint()
             later.callback(transaction.savepoint_rollback, sid)
-            with walls.within(elsewhere.pk):
+            with workspace_scope.within(elsewhere.pk):
                 assert agents() == {"spy"}
         assert agents() == {"pilot"}
 
 
 def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
-    with walls.within(workspace.pk):
+    with workspace_scope.within(workspace.pk):
         found = [row.slug for row in Agent.unscoped.order_by("pk").iterator(chunk_size=1)]
         assert found == ["pilot"]
         with connection.cursor() as cursor:
@@ -223,7 +223,7 @@ def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
 
 
 def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, workspace):
-    with walls.within(workspace.pk):
+    with workspace_scope.within(workspace.pk):
         say("SET LOCAL enable_seqscan = off")
         rows = Agent.objects.in_workspace(workspace).filter(slug="pilot")
         said = rows.explain(verbose=True)
@@ -234,7 +234,7 @@ def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, 
 
 def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_index(role, workspace):
     rows = PromptVersion.objects.in_workspace(workspace)
-    with walls.within(workspace.pk):
+    with workspace_scope.within(workspace.pk):
         say("SET LOCAL enable_seqscan = off")
         # In no order: of a few rows the planner likes to read all in the order of their ids.
         for asked in (rows.filter(digest="ab" * 32).order_by(), with_digest(rows, "abab").order_by()):
@@ -242,7 +242,7 @@ def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_ind
 
 
 def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
-    with walls.within(workspace.pk):
+    with workspace_scope.within(workspace.pk):
         assert agents() == {"pilot", "spy"}
         with connection.cursor() as cursor:
             cursor.execute("SELECT current_setting('dramatis.workspace', true)")
@@ -251,18 +251,18 @@ def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
 
 def test_the_word_for_a_workspace_is_a_number():
     with pytest.raises(ValueError, match="invalid literal"):
-        walls.enter("1'; DROP TABLE x; --")  # type: ignore[arg-type]
+        workspace_scope.enter("1'; DROP TABLE x; --")  # type: ignore[arg-type]
 
 
 # --- jobs and bots -------------------------------------------------------------------------------------
 
 
 def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, elsewhere, monkeypatch):
-    monkeypatch.setattr(sealing, "QUIET", -sealing.QUIET)
+    monkeypatch.setattr(blocks, "QUIET", -blocks.QUIET)
     home, other = make_stage(workspace), make_stage(elsewhere)
     kinds = (PromptVersion, LedgerEntry, LedgerBlock, Checkpoint)
     with as_app_role():
-        with walls.nowhere():
+        with workspace_scope.nowhere():
             assert {home.fetch().text, other.fetch().text} == {home.fetch().text}
         Soul.objects.in_workspace(workspace).update(text="Be calm.")
         rebuild_prompts_job(workspace.pk, [home.agent.pk])

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from kombu.exceptions import OperationalError
 
 from project.celery import app
-from project.jobs import HEARTBEAT_KEY, heartbeat_job
+from project.tasks import HEARTBEAT_KEY, heartbeat_job
 from tests.freezing import freeze, thaw
 from tests.servers import start_redis
 
@@ -46,13 +46,13 @@ def own_broker():
 def publish(application):
     began = time.monotonic()
     with pytest.raises((OperationalError, OSError, ConnectionError, TimeoutError)):
-        application.send_task("project.jobs.heartbeat_job")
+        application.send_task("project.tasks.heartbeat_job")
     return time.monotonic() - began
 
 
 def test_a_frozen_broker_holds_a_page_for_little_more_than_a_second(own_broker):
     server, application = own_broker
-    application.send_task("project.jobs.heartbeat_job")
+    application.send_task("project.tasks.heartbeat_job")
     freeze(server.process)
     assert publish(application) < 1.6
 

@@ -5,7 +5,7 @@ from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest, JsonResponse
 from django.urls import include, path
 
-from personas.tenancy import WorkspaceRequest
+from personas.tenancy.middleware import WorkspaceRequest
 
 
 def seen() -> dict[str, list[str]]:

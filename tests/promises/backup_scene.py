@@ -24,18 +24,18 @@ from django.db import connection, connections  # noqa: E402
 
 from benches.history import lengthen  # noqa: E402
 from personas.actors import Actor  # noqa: E402
+from personas.agents.services import create_named  # noqa: E402
+from personas.api_keys.services import create_key, revoke_key  # noqa: E402
 from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
-from personas.services.agents import create_named  # noqa: E402
-from personas.services.keys import create_key, revoke_key  # noqa: E402
-from personas.services.records import create_record, edit_record  # noqa: E402
-from personas.services.workspaces import create_workspace  # noqa: E402
-from project.backing_up import making  # noqa: E402
-from project.backing_up.moment import POSTGRES  # noqa: E402
+from personas.records.services import create_record, edit_record  # noqa: E402
+from personas.workspaces.services import create_workspace  # noqa: E402
+from project.backup import create as backup_create  # noqa: E402
+from project.backup.snapshot import POSTGRES  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
+from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
+from prompts.ledger.blocks import seal_workspace  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
-from prompts.services.building import rebuild_agents  # noqa: E402
-from prompts.services.checkpoints import sign_checkpoint  # noqa: E402
-from prompts.services.replaying import segments_then  # noqa: E402
-from prompts.services.sealing import seal_workspace  # noqa: E402
+from prompts.replay.services import segments_then  # noqa: E402
 from prompts.serving import PLAIN, BadKey, Bot, Call, Recall, ServingDown, Wanted, hand_out  # noqa: E402
 
 BY = Actor("scene")
@@ -147,10 +147,10 @@ def fetch(secret: str, agent: str, channel: str) -> Any:
 def take(folder: Path, name: str, fault: str = "") -> None:
     facts = json.loads((folder / "facts.json").read_text())
     if fault == "no-moment":
-        vars(making)["held_moment"] = no_moment
+        vars(backup_create)["held_moment"] = no_moment
     with Writers(facts) as writers:
         before, began = dict(writers.done), time.monotonic()
-        manifest = making.make_backup(folder / name)
+        manifest = backup_create.make_backup(folder / name)
         took = time.monotonic() - began
         meanwhile = {what: writers.done[what] - before[what] for what in before}
     tell(

@@ -20,10 +20,11 @@ LATE = 0.05
 
 def row_after_answer() -> None:
     """R4: words leave first, and their row is written when there is time."""
-    from prompts.serving import handing, recording
+    from prompts.serving import ledger_insert
+    from prompts.serving import services as serving_services
 
     later: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
-    write = recording.record
+    write = ledger_insert.record
 
     def write_later() -> None:
         while True:
@@ -35,7 +36,7 @@ def row_after_answer() -> None:
         later.put(asked)
         return getrandbits(40)
 
-    vars(handing)["record"] = promise
+    vars(serving_services)["record"] = promise
     Thread(target=write_later, daemon=True).start()
 
 
@@ -54,7 +55,7 @@ def ends_before_answer() -> None:
 
 def without_breaker() -> None:
     """R6: every call that wants the broker tries it, however often it has failed."""
-    from personas.queueing import breaker
+    from core.task_queue import breaker
 
     vars(breaker)["failed"] = lambda: None
 
@@ -78,9 +79,9 @@ def without_translation() -> None:
     """R7: a database that is away is a fault like any other."""
     from django.db import InterfaceError, OperationalError
 
-    from personas.api import refusals
+    from personas.api import exception_handler
 
-    del refusals.KINDS[(OperationalError, InterfaceError)]
+    del exception_handler.KINDS[(OperationalError, InterfaceError)]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

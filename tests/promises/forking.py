@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from project.processes import die_with_parent
+from project.supervisor.processes import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 # Python itself and its `-m`: the module to run follows.
@@ -76,7 +76,7 @@ def read_the_product() -> None:
     import granian.cli  # noqa: F401  # read, not used
     from django.urls import reverse
 
-    import project.fast_door  # noqa: F401  # read, not used
+    import project.fetch_fast_path  # noqa: F401  # read, not used
 
     reverse("account_login")
     # What is here stays, and need not be looked through again in every server.

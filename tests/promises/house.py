@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from project.launch import web_command
+from project.supervisor.children import web_command
 from tests.api.revoking import Ask
 from tests.clients.live import HOST, free_port
 from tests.prepared import ready_database

@@ -22,17 +22,17 @@ from django.db.models import F  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from personas.actors import Actor  # noqa: E402
-from personas.key_format import ADMIN  # noqa: E402
+from personas.agents.services import create_named  # noqa: E402
+from personas.api_keys.format import ADMIN  # noqa: E402
+from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Content, Revision, Soul, User, Workspace  # noqa: E402
-from personas.services.agents import create_named  # noqa: E402
-from personas.services.keys import create_key  # noqa: E402
-from personas.services.records import create_record  # noqa: E402
-from personas.services.workspaces import create_workspace  # noqa: E402
+from personas.records.services import create_record  # noqa: E402
+from personas.workspaces.services import create_workspace  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
+from prompts.builds.sweep import agents_waiting  # noqa: E402
+from prompts.integrity.verify import verify_workspace  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptLabel, PromptVersion  # noqa: E402
-from prompts.services.building import rebuild_agents  # noqa: E402
-from prompts.services.sweeping import agents_waiting  # noqa: E402
-from prompts.storing import digests_in  # noqa: E402
-from prompts.verifying import verify_workspace  # noqa: E402
+from prompts.versions.segments import digests_in  # noqa: E402
 from tests.factories import signed_in  # noqa: E402
 
 BY = Actor("scene")

@@ -8,9 +8,9 @@ import pytest
 from django.db import OperationalError, ProgrammingError, connection
 from django.test import Client
 
-from personas.api import refusals
-from personas.key_format import new_secret
-from project import api_errors
+from personas.api import exception_handler
+from personas.api_keys.format import new_secret
+from project import error_views
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("R7")]
 
@@ -49,5 +49,5 @@ def test_a_fault_of_ours_is_still_a_fault(as_alice):
 
 @pytest.mark.planted
 def test_a_page_that_is_not_told_apart_is_found(as_alice, monkeypatch):
-    monkeypatch.setattr(api_errors, "problem_of", lambda _: refusals.FAULT)
+    monkeypatch.setattr(error_views, "problem_of", lambda _: exception_handler.FAULT)
     assert asked(as_alice, "/w/harbour/agents/").status_code == 500

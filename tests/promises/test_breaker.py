@@ -2,7 +2,7 @@
 
 import pytest
 
-from personas.queueing import FAILURES, PAUSE, Breaker
+from core.task_queue import FAILURES, PAUSE, Breaker
 
 pytestmark = pytest.mark.promise("R6")
 

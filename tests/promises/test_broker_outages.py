@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from project.valkey import start_valkey
+from project.supervisor.valkey import start_valkey
 from tests.freezing import freeze, thaw
 from tests.promises.house import House, Web, migrated_database
 from tests.promises.load import Crowd, Heard, Wanting, Wish, slowest

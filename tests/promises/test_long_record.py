@@ -3,10 +3,10 @@
 import pytest
 
 from benches.history import lengthen
+from prompts.builds.services import rebuild_agents
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.verify import verify_workspace
 from prompts.models import AgentPrompt
-from prompts.services.building import rebuild_agents
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.verifying import verify_workspace
 from tests.factories import make_agent, make_channel
 from tests.prompts.serving_stage import make_stage
 

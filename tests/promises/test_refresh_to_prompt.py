@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from personas.services.keys import create_key
+from personas.api_keys.services import create_key
 from prompts.models import PromptVersion
-from skills.services.contexts import choose_context
+from skills.agent_context.services import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.prompts.serving_stage import fetch
 from tests.skills.job_stage import ask, job_stage

@@ -8,7 +8,7 @@ import schemathesis
 from django.core.wsgi import get_wsgi_application
 from schemathesis.checks import load_all_checks
 
-from personas.api.records import RecordResource
+from personas.api.record_resource import RecordResource
 from tests.api.generated import GOOD, SCHEMA, Outcome, Stage, connection_kept, try_out
 from tests.api.generated_stage import make_stage
 

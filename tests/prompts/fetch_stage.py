@@ -10,7 +10,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from django.test import Client
 
-from project.fast_door import FastDoor
+from project.fetch_fast_path import FastDoor
 from tests.prompts.serving_stage import Stage
 
 ADDRESS = "/api/v1/agents/pilot/prompt"

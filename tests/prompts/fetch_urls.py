@@ -2,9 +2,9 @@
 
 from django.urls import include, path
 
-from prompts.api import batches, fetching, rendering
+from prompts.serving import batch_api, fetch_api, render_api
 
 urlpatterns = [
-    path("api/v1/", include([*fetching.urlpatterns, *rendering.urlpatterns, *batches.urlpatterns])),
+    path("api/v1/", include([*fetch_api.urlpatterns, *render_api.urlpatterns, *batch_api.urlpatterns])),
     path("", include("project.urls")),
 ]

@@ -9,9 +9,9 @@ from django.db.models import Model
 from django.utils import timezone
 
 from personas.models import Agent, AgentChannel, ApiKey, Channel, Soul, Workspace
-from personas.services.records import edit_record
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
 from prompts.models import PRODUCTION, AgentPrompt, LedgerEntry, PromptLabel, PromptVersion
-from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.standing import Standing
 

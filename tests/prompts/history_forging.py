@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from prompts.hashed_rows import block_row, ledger_row, move_row, version_row
 from prompts.models import AgentPrompt, LabelMove, LedgerBlock, LedgerEntry, PromptVersion
-from prompts.proof.rows import rows_digest
-from prompts.proving import block_row, ledger_row, move_row, version_row
+from prompts.proof.hashed_rows import rows_digest
 from tests.prompts.history_stage import History
 
 # The tables of the record that only grow.

@@ -16,16 +16,16 @@ from django.test import override_settings
 from django.utils import timezone
 
 from personas.actors import Actor
+from personas.api_keys.services import create_key
 from personas.models import Agent, Memory, Soul, User, Workspace
-from personas.services.keys import create_key
-from personas.services.records import edit_record
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.erasure.services import erase_record
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.labels.services import move_label, roll_back, take_off_label
+from prompts.ledger.blocks import seal_workspace
+from prompts.ledger.retention import keep_ledger_for, months_before, roll_off
 from prompts.models import AgentPrompt
-from prompts.services.building import rebuild_agents
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.services.erasing import erase_record
-from prompts.services.labelling import move_label, roll_back, take_off_label
-from prompts.services.retention import keep_ledger_for, months_before, roll_off
-from prompts.services.sealing import seal_workspace
 from prompts.serving import Recall, Served
 from tests.factories import (
     BY,

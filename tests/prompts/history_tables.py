@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from personas.models import Workspace
+from prompts.hashed_rows import block_row
+from prompts.integrity.verify import checkpoints, label_moves, ledger, parts, versions
+from prompts.integrity.verify.row_stream import Numbers, Prompts, each_row
 from prompts.models import (
     Checkpoint,
     LabelMove,
@@ -17,10 +20,7 @@ from prompts.models import (
 )
 from prompts.proof.chains import judge_chain
 from prompts.proof.faults import Fault
-from prompts.proof.ledger import judge_ledger
-from prompts.proving import block_row
-from prompts.verifying import checkpoints, ledger, moves, parts, versions
-from prompts.verifying.streams import Numbers, Prompts, each_row
+from prompts.proof.ledger_blocks import judge_ledger
 
 Rows = list[Any]
 # Columns that no hash covers, and why.
@@ -65,7 +65,7 @@ class Tables:
         self.prompts, self.numbers = Prompts(workspace), Numbers(workspace)
         self.versions = self.read(PromptVersion, versions.COLUMNS, "prompt_id", "number")
         self.parts = self.read(VersionPart, parts.COLUMNS, "id")
-        self.moves = self.read(LabelMove, moves.COLUMNS, "prompt_id", "sequence")
+        self.moves = self.read(LabelMove, label_moves.COLUMNS, "prompt_id", "sequence")
         self.entries = self.read(LedgerEntry, ledger.ENTRY_COLUMNS, "id")
         self.blocks = self.read(LedgerBlock, ledger.BLOCK_COLUMNS, "sequence")
         self.notes = self.read(LedgerRollOff, ledger.NOTE_COLUMNS, "id")
@@ -108,7 +108,7 @@ class Tables:
         yield from (Fault(parts.TABLE, "what is noted of", "") for left in watch.parts.sums.values() if left)
 
     def judge_moves(self, rows: Rows) -> Iterator[Fault | None]:
-        seen = moves.Moves(self.workspace, self.prompts, self.numbers)
+        seen = label_moves.Moves(self.workspace, self.prompts, self.numbers)
         yield from judge_chain(seen.proved(rows))
         yield from seen.wrong_ends()
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from prompts.proof.canonical import canonical, digest, text_digest
+from prompts.proof.chain_heads import Head, Heads
 from prompts.proof.checkpoints import Checkpoint, LedgerMark, sign
 from prompts.proof.evidence import bundle
-from prompts.proof.heads import Head, Heads
-from prompts.proof.opened import Pointer, Segment
-from prompts.proof.rows import LOCKFILE, SEGMENTS, SLOTS
+from prompts.proof.evidence_reader import Pointer, Segment
+from prompts.proof.hashed_rows import LOCKFILE, SEGMENTS, SLOTS
 from tests.prompts.proof_stage import AT, KEY, WORKSPACE, block_of, chained, handed_out, move, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"

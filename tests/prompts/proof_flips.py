@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from random import Random
 
-from prompts.proof import comparing
+from prompts.proof import checkpoint_comparison
 from tests.prompts.proof_stage import Record, checkpoint_of, faults_in, heads_of, present, record
 
 CHAINED = ("hash", "previous")
@@ -65,7 +65,9 @@ class Dice:
         getattr(changed, table)[place] = new
         found = next(iter(faults_in(changed, (table,))), None)
         # Asked for by name each time, so that a fault planted there is met.
-        found = found or next(iter(comparing.compare(self.checkpoint, self.heads, present(changed))), None)
+        found = found or next(
+            iter(checkpoint_comparison.compare(self.checkpoint, self.heads, present(changed))), None
+        )
         said = f"{column} of {old[0].name}: {old} became {new}"
         if found is None:
             self.missed.append(said)

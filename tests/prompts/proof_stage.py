@@ -7,14 +7,21 @@ from itertools import groupby
 from typing import Any
 
 from prompts.proof.canonical import digest, text_digest
+from prompts.proof.chain_heads import Head, Heads, ordered
 from prompts.proof.chains import judge_chain
+from prompts.proof.checkpoint_comparison import Present
 from prompts.proof.checkpoints import Checkpoint, LedgerMark, Mark
-from prompts.proof.comparing import Present
 from prompts.proof.faults import Fault
-from prompts.proof.heads import Head, Heads, ordered
-from prompts.proof.keys import PrivateKey
-from prompts.proof.ledger import judge_ledger
-from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow, rows_digest
+from prompts.proof.hashed_rows import (
+    LabelMoveRow,
+    LedgerBlockRow,
+    LedgerRow,
+    RollOffRow,
+    VersionRow,
+    rows_digest,
+)
+from prompts.proof.ledger_blocks import judge_ledger
+from prompts.proof.signing_keys import PrivateKey
 
 WORKSPACE = 1
 AT = datetime(2026, 3, 7, 14, 55, 5, 250_000, UTC)

@@ -11,14 +11,14 @@ from typing import Any
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
+from personas.api_keys.services import create_key
 from personas.models import Agent, ApiKey, Soul, Workspace
-from personas.services.keys import create_key
-from personas.services.records import edit_record
+from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
+from prompts.builds.services import rebuild_agents
+from prompts.hashed_rows import block_row, ledger_row
 from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerRollOff
-from prompts.proof.ledger import verify_ledger
-from prompts.proving import block_row, ledger_row
-from prompts.services.building import rebuild_agents
+from prompts.proof.ledger_blocks import verify_ledger
 from prompts.serving import PLAIN, Bot, Call, Recall, Served, Wanted, hand_out
 from tests.factories import BY, make_agent, make_channel, make_soul
 

@@ -4,16 +4,16 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from personas.services.records import edit_record
-from prompts.agent_activity import activity_of
-from prompts.agent_lines import card_of, lines_of
-from prompts.gathering import gather
-from prompts.in_force import Deciding
+from personas.records.services import edit_record
+from prompts.agent_pages.activity import activity_of
+from prompts.agent_pages.production_parts import in_production
+from prompts.agent_pages.selectors import card_of, lines_of
+from prompts.agent_pages.tool_reasons import guidance_for
+from prompts.inputs import gather
+from prompts.inputs.effective_settings import Deciding
+from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LedgerEntry, PromptLabel
-from prompts.production_parts import in_production
-from prompts.services.labelling import roll_back
-from prompts.services.settings import put_settings
-from prompts.tool_reasons import guidance_for
+from prompts.settings.services import put_settings
 from tests.factories import (
     BY,
     make_agent,
@@ -216,7 +216,7 @@ def test_a_kind_is_chosen_in_the_address(as_bob, pilot, deck, soul):
 
 
 def test_long_activity_comes_in_pages(as_bob, workspace, pilot, monkeypatch):
-    monkeypatch.setattr("prompts.agent_activity.PAGE_SIZE", 8)
+    monkeypatch.setattr("prompts.agent_pages.activity.PAGE_SIZE", 8)
     with transaction.atomic():
         for number in range(8):
             make_memory(workspace, f"Fact {number}.", agent=pilot)

@@ -8,8 +8,10 @@ import pytest
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent, Workspace
-from personas.services.records import archive_record, edit_record
+from personas.records.services import archive_record, edit_record
+from prompts.builds.services import rebuild_agents
 from prompts.errors import NotAllowed, StrangeVersion, UnknownLabel
+from prompts.labels.services import move_label, roll_back, take_off_label
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -20,9 +22,7 @@ from prompts.models import (
     Release,
     ReleaseStatus,
 )
-from prompts.services.building import rebuild_agents
-from prompts.services.labelling import move_label, roll_back, take_off_label
-from prompts.services.releasing import approve_release, carry_out_release, request_release
+from prompts.releases.services import approve_release, carry_out_release, request_release
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving_stage import make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures

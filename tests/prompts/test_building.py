@@ -7,15 +7,15 @@ import pytest
 from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
+from personas.memories.services import revoke_memory
 from personas.models import Agent, Channel, Memory, Workspace
-from personas.services.memories import revoke_memory
-from personas.services.records import archive_record, edit_record
-from prompts.compiling import compiled
+from personas.records.services import archive_record, edit_record
+from prompts.builds import services as builds_services
+from prompts.builds.compiler import compiled
+from prompts.builds.publish import publish
+from prompts.builds.services import NotRebuildable, rebuild_agent, rebuild_agents
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel, PromptVersion
-from prompts.selectors import text_of
-from prompts.services import building
-from prompts.services.building import NotRebuildable, rebuild_agent, rebuild_agents
-from prompts.services.publishing import publish
+from prompts.versions.selectors import text_of
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
@@ -121,7 +121,7 @@ def test_one_that_cannot_be_compiled_does_not_hold_up_the_others(pilot, workspac
             raise ZeroDivisionError
         return compiled(gathered, digests)
 
-    monkeypatch.setattr(building, "compiled", broken)
+    monkeypatch.setattr(builds_services, "compiled", broken)
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
     assert (len(versions(pilot)), len(versions(other))) == (2, 1)
     assert "ZeroDivisionError" in prompt_of(other).problem
@@ -137,7 +137,7 @@ def refusing(monkeypatch, pilot, workspace, slack) -> Agent:
             raise IntegrityError("refused")
         return publish(workspace, fresh, at=at)
 
-    monkeypatch.setattr(building, "publish", refused)
+    monkeypatch.setattr(builds_services, "publish", refused)
     return bad
 
 
@@ -150,7 +150,7 @@ def test_one_that_the_database_refuses_does_not_sink_its_batch(pilot, refusing):
 @pytest.mark.planted
 def test_a_batch_that_is_not_taken_apart_sinks_as_a_whole(pilot, refusing, monkeypatch):
     """The fault: all or nothing, however many agents."""
-    monkeypatch.setattr(building, "rebuild_some", building.rebuild_batch)
+    monkeypatch.setattr(builds_services, "rebuild_some", builds_services.rebuild_batch)
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
     assert (len(versions(pilot)), len(versions(refusing))) == (1, 1)
 

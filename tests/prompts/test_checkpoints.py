@@ -11,15 +11,15 @@ from django.db import transaction
 
 from personas.models import Workspace
 from prompts import tasks
-from prompts.checkpoint_files import copies_of, copy_path
+from prompts.integrity import checkpoints
+from prompts.integrity.checkpoint_files import copies_of, copy_path
+from prompts.integrity.checkpoints import heads_at, present_heads, sign_checkpoint, write_copies
+from prompts.integrity.signing import NoSigningKey, public_key_told, signing_key
+from prompts.integrity.verify import verify_workspace
 from prompts.models import Checkpoint, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint, verify_signature
-from prompts.proof.keys import dump_key, key_id, load_public, new_key
-from prompts.services import checkpoints
-from prompts.services.checkpoints import heads_at, present_heads, sign_checkpoint, write_copies
-from prompts.signing import NoSigningKey, public_key_told, signing_key
+from prompts.proof.signing_keys import dump_key, key_id, load_public, new_key
 from prompts.tasks import sign_checkpoints_job
-from prompts.verifying import verify_workspace
 from tests.prompts.history_forging import by_hand, unguarded
 from tests.prompts.history_stage import History
 
@@ -271,7 +271,7 @@ def test_a_copy_that_is_not_written_is_found(history, monkeypatch):
 
 @pytest.mark.planted
 def test_a_checkpoint_that_forgets_label_moves_is_found(history, monkeypatch):
-    from prompts.proof.heads import Heads
+    from prompts.proof.chain_heads import Heads
 
     real = checkpoints.present_heads
     monkeypatch.setattr(checkpoints, "present_heads", lambda pk: Heads(real(pk).versions))

@@ -10,9 +10,9 @@ from django.test.utils import override_settings
 
 from personas.models import LAYOUTS, Agent, Memory, MemoryState, Soul, Workspace, WorkspaceOwned
 from prompts.demo.load import load_demo
+from skills.agent_context.effective import given_to
 from skills.models import ContextFile
-from skills.selectors.contexts import outlooks_of
-from skills.selectors.in_use import given_to
+from skills.sources.readers import outlooks_of
 from tests.prompts.demo_stage import GERMAN, SILENT, SUPPORT, WINTERS, file_at, files_below, states
 from tests.sharing import rows_of_a_module
 

@@ -6,15 +6,15 @@ import pytest
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 
+from personas.erasure.services import NotErasable
 from personas.errors import Erased, Invalid
+from personas.memories.services import reinstate_memory
 from personas.models import Agent, AuditEvent, Erasure, Revision, Workspace
-from personas.services.erasing import NotErasable
-from personas.services.memories import reinstate_memory
-from personas.services.records import edit_record, restore_revision
+from personas.records.services import edit_record, restore_revision
+from prompts.erasure.services import erase_record, holds_erased
+from prompts.hashed_rows import version_row
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.proving import version_row
-from prompts.selectors import text_of
-from prompts.services.erasing import erase_record, holds_erased
+from prompts.versions.selectors import text_of
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,

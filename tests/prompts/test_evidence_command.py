@@ -13,12 +13,12 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from prompts.proof.keys import new_key, public_pem
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.services.evidence import evidence_of
-from prompts.services.replaying import replay_entry, replay_moment
-from prompts.services.sealing import seal_workspace
-from prompts.signing import public_key_told
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.signing import public_key_told
+from prompts.ledger.blocks import seal_workspace
+from prompts.proof.signing_keys import new_key, public_pem
+from prompts.replay.evidence import evidence_of
+from prompts.replay.services import replay_entry, replay_moment
 from tests.prompts.history_stage import History
 from tests.prompts.proof_bundle import GOLDEN
 

@@ -11,12 +11,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from personas.api.validating import errors_in, validator
-from personas.key_format import new_secret
-from prompts.api.negotiating import chosen_type, known_versions
-from prompts.api.prompt_shapes import PROMPT
+from personas.api.validation import errors_in, validator
+from personas.api_keys.format import new_secret
 from prompts.models import PromptVersion
-from prompts.services.replaying import replay_entry
+from prompts.replay.services import replay_entry
+from prompts.serving.negotiating import chosen_type, known_versions
+from prompts.serving.schema import PROMPT
 from tests.factories import make_memory, make_profile
 from tests.prompts.fetch_stage import (
     ADDRESS,
@@ -355,7 +355,7 @@ def test_the_secret_is_nowhere_in_an_answer(stage):
 
 def test_the_door_is_in_front_of_the_application():
     assert settings.WSGI_APPLICATION == "project.wsgi.application"
-    from project.fast_door import FastDoor
+    from project.fetch_fast_path import FastDoor
     from project.wsgi import application
 
     assert isinstance(application, FastDoor)

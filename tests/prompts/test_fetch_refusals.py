@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from personas.key_format import new_secret
-from personas.services.keys import create_key, revoke_key
+from personas.api_keys.format import new_secret
+from personas.api_keys.services import create_key, revoke_key
 from tests.factories import BY, make_agent
 from tests.prompts.fetch_stage import ask, bearer, both_doors, by_fast_door, problem
 from tests.prompts.serving_stage import Stage, make_stage, statements_fail_at

@@ -2,10 +2,10 @@
 
 import pytest
 
-from prompts.assembly.pieces import Origin
-from prompts.file_news import news_of
+from prompts.assembly.segments import Origin
 from prompts.models import AgentPrompt
-from skills.services.contexts import choose_context
+from prompts.provenance.file_news import news_of
+from skills.agent_context.services import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,

@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from personas.api_keys.services import create_key
 from personas.models import Agent
-from personas.services.keys import create_key
-from personas.services.records import archive_record
-from prompts.fleet.bots import bots_of
+from personas.records.services import archive_record
+from prompts.fleet.bot_activity import bots_of
 from prompts.fleet.serving_chart import HEIGHT, served_per_hour
+from prompts.labels.services import roll_back
 from prompts.models import AgentPrompt, BuildCause
-from prompts.services.labelling import roll_back
-from prompts.services.settings import put_settings
+from prompts.settings.services import put_settings
 from tests.factories import BY, make_agent, make_memory
 from tests.prompts.fleet_pages import HOME, bulk, cell, flags, look, names_on, shown, words_of
 from tests.prompts.fleet_stage import built, fetched, prompt_of, reword, set_fleet

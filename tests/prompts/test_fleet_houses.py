@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from personas.api_keys.services import create_key
 from personas.models import Agent, AuditEvent, Memory
 from personas.roles import Role
-from personas.services.keys import create_key
-from personas.services.workspaces import create_workspace
+from personas.workspaces.services import create_workspace
 from prompts.demo.load import told as cast_told
 from prompts.models import BuildCause, PromptLabel
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user

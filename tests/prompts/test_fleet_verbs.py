@@ -2,12 +2,12 @@
 
 import pytest
 
+from core.task_queue import breaker
 from personas.models import Agent, AuditEvent
-from personas.queueing import breaker
+from personas.records.services import edit_record
 from personas.roles import Role
-from personas.services.records import edit_record
+from prompts.labels.services import protect_label
 from prompts.models import AgentPrompt, BuildCause, Release
-from prompts.services.labelling import protect_label
 from tests.factories import BY, join, make_agent, make_channel, make_user
 from tests.prompts.fleet_pages import BULK, bulk, look, told, words_of
 from tests.prompts.fleet_stage import built, production_of, prompt_of, reword, set_fleet

@@ -7,11 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from personas.models import Agent, Channel, Memory, Soul, Workspace
-from personas.services.records import edit_record
-from prompts.drafts import agents_touched, draft_of
-from prompts.impact import impact_of
+from personas.records.services import edit_record
 from prompts.models import AgentPrompt, PromptSettings
-from prompts.version_diff import common_length
+from prompts.preview.drafts import agents_touched, draft_of
+from prompts.preview.impact import impact_of
+from prompts.versions.diff import common_length
 from tests.factories import BY, make_agent, make_channel, make_skill, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,

@@ -7,9 +7,8 @@ import pytest
 from django.apps import apps
 from django.utils import timezone
 
-from personas import key_format
-from personas.errors import Invalid
-from personas.key_format import (
+from personas.api_keys import format as api_keys_format
+from personas.api_keys.format import (
     ADMIN,
     BASE62,
     BEGINNINGS,
@@ -19,9 +18,10 @@ from personas.key_format import (
     new_secret,
     well_formed,
 )
-from personas.key_scopes import BadScopes, allows, settled_scopes
+from personas.api_keys.scopes import BadScopes, allows, settled_scopes
+from personas.api_keys.services import KeyEnded, create_key, note_uses, revoke_key, rotate_key
+from personas.errors import Invalid
 from personas.models import ApiKey, AuditEvent
-from personas.services.keys import KeyEnded, create_key, note_uses, revoke_key, rotate_key
 from skills.scanning import key_checksum, scan
 from tests.factories import make_agent, make_channel
 
@@ -74,14 +74,14 @@ def test_what_cannot_be_a_key_is_told_without_a_query(secret):
 
 @pytest.mark.planted
 def test_another_checksum_than_the_scanners_is_found(monkeypatch):
-    monkeypatch.setattr(key_format, "checksum", lambda body: key_checksum(body)[::-1])
+    monkeypatch.setattr(api_keys_format, "checksum", lambda body: key_checksum(body)[::-1])
     with pytest.raises(AssertionError):
         test_the_scanner_knows_our_keys_by_the_same_checksum()
 
 
 @pytest.mark.planted
 def test_a_checksum_that_does_not_look_at_the_key_is_found(monkeypatch):
-    monkeypatch.setattr(key_format, "checksum", lambda body: "0" * 6)
+    monkeypatch.setattr(api_keys_format, "checksum", lambda body: "0" * 6)
     with pytest.raises(AssertionError):
         test_every_single_mistyped_character_is_noticed()
 

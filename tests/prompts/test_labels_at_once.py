@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 
 from prompts.errors import MovedMeanwhile
+from prompts.hashed_rows import move_row
+from prompts.labels.services import move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
-from prompts.proving import move_row
-from prompts.services.labelling import move_label, roll_back
 from tests.factories import make_soul
 from tests.prompts.test_bad_input import made, numbered, reword
 

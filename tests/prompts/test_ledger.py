@@ -7,15 +7,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from personas.services.keys import create_key, revoke_key
+from personas.api_keys.services import create_key, revoke_key
 from prompts.assembly.slots import Slots
+from prompts.builds.services import rebuild_agents
+from prompts.hashed_rows import ledger_row
+from prompts.labels.services import roll_back
+from prompts.ledger.selectors import LedgerFilter, ledger_page, stale_bots
 from prompts.models import LedgerEntry, PromptVersion
-from prompts.proof.rows import LedgerRow
-from prompts.proving import ledger_row
-from prompts.selectors_ledger import LedgerFilter, ledger_page, stale_bots
-from prompts.services.building import rebuild_agents
-from prompts.services.labelling import roll_back
-from prompts.serving import Call, Member, Recall, ServingDown, Wanted, hand_out, recording
+from prompts.proof.hashed_rows import LedgerRow
+from prompts.serving import Call, Member, Recall, ServingDown, Wanted, hand_out, ledger_insert
 from tests.factories import BY, make_agent, make_channel
 from tests.prompts.serving_stage import Stage, fetch, insert_rows, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -79,7 +79,7 @@ def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
 @pytest.mark.promise("R5")
 @pytest.mark.planted
 def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
-    real = recording.record
+    real = ledger_insert.record
 
     def record_later(*args):
         try:
@@ -87,7 +87,7 @@ def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
         except Exception:  # noqa: BLE001  # this is the fault
             return 1
 
-    monkeypatch.setattr("prompts.serving.handing.record", record_later)
+    monkeypatch.setattr("prompts.serving.services.record", record_later)
     with pytest.raises(AssertionError):
         test_when_the_row_cannot_be_written_no_byte_leaves(stage, 10)
 

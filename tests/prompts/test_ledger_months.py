@@ -7,13 +7,15 @@ import time_machine
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from core.db.workspace_scope import EVERYWHERE, SETTING
+from personas.api_keys.services import create_key
 from personas.models import Workspace
-from personas.services.keys import create_key
-from personas.walls import EVERYWHERE, SETTING
-from project.doctor import stores
-from project.doctor.findings import State
+from project.doctor import datastores
+from project.doctor.results import State
 from prompts.fleet.serving_chart import served_per_hour
-from prompts.ledger_tables import (
+from prompts.ledger import blocks, partitions
+from prompts.ledger.blocks import seal_workspace
+from prompts.ledger.ledger_tables import (
     BEFORE,
     DEFAULT,
     LEDGER,
@@ -24,14 +26,12 @@ from prompts.ledger_tables import (
     part_of,
     unguarded_parts,
 )
+from prompts.ledger.partitions import drop_empty_months, make_months
+from prompts.ledger.retention import months_before, roll_off
+from prompts.ledger.selectors import LedgerFilter, ledger_page
 from prompts.models import LedgerEntry
-from prompts.selectors_ledger import LedgerFilter, ledger_page
-from prompts.services import ledger_months, sealing
-from prompts.services.ledger_months import drop_empty_months, make_months
-from prompts.services.retention import months_before, roll_off
-from prompts.services.sealing import seal_workspace
+from prompts.replay.selectors import fetches_around
 from prompts.tasks import keep_ledger_months_job
-from prompts.time_machine import fetches_around
 from tests.factories import BY
 from tests.prompts.serving_stage import (
     Stage,
@@ -90,7 +90,7 @@ def make_past(months: int) -> None:
     """Tables of months that are over, made as rows of theirs would have them made."""
     now = timezone.now()
     for back in range(1, months + 1):
-        ledger_months.make_month(later(month_of(now), -back), now)
+        partitions.make_month(later(month_of(now), -back), now)
 
 
 def answer(question: str):
@@ -116,7 +116,7 @@ def test_a_row_of_any_other_time_is_written_all_the_same(stage):
             _, secret = create_key(stage.workspace, f"Of {moment:%Y}", {}, by=BY)
             assert fetch(secret).status == 200
     assert places() == [DEFAULT, DEFAULT]
-    assert stores.ledger_months().state == State.WARN
+    assert datastores.ledger_months().state == State.WARN
     assert ledger_verdict(stage.workspace).first is None
 
 
@@ -128,12 +128,12 @@ def test_rows_without_a_month_are_moved_to_it_when_it_is_made(stage):
     assert list(LedgerEntry.objects.in_workspace(stage.workspace).order_by("pk").values()) == before
     assert ledger_verdict(stage.workspace).first is None
     assert unguarded_parts() == []
-    assert stores.ledger_months().state == State.OK
+    assert datastores.ledger_months().state == State.OK
     assert make_months() == []
 
 
 def test_many_rows_of_a_month_in_use_wait_until_it_is_over(stage, monkeypatch):
-    monkeypatch.setattr(ledger_months, "FEW_ROWS", 2)
+    monkeypatch.setattr(partitions, "FEW_ROWS", 2)
     insert_rows(stage, [NOON] * 3)
     with time_machine.travel(NOON):
         assert make_months() == [name_of(later(month_of(NOON))), name_of(later(month_of(NOON), 2))]
@@ -245,7 +245,7 @@ def fill_every_part(stage: Stage) -> None:
     """A part that was there before, months made early and late, and the default."""
     if BEFORE not in names():
         by_hand(f"SELECT make_ledger_part('{BEFORE}', NULL, '2020-01-01 00:00Z')")
-    ledger_months.make_month(month_of(NOON), timezone.now())
+    partitions.make_month(month_of(NOON), timezone.now())
     for part in ledger_parts():
         inside = part.since or (part.until or NOON) - timedelta(days=1)
         insert_rows(stage, [datetime(2040, 1, 1, tzinfo=UTC) if part.is_default else inside])
@@ -265,21 +265,21 @@ def test_a_part_without_its_guard_is_found(stage):
     by_hand(f"ALTER TABLE {name} DISABLE TRIGGER {ROW_GUARD}")
     assert unguarded_parts() == [name]
     assert rewritable({name})
-    assert stores.ledger_months().state == State.FAIL
+    assert datastores.ledger_months().state == State.FAIL
     by_hand(f"ALTER TABLE {name} ENABLE TRIGGER {ROW_GUARD}")
     by_hand(
         f"CREATE TABLE by_hand PARTITION OF {LEDGER} FOR VALUES FROM ('2050-01-01 00:00Z') TO (MAXVALUE)",
         "ALTER TABLE by_hand ENABLE ROW LEVEL SECURITY",
     )
     assert unguarded_parts() == ["by_hand"]
-    assert "by_hand" in stores.ledger_months().words
+    assert "by_hand" in datastores.ledger_months().words
     by_hand("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT} DISABLE ROW LEVEL SECURITY")
     assert unguarded_parts() == [DEFAULT]
 
 
 def test_a_missing_month_is_told_in_time(stage):
     with time_machine.travel(NOON):
-        found = stores.ledger_months()
+        found = datastores.ledger_months()
     assert (found.state, found.words) == (State.WARN, "There is no table for 2031-06.")
 
 
@@ -287,11 +287,11 @@ def test_a_missing_month_is_told_in_time(stage):
 
 
 def test_a_month_is_dropped_when_it_is_over_and_its_rows_were_rolled_off(stage, monkeypatch):
-    monkeypatch.setattr(sealing, "QUIET", -sealing.QUIET)
+    monkeypatch.setattr(blocks, "QUIET", -blocks.QUIET)
     now = timezone.now()
     old, young = months_before(now, 36), months_before(now, 3)
     for moment in (old, young):
-        ledger_months.make_month(month_of(moment), now)
+        partitions.make_month(month_of(moment), now)
         with time_machine.travel(moment, tick=False):
             _, secret = create_key(stage.workspace, f"Of {moment:%Y-%m}", {}, by=BY)
             fetch(secret, recall=stage.recall)
@@ -311,7 +311,7 @@ def test_neither_a_young_month_nor_one_with_a_late_row_is_dropped(stage):
     assert late.since is not None
     insert_rows(stage, [late.since])
     assert drop_empty_months() == [name_of(later(month_of(now), -3))]
-    assert not ledger_months.drop_if_empty(late)
+    assert not partitions.drop_if_empty(late)
     assert name_of(later(month_of(now), -1)) in names()
     assert DEFAULT in names()
 
@@ -340,8 +340,8 @@ def test_who_owns_nothing_has_months_made_and_reads_no_part_past_the_ledger(stag
     assert drop_empty_months() == [BEFORE]
     for part in ledger_parts():
         assert answer(f"SELECT count(*) FROM {part.name}") == 0  # noqa: S608  # a table of ours
-    assert not ledger_months.drop_if_empty(part_of(month_of(NOON)))
-    assert stores.ledger_months().state == State.OK
+    assert not partitions.drop_if_empty(part_of(month_of(NOON)))
+    assert datastores.ledger_months().state == State.OK
     for statement in (f"DROP TABLE {DEFAULT}", f"ALTER TABLE {LEDGER} DISABLE TRIGGER {ROW_GUARD}"):
         with pytest.raises(DatabaseError, match="must be owner"):
             by_hand(statement)

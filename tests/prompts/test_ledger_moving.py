@@ -13,11 +13,11 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import Index
 from django.utils import timezone
 
-from personas.online import AddIndexOnline
-from personas.row_security import Walled
-from project.walls.tables import open_tables
-from prompts.ledger_by_month import BOUND, ByMonth, Editor
-from prompts.ledger_tables import (
+from core.db.online_migrations import AddIndexOnline
+from core.db.row_level_security import Walled
+from project.database.rls_audit import open_tables
+from prompts.ledger import partitions
+from prompts.ledger.ledger_tables import (
     BEFORE,
     DEFAULT,
     LEDGER,
@@ -27,10 +27,10 @@ from prompts.ledger_tables import (
     month_of,
     unguarded_parts,
 )
+from prompts.ledger.partition_migration import BOUND, ByMonth, Editor
+from prompts.ledger.partitions import make_months
+from prompts.ledger.retention import months_before
 from prompts.models import LedgerEntry
-from prompts.services import ledger_months
-from prompts.services.ledger_months import make_months
-from prompts.services.retention import months_before
 from tests.emptying import empty
 from tests.prompts.serving_stage import (
     Stage,
@@ -77,7 +77,7 @@ def copying(at: datetime, table: str) -> str:
 def test_nobody_who_reads_or_writes_other_months_waits_while_one_is_made(stage):
     stage.fetch()
     with psycopg.connect(**other_connection()) as other, transaction.atomic():
-        assert ledger_months.make_month(month_of(NOON), timezone.now())
+        assert partitions.make_month(month_of(NOON), timezone.now())
         other.execute("SET lock_timeout = '300ms'")
         assert other.execute(f"SELECT count(*) FROM {name_of(timezone.now())}").fetchone() == (1,)  # noqa: S608  # ours
         assert other.execute(copying(timezone.now(), name_of(timezone.now()))).rowcount == 1
@@ -96,7 +96,7 @@ def test_an_index_is_built_for_every_part_while_rows_are_written(stage):
             with connection.schema_editor(atomic=False) as editor:
                 step.database_forwards("prompts", editor, state, after)
             assert answer("SELECT indisvalid FROM pg_index WHERE indexrelid = 'made_up'::regclass")
-        ledger_months.make_month(month_of(NOON), timezone.now())
+        partitions.make_month(month_of(NOON), timezone.now())
         children = answer("SELECT count(*) FROM pg_inherits WHERE inhparent = 'made_up'::regclass")
         assert children == len(names())
     finally:

@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from personas.models import ApiKey
 from personas.roles import Role
-from prompts import selectors_ledger
+from prompts.integrity.services import carry_out_verification, request_verification
+from prompts.labels.services import follow_again, roll_back
+from prompts.ledger import selectors as ledger_selectors
 from prompts.models import LedgerEntry, SigningKey, VerificationRun, VerificationState
+from prompts.proof.checkpoint_comparison import verify_checkpoints
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint_lines
-from prompts.proof.comparing import verify_checkpoints
-from prompts.proof.keys import load_public
-from prompts.services.labelling import follow_again, roll_back
-from prompts.services.verifications import carry_out_verification, request_verification
+from prompts.proof.signing_keys import load_public
 from prompts.tasks import verify_chain_job
 from tests.factories import join, make_user, signed_in
 from tests.prompts.history_forging import by_hand, unguarded
@@ -102,8 +102,8 @@ def test_a_stretch_of_time_is_meant_in_the_readers_own(history, bobs):
 
 
 def test_pages_go_on_by_the_row_and_keep_the_filters(history, bobs, monkeypatch):
-    monkeypatch.setattr(selectors_ledger, "PAGE", 3)
-    monkeypatch.setattr(selectors_ledger.ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
+    monkeypatch.setattr(ledger_selectors, "PAGE", 3)
+    monkeypatch.setattr(ledger_selectors.ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
     everything, found, path = stored(history), [], address(history, "ledger/?agent=pilot")
     while path:
         answer = bobs.get(path)
@@ -115,7 +115,7 @@ def test_pages_go_on_by_the_row_and_keep_the_filters(history, bobs, monkeypatch)
 
 
 def test_a_new_row_moves_no_page(history, bobs, monkeypatch):
-    monkeypatch.setattr(selectors_ledger.ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
+    monkeypatch.setattr(ledger_selectors.ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
     older = bobs.get(address(history)).context["older"]
     before = shown(bobs, address(history, f"ledger/?{older}"))
     history.hand_out(2)

@@ -8,9 +8,9 @@ import pytest
 from django.db import connection, transaction
 
 from personas.models import AgentChannel
+from prompts.builds.causes import note_cause
+from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, BuildCause
-from prompts.services.asking import note_cause
-from prompts.services.building import rebuild_agents
 from tests.factories import make_agent, make_channel
 from tests.workers import wait_for
 

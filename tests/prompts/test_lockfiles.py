@@ -2,12 +2,12 @@
 
 import pytest
 
+from personas.memories.services import revoke_memory
 from personas.models import digest_of
-from personas.services.memories import revoke_memory
-from prompts.lockfiles import STRIDE, base_of, is_whole, packed_lockfile, unpacked_parts
+from prompts.builds.services import rebuild_agents
 from prompts.models import PromptVersion
-from prompts.selectors import parts_of
-from prompts.services.building import rebuild_agents
+from prompts.versions.lockfiles import STRIDE, base_of, is_whole, packed_lockfile, unpacked_parts
+from prompts.versions.selectors import parts_of
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 ENOUGH = {f"memory:{number}@1": digest_of(b"%d" % number) for number in range(10)}
@@ -89,7 +89,7 @@ def test_a_chain_that_does_not_add_up_is_not_gone_on_with(workspace, monkeypatch
     make_agent(workspace, "pilot", soul=make_soul(workspace), channels=[make_channel(workspace, "deck")])
     make_memory(workspace, "The crane is busy.")
     monkeypatch.setattr(
-        "prompts.services.holding.lockfiles_since",
+        "prompts.versions.lockfile.lockfiles_since",
         lambda _, latest: {prompt: [version.lockfile] for prompt, version in latest.items()},
     )
     make_memory(workspace, "The crane is free.")

@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from personas.models import Agent
 from prompts.assembly.inputs import Text
-from prompts.compiling import compiled
-from prompts.gathering import gather
+from prompts.builds.compiler import compiled
+from prompts.builds.publish import Author, publish
+from prompts.builds.services import held_prompts, rebuild_agents
+from prompts.inputs import gather
+from prompts.labels.services import hold_prompts
 from prompts.models import AgentPrompt
-from prompts.services.building import held_prompts, rebuild_agents
-from prompts.services.labelling import hold_prompts
-from prompts.services.publishing import Author, publish
 from tests.factories import make_agent, make_channel, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)

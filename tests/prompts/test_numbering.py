@@ -12,19 +12,19 @@ from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.services.memories import remember
-from personas.services.records import edit_record
+from personas.memories.services import remember
+from personas.records.services import edit_record
 from prompts.assembly.inputs import Text
-from prompts.compiling import compiled
-from prompts.gathering import Gathered, gather
+from prompts.builds import services as builds_services
+from prompts.builds.compiler import compiled
+from prompts.builds.publish import Author, publish
+from prompts.builds.services import held_prompts, rebuild_agents
+from prompts.erasure.services import erase_record
+from prompts.hashed_rows import move_row, version_row
+from prompts.inputs import Gathered, gather
+from prompts.labels.services import roll_back
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
-from prompts.proving import move_row, version_row
-from prompts.services import building
-from prompts.services.building import held_prompts, rebuild_agents
-from prompts.services.erasing import erase_record
-from prompts.services.labelling import roll_back
-from prompts.services.publishing import Author, publish
-from prompts.services.releasing import approve_release, carry_out_release, request_release
+from prompts.releases.services import approve_release, carry_out_release, request_release
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -260,7 +260,7 @@ def test_an_edit_is_kept_although_its_build_fails(pilot, workspace, monkeypatch)
         raise DatabaseError("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(building, "publish", broken)
+        patch.setattr(builds_services, "publish", broken)
         remember(workspace, {"text": "The harbour closes at nine."}, by=BY)
     assert PromptVersion.objects.in_workspace(workspace).count() == 1
     rebuild_agents(workspace, [pilot.pk])

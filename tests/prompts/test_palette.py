@@ -6,10 +6,10 @@ import pytest
 from django.utils import timezone
 
 from personas.models import Agent, ApiKey
+from personas.records.services import archive_record
 from personas.roles import Role
-from personas.services.records import archive_record
-from prompts.lookup import IN_ALL, PER_KIND, versions_named
 from prompts.models import AgentPrompt, PromptVersion
+from prompts.search.search import IN_ALL, PER_KIND, versions_named
 from tests.factories import (
     BY,
     join,

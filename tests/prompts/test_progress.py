@@ -11,13 +11,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from core.task_queue import breaker
 from personas.models import Agent
-from personas.queueing import breaker
-from personas.services.records import archive_record, edit_record
+from personas.records.services import archive_record, edit_record
+from prompts.builds.causes import ask_for_rebuild
+from prompts.builds.progress import Progress, progress_of, read_since
+from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
-from prompts.progress import Progress, progress_of, read_since
-from prompts.services.asking import ask_for_rebuild
-from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 from tests.prompts.standing import (  # noqa: F401  # fixtures
     Standing,

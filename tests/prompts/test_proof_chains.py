@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from prompts.proof import chains, comparing, ledger
+from prompts.proof import chains, checkpoint_comparison, ledger_blocks
 from prompts.proof.chains import Anchor, judge_chain, verify_chain, verify_run
 from prompts.proof.faults import Fault
-from prompts.proof.ledger import verify_ledger
-from prompts.proof.rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow
+from prompts.proof.hashed_rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow
+from prompts.proof.ledger_blocks import verify_ledger
 from tests.prompts.proof_flips import HASHES, Dice
 from tests.prompts.proof_stage import (
     AT,
@@ -340,10 +340,12 @@ class AnyHash(str):
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_comparison_that_only_counts_is_found(monkeypatch):
-    monkeypatch.setattr(comparing, "compare", only_counts)
+    monkeypatch.setattr(checkpoint_comparison, "compare", only_counts)
     dice = Dice()
     assert dice.throw(300, only=contents(dice), rehash=True).missed
-    assert not only_counts(dice.checkpoint, dice.heads, comparing.Present(present_of(rewritten(dice.held))))
+    assert not only_counts(
+        dice.checkpoint, dice.heads, checkpoint_comparison.Present(present_of(rewritten(dice.held)))
+    )
 
 
 def present_of(held):
@@ -360,14 +362,14 @@ def test_a_block_that_only_counts_its_rows_is_found(monkeypatch):
     def only_counts_rows(block, inside, *, is_kept):
         return None if inside.count == block.count else "fewer"
 
-    monkeypatch.setattr(ledger, "block_fault", only_counts_rows)
+    monkeypatch.setattr(ledger_blocks, "block_fault", only_counts_rows)
     assert Dice().throw(50, only=[("ledger", "key")], rehash=True).missed
 
 
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_ledger_whose_seals_are_not_computed_again_is_found(monkeypatch):
-    monkeypatch.setattr(ledger, "seal_fault", lambda row, seal: None)
+    monkeypatch.setattr(ledger_blocks, "seal_fault", lambda row, seal: None)
     assert Dice().throw(50, only=[("ledger", "served")]).missed
 
 

@@ -9,6 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from prompts.proof.canonical import canonical, read_json
+from prompts.proof.chain_heads import Heads, read_heads
+from prompts.proof.checkpoint_comparison import compare, missing_checkpoints, named, verify_checkpoints
 from prompts.proof.checkpoints import (
     Checkpoint,
     SignedCheckpoint,
@@ -18,10 +20,8 @@ from prompts.proof.checkpoints import (
     sign,
     verify_signature,
 )
-from prompts.proof.comparing import compare, missing_checkpoints, named, verify_checkpoints
 from prompts.proof.faults import Fault
-from prompts.proof.heads import Heads, read_heads
-from prompts.proof.keys import dump_key, key_id, load_key, load_public, new_key, public_pem
+from prompts.proof.signing_keys import dump_key, key_id, load_key, load_public, new_key, public_pem
 from tests.prompts.proof_stage import (
     AT,
     KEY,

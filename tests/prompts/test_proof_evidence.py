@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.proof.canonical import canonical, read_json
+from prompts.proof.chain_heads import Heads, read_heads
 from prompts.proof.checkpoints import read_checkpoint, sign
 from prompts.proof.evidence import (
     CHECKS,
@@ -21,9 +22,8 @@ from prompts.proof.evidence import (
     stands,
     verify_evidence,
 )
-from prompts.proof.heads import Heads, read_heads
-from prompts.proof.keys import key_id, new_key, public_pem
-from prompts.proof.opened import NOT_YET_SEALED, Pointer
+from prompts.proof.evidence_reader import NOT_YET_SEALED, Pointer
+from prompts.proof.signing_keys import key_id, new_key, public_pem
 from tests.prompts.proof_bundle import GIVEN, LOCKED, PARTS, SAID, WORDS, Case, fill
 from tests.prompts.proof_stage import KEY, chained, version
 from tests.thoroughness import examples

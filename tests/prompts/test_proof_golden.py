@@ -12,8 +12,8 @@ import pytest
 from prompts.proof.canonical import digest, message
 from prompts.proof.checkpoints import checkpoint_line, read_signed, verify_signature
 from prompts.proof.evidence import verify_evidence
-from prompts.proof.keys import key_id
-from prompts.proof.rows import LOCKFILE, SEGMENTS, SIZES, SLOTS
+from prompts.proof.hashed_rows import LOCKFILE, SEGMENTS, SIZES, SLOTS
+from prompts.proof.signing_keys import key_id
 from tests.isolation.architecture import core_modules, impure_modules
 from tests.prompts.proof_bundle import GOLDEN, SLOT_VALUES, Case, fill
 from tests.prompts.proof_stage import KEY, block_of, handed_out, let_go, move, version

@@ -7,17 +7,17 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from personas.memories.services import revoke_memory
 from personas.models import Agent, Channel, Workspace
-from personas.services.memories import revoke_memory
-from personas.services.records import archive_record, edit_record
-from prompts.assembly.pieces import OURS, Origin, Segment
+from personas.records.services import archive_record, edit_record
+from prompts.assembly.segments import OURS, Origin, Segment
+from prompts.labels.services import move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, PromptVersion, VersionPart
-from prompts.origins import told_of
-from prompts.parts import held_parts, part_changes
-from prompts.provenance import Stay, versions_holding
-from prompts.selectors import segments_of
-from prompts.services.labelling import move_label, roll_back
-from prompts.version_text import rows_by_section
+from prompts.provenance.origins import told_of
+from prompts.provenance.usage import Stay, versions_holding
+from prompts.versions.parts import held_parts, part_changes
+from prompts.versions.selectors import segments_of
+from prompts.versions.text_rows import rows_by_section
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from core.task_queue import breaker
 from personas.models import Agent, Workspace
-from personas.queueing import breaker
-from personas.services.records import archive_record
-from prompts.causes import causes_in_words
+from personas.records.services import archive_record
+from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
-from prompts.services.building import rebuild_agents
+from prompts.provenance.causes import causes_in_words
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,

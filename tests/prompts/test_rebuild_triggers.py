@@ -9,14 +9,14 @@ import time_machine
 from django.core.management import call_command
 from django.utils import timezone
 
+from core.task_queue import breaker
 from personas.models import Agent, Workspace
-from personas.queueing import breaker
-from personas.services.records import edit_record
-from prompts.selectors import text_of
-from prompts.services.sweeping import agents_due, agents_waiting
+from personas.records.services import edit_record
+from prompts.builds.sweep import agents_due, agents_waiting
 from prompts.tasks import rebuild_prompts_job
-from skills.services.contexts import choose_context
-from skills.services.files import adopt_file
+from prompts.versions.selectors import text_of
+from skills.agent_context.services import choose_context
+from skills.files.services import adopt_file
 from tests.factories import (
     BY,
     make_agent,

@@ -8,13 +8,13 @@ from django.test.utils import CaptureQueriesContext
 
 from personas.actors import Actor
 from personas.models import AuditEvent
+from personas.records.services import edit_record
 from personas.roles import Role
-from personas.services.records import edit_record
+from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Release, ReleaseStatus
-from prompts.release_changes import change_key, trimmed
-from prompts.releases import releasable
-from prompts.services.labelling import roll_back
-from prompts.services.releasing import approve_release, carry_out_release, request_release
+from prompts.releases.changes import change_key, trimmed
+from prompts.releases.selectors import releasable
+from prompts.releases.services import approve_release, carry_out_release, request_release
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, make_workspace
 from tests.prompts.standing import (  # noqa: F401  # fixtures
     Standing,

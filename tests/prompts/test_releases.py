@@ -7,7 +7,7 @@ import pytest
 from personas.actors import Actor
 from personas.errors import Invalid
 from personas.models import AuditEvent, Soul, Workspace
-from personas.services.records import edit_record
+from personas.records.services import edit_record
 from prompts.errors import (
     MovedMeanwhile,
     NotAllowed,
@@ -15,9 +15,9 @@ from prompts.errors import (
     ReleaseClosed,
     StrangeVersion,
 )
+from prompts.labels.services import follow_again, move_label, protect_label, roll_back, take_off_label
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion, ReleaseStatus
-from prompts.services.labelling import follow_again, move_label, protect_label, roll_back, take_off_label
-from prompts.services.releasing import (
+from prompts.releases.services import (
     approve_release,
     carry_out_release,
     override_release,

@@ -9,12 +9,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from personas.api.validating import errors_in, validator
-from personas.services.keys import create_key
-from prompts.api.prompt_shapes import BATCH as BATCH_SHAPE
-from prompts.api.prompt_shapes import PROMPT
+from personas.api.validation import errors_in, validator
+from personas.api_keys.services import create_key
 from prompts.models import PromptVersion
-from prompts.services.replaying import replay_entry
+from prompts.replay.services import replay_entry
+from prompts.serving.schema import BATCH as BATCH_SHAPE
+from prompts.serving.schema import PROMPT
 from tests.factories import BY, make_agent, make_task
 from tests.prompts.serving_stage import Stage, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures

@@ -12,17 +12,17 @@ from personas.errors import Invalid
 from prompts.assembly import slots as slot_rendering
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task
 from prompts.errors import ErasedSince, NothingThen, NotTheSame, RolledOff, UnknownFetch
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.signing import public_key_told
+from prompts.labels.services import move_label, take_off_label
+from prompts.ledger.blocks import seal_workspace
 from prompts.models import LabelMove, LedgerEntry, PromptVersion
 from prompts.proof.evidence import stands
-from prompts.proof.opened import NOT_YET_SEALED
-from prompts.services import replaying
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.services.evidence import checks_of, evidence_of
-from prompts.services.labelling import move_label, take_off_label
-from prompts.services.replaying import entries_of_request, replay_entry, replay_moment, replayed
-from prompts.services.sealing import seal_workspace
+from prompts.proof.evidence_reader import NOT_YET_SEALED
+from prompts.replay import services as replay_services
+from prompts.replay.evidence import checks_of, evidence_of
+from prompts.replay.services import entries_of_request, replay_entry, replay_moment, replayed
 from prompts.serving import slots_from_json
-from prompts.signing import public_key_told
 from tests.prompts.history_forging import by_hand, unguarded
 from tests.prompts.history_stage import SECRET, History
 
@@ -154,14 +154,16 @@ def test_a_slot_that_cannot_be_filled_any_more_is_told_and_raises_nothing(histor
 
 @pytest.mark.planted
 def test_a_replay_that_does_not_look_at_the_digest_is_found(history, monkeypatch):
-    monkeypatch.setattr(replaying.Replay, "is_exact", True)
+    monkeypatch.setattr(replay_services.Replay, "is_exact", True)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test_other_bytes_than_were_recorded_are_loud(history)
 
 
 @pytest.mark.planted
 def test_a_replay_that_forgets_a_fact_of_the_call_is_found(history, monkeypatch):
-    monkeypatch.setattr(replaying, "slots_from_json", lambda data: slots_from_json({**data, "append": ""}))
+    monkeypatch.setattr(
+        replay_services, "slots_from_json", lambda data: slots_from_json({**data, "append": ""})
+    )
     with pytest.raises(AssertionError):
         test_all_that_a_call_brought_is_in_it_again(history)
 

@@ -7,20 +7,20 @@ import time_machine
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
+from personas.api_keys.services import create_key
 from personas.errors import Invalid
 from personas.models import AuditEvent, Workspace
-from personas.services.keys import create_key
-from prompts.models import LedgerBlock, LedgerRollOff
-from prompts.services import retention, sealing
-from prompts.services.ledger_months import drop_empty_months, make_months
-from prompts.services.retention import (
+from prompts.ledger import blocks, retention
+from prompts.ledger.blocks import seal_workspace
+from prompts.ledger.partitions import drop_empty_months, make_months
+from prompts.ledger.retention import (
     keep_ledger_for,
     months_before,
     roll_off,
     roll_off_block,
     workspaces_with_old_blocks,
 )
-from prompts.services.sealing import seal_workspace
+from prompts.models import LedgerBlock, LedgerRollOff
 from prompts.tasks import keep_ledger_months_job, roll_off_ledger_job
 from tests.factories import BY
 from tests.prompts.serving_stage import Stage, fetch, ledger_verdict, make_stage, statements_fail_at
@@ -50,8 +50,8 @@ def set_stage(workspace: Workspace) -> Stage:
 
 
 def hasten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sealing, "QUIET", -sealing.QUIET)
-    patch.setattr(sealing, "MOST_ROWS", 4)
+    patch.setattr(blocks, "QUIET", -blocks.QUIET)
+    patch.setattr(blocks, "MOST_ROWS", 4)
     patch.setattr(retention, "BATCH", 3)
 
 

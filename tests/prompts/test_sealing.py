@@ -4,12 +4,12 @@ import pytest
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from personas.services.keys import create_key
+from personas.api_keys.services import create_key
+from prompts.hashed_rows import block_row
+from prompts.ledger import blocks as ledger_blocks
+from prompts.ledger.blocks import seal_block, seal_workspace, workspaces_to_seal
 from prompts.models import LedgerBlock, LedgerEntry
 from prompts.proof.chains import verify_chain
-from prompts.proving import block_row
-from prompts.services import sealing
-from prompts.services.sealing import seal_block, seal_workspace, workspaces_to_seal
 from prompts.tasks import seal_ledger_job
 from tests.factories import BY
 from tests.prompts.serving_stage import (
@@ -51,7 +51,7 @@ def chain_verdict(workspace):
 @pytest.fixture
 def rested(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """A ledger in which nothing is too young, so that tests need not wait a minute."""
-    monkeypatch.setattr(sealing, "QUIET", -sealing.QUIET)
+    monkeypatch.setattr(ledger_blocks, "QUIET", -ledger_blocks.QUIET)
     return stage
 
 
@@ -80,7 +80,7 @@ def test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage):
 
 
 def test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch):
-    monkeypatch.setattr(sealing, "MOST_ROWS", 4)
+    monkeypatch.setattr(ledger_blocks, "MOST_ROWS", 4)
     for _ in range(10):
         rested.fetch()
     assert seal_workspace(rested.workspace.pk) == 3
@@ -107,14 +107,14 @@ def test_one_workspace_in_trouble_does_not_keep_the_others_waiting(rested, elsew
     theirs = make_stage(elsewhere)
     rested.fetch()
     theirs.fetch()
-    real, first = sealing.seal_block, min(rested.workspace.pk, elsewhere.pk)
+    real, first = ledger_blocks.seal_block, min(rested.workspace.pk, elsewhere.pk)
 
     def troubled(workspace_id):
         if workspace_id == first:
             raise DatabaseError("broken")
         return real(workspace_id)
 
-    monkeypatch.setattr(sealing, "seal_block", troubled)
+    monkeypatch.setattr(ledger_blocks, "seal_block", troubled)
     seal_ledger_job()
     assert LedgerBlock.unscoped.exclude(workspace=first).count() == 1
 
@@ -184,7 +184,7 @@ def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
         )
         return list(rows.values_list("pk", "seal", "at", "key_id"))
 
-    monkeypatch.setattr(sealing, "lines_after", by_time)
+    monkeypatch.setattr(ledger_blocks, "lines_after", by_time)
     with pytest.raises(AssertionError):
         test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage)
     assert "stands in no block" in ledger_verdict(stage.workspace).first.reason
@@ -192,7 +192,7 @@ def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
 
 @pytest.mark.planted
 def test_a_block_that_does_not_name_the_one_before_is_found(rested, monkeypatch):
-    real = sealing.closed
+    real = ledger_blocks.closed
 
     def unchained(workspace_id, lines, before, now):
         block = real(workspace_id, lines, None, now)
@@ -200,7 +200,7 @@ def test_a_block_that_does_not_name_the_one_before_is_found(rested, monkeypatch)
         block.hash = block_row(block).hash("")
         return block
 
-    monkeypatch.setattr(sealing, "closed", unchained)
+    monkeypatch.setattr(ledger_blocks, "closed", unchained)
     with pytest.raises(AssertionError):
         test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch)
     assert chain_verdict(rested.workspace).first is not None

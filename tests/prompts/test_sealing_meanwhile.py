@@ -5,8 +5,8 @@ from threading import Thread
 import pytest
 from django.db import connection, transaction
 
-from prompts.services import sealing
-from prompts.services.sealing import seal_block, seal_workspace
+from prompts.ledger import blocks
+from prompts.ledger.blocks import seal_block, seal_workspace
 from tests.prompts.serving_stage import Stage, fetch, ledger_verdict, make_stage
 from tests.prompts.test_sealing import blocks_of, chain_verdict
 
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def rested(workspace, monkeypatch) -> Stage:
-    monkeypatch.setattr(sealing, "QUIET", -sealing.QUIET)
+    monkeypatch.setattr(blocks, "QUIET", -blocks.QUIET)
     return make_stage(workspace)
 
 
 def test_two_who_seal_at_once_make_one_chain(rested, monkeypatch):
-    monkeypatch.setattr(sealing, "MOST_ROWS", 3)
+    monkeypatch.setattr(blocks, "MOST_ROWS", 3)
     for _ in range(12):
         rested.fetch()
     errors: list[Exception] = []

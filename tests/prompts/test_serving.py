@@ -11,19 +11,18 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from personas.api_keys.format import new_secret
+from personas.api_keys.services import create_key, revoke_key, rotate_key
 from personas.errors import Invalid
-from personas.key_format import new_secret
 from personas.models import ApiKey, Content, Erasure, Membership, User
-from personas.services.keys import create_key, revoke_key, rotate_key
-from personas.services.records import archive_record
+from personas.records.services import archive_record
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task, filled
+from prompts.builds.services import rebuild_agents
+from prompts.erasure.services import erase_record
+from prompts.hashed_rows import ledger_row
+from prompts.labels.moves import Move, move_labels
+from prompts.labels.services import roll_back, take_off_label
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.proving import ledger_row
-from prompts.selectors import segments_of
-from prompts.services.building import rebuild_agents
-from prompts.services.erasing import erase_record
-from prompts.services.labelling import roll_back, take_off_label
-from prompts.services.moving import Move, move_labels
 from prompts.serving import (
     BadKey,
     Bot,
@@ -37,10 +36,11 @@ from prompts.serving import (
     ServingDown,
     Wanted,
     hand_out,
-    recording,
+    ledger_insert,
     slots_from_json,
 )
 from prompts.serving.recalling import Recent
+from prompts.versions.selectors import segments_of
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
 from tests.prompts.serving_stage import Stage, fetch, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -524,7 +524,7 @@ def test_an_erasure_elsewhere_in_the_workspace_costs_one_look_and_nothing_more(s
 def move_before_statement(stage: Stage, times: int, monkeypatch) -> list[int]:
     """Production moves to and fro each time, after the words are prepared and before the statement runs."""
     moved: list[int] = []
-    real = recording.record
+    real = ledger_insert.record
 
     def meanwhile(*args):
         if len(moved) < times:
@@ -534,7 +534,7 @@ def move_before_statement(stage: Stage, times: int, monkeypatch) -> list[int]:
             moved.append(other.number)
         return real(*args)
 
-    monkeypatch.setattr("prompts.serving.handing.record", meanwhile)
+    monkeypatch.setattr("prompts.serving.services.record", meanwhile)
     return moved
 
 
@@ -560,7 +560,7 @@ def test_a_label_that_never_stands_still_gets_no_words(stage, monkeypatch):
 
 
 def test_inside_a_transaction_nothing_is_handed_out(stage):
-    with transaction.atomic(), pytest.raises(recording.InsideTransaction):
+    with transaction.atomic(), pytest.raises(ledger_insert.InsideTransaction):
         stage.fetch()
 
 

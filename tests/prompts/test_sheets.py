@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 import pytest
 
 from personas.actors import Actor
-from personas.key_format import ADMIN
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
 from personas.models import Membership, User
-from personas.services.keys import create_key
 from prompts.assembly.slots import Slots
 from prompts.serving import BadKey, Recall
-from prompts.serving.call_facts import clock_alone, settled, with_clock
-from prompts.serving.words import Words
+from prompts.serving.cache import Words
+from prompts.serving.slots import clock_alone, settled, with_clock
 from tests.prompts.serving_stage import Stage, fetch, make_stage
 
 SUMMER, WINTER = datetime(2026, 7, 1, 9, 5, tzinfo=UTC), datetime(2026, 1, 1, 9, 5, 5, 250, tzinfo=UTC)

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from personas.api_keys.services import create_key
+from personas.drafts.services import DraftMoved, TooMuchKept, drafts_of, keep_draft, save_draft
 from personas.errors import DomainError
+from personas.members.services import remove_member
 from personas.models import (
     KeptDraft,
     Membership,
@@ -20,14 +23,11 @@ from personas.models import (
     Soul,
     User,
 )
+from personas.records.services import edit_record
 from personas.roles import Role
-from personas.services.drafts import DraftMoved, TooMuchKept, drafts_of, keep_draft, save_draft
-from personas.services.keys import create_key
-from personas.services.members import remove_member
-from personas.services.records import edit_record
+from prompts.erasure.services import erase_record
 from prompts.models import PromptLabel, PromptSettings, PromptVersion
-from prompts.selectors import text_of
-from prompts.services.erasing import erase_record
+from prompts.versions.selectors import text_of
 from skills.models import AgentContext
 from tests.api.prompts_stage import Deck, a_foreign_deck  # noqa: F401  # fixtures
 from tests.api.shared_deck import (  # noqa: F401  # fixtures
@@ -361,7 +361,7 @@ def test_what_could_not_be_saved_is_kept_all_the_same(deck: Deck, as_alice: Clie
 
 
 def test_drafts_are_bounded(deck: Deck, by_alice: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("personas.services.drafts.MOST_DRAFTS", 3)
+    monkeypatch.setattr("personas.drafts.services.MOST_DRAFTS", 3)
     with pytest.raises(TooMuchKept):
         keep_draft(deck.workspace, "souls", deck.soul, {"text": ["x" * 400_001]}, key="calm", by=by_alice)
     for number in range(3):
@@ -643,7 +643,7 @@ def test_drafts_that_forget_whose_they_are_would_be_found(
     def everybodys(workspace: Any, person: Any) -> Any:
         return KeptDraft.objects.in_workspace(workspace).select_related("agent").order_by("-updated_at")
 
-    for name in ("personas.services.drafts.drafts_of", "prompts.views.studio.drafts.drafts_of"):
+    for name in ("personas.drafts.services.drafts_of", "prompts.studio.draft_views.drafts_of"):
         monkeypatch.setattr(name, everybodys)
     with pytest.raises(AssertionError):
         test_a_draft_is_kept_for_its_writer_alone_and_can_be_discarded(deck, as_alice, as_bob, alice)
@@ -653,6 +653,6 @@ def test_drafts_that_forget_whose_they_are_would_be_found(
 def test_a_preview_that_forgets_the_draft_would_be_found(
     deck: Deck, as_alice: Client, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("prompts.gathering.shelf.Shelf.drafted", lambda self, record: record)
+    monkeypatch.setattr("prompts.inputs.collect.Shelf.drafted", lambda self, record: record)
     with pytest.raises(AssertionError):
         test_the_preview_is_what_saving_then_stores_byte_for_byte(deck, as_alice)

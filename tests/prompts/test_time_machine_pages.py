@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from personas.models import User
+from prompts.integrity.signing import public_key_told
 from prompts.proof.canonical import moment
-from prompts.services.evidence import checks_of
-from prompts.signing import public_key_told
+from prompts.replay.evidence import checks_of
 from tests.factories import signed_in
 from tests.prompts.history_forging import by_hand, unguarded
 from tests.prompts.history_stage import History

@@ -3,9 +3,9 @@
 import pytest
 
 from personas.models import Workspace
-from personas.services.records import edit_record
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel
-from prompts.services.building import rebuild_agents
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.personas.test_toasts import after, undo_on, undone
 from tests.shared_cast import (  # noqa: F401  # fixtures

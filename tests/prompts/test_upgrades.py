@@ -2,13 +2,13 @@
 
 import pytest
 
+from core.task_queue import breaker
 from personas.models import Agent
-from personas.queueing import breaker
+from prompts.builds.services import rebuild_agents
+from prompts.builds.sweep import note_upgrade
 from prompts.models import AgentPrompt, BuildCause
-from prompts.selectors import text_of
-from prompts.services.building import rebuild_agents
-from prompts.services.sweeping import note_upgrade
 from prompts.tasks import rebuild_prompts_job
+from prompts.versions.selectors import text_of
 from tests.factories import make_agent, make_channel
 from tests.prompts.upgrade_stage import latest, make_upgraded, older_compiler, why
 from tests.shared_cast import (  # noqa: F401  # fixtures

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prompts.selectors import text_of
 from prompts.tasks import sweep_prompts_job
+from prompts.versions.selectors import text_of
 from tests.prompts.upgrade_stage import latest, make_upgraded
 from tests.workers import wait_for
 

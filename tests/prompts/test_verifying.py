@@ -12,13 +12,13 @@ from django.db import DatabaseError, connection, transaction
 
 from personas.actors import Actor
 from personas.models import Content, Erasure
+from prompts.hashed_rows import version_row
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.verify import verify_workspace
+from prompts.integrity.verify.label_moves import Moves
+from prompts.integrity.verify.versions import Watch
 from prompts.models import AgentPrompt, LabelMove, LedgerEntry, LedgerRollOff, PromptLabel, PromptVersion
-from prompts.proof import rows
-from prompts.proving import version_row
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.verifying import verify_workspace
-from prompts.verifying.moves import Moves
-from prompts.verifying.versions import Watch
+from prompts.proof import hashed_rows
 from tests.prompts.history_forging import (
     GROWING,
     by_hand,
@@ -153,12 +153,12 @@ def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips, each):
 
 
 LEFT_OUT: list[tuple[Any, str, str]] = [
-    (rows.VersionRow, "author", "prompts_promptversion.author_label"),
-    (rows.VersionRow, "sizes", "prompts_promptversion.tokens"),
-    (rows.LabelMoveRow, "note", "prompts_labelmove.note"),
-    (rows.LedgerRow, "key", "prompts_ledgerentry.reader_label"),
-    (rows.LedgerBlockRow, "last_at", "prompts_ledgerblock.last_at"),
-    (rows.RollOffRow, "months", "prompts_ledgerrolloff.months"),
+    (hashed_rows.VersionRow, "author", "prompts_promptversion.author_label"),
+    (hashed_rows.VersionRow, "sizes", "prompts_promptversion.tokens"),
+    (hashed_rows.LabelMoveRow, "note", "prompts_labelmove.note"),
+    (hashed_rows.LedgerRow, "key", "prompts_ledgerentry.reader_label"),
+    (hashed_rows.LedgerBlockRow, "last_at", "prompts_ledgerblock.last_at"),
+    (hashed_rows.RollOffRow, "months", "prompts_ledgerrolloff.months"),
 ]
 
 
@@ -331,7 +331,7 @@ def test_a_rewrite_that_takes_the_checkpoints_with_it_is_found_by_their_copy(his
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_look_that_does_not_compare_with_checkpoints_is_found(history, monkeypatch):
-    monkeypatch.setattr("prompts.verifying.checkpoints.compare", lambda *args: [])
+    monkeypatch.setattr("prompts.integrity.verify.checkpoints.compare", lambda *args: [])
     for attack in (cut_tail, rewrite_everything):
         sign_checkpoint(history.workspace.pk)
         with unguarded():
@@ -407,7 +407,7 @@ def test_words_that_were_erased_need_their_tombstone(history):
 def test_a_block_that_was_let_go_before_its_time_is_found(history):
     note = LedgerRollOff.objects.in_workspace(history.workspace).select_related("block").get()
     with unguarded():
-        from prompts.proving import roll_off_row
+        from prompts.hashed_rows import roll_off_row
 
         note.at = note.block.last_at + timedelta(days=30)
         hashed = roll_off_row(note, 1).hash("")

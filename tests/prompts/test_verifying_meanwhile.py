@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.verify import Verification, verify_workspace
+from prompts.integrity.verify.snapshot import one_moment
+from prompts.ledger.blocks import seal_workspace
 from prompts.models import LedgerEntry
-from prompts.services.checkpoints import sign_checkpoint
-from prompts.services.sealing import seal_workspace
-from prompts.verifying import Verification, verify_workspace
-from prompts.verifying.snapshot import one_moment
 from tests.prompts.serving_stage import make_stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +39,7 @@ def in_its_own_connection(verb) -> None:
 @pytest.mark.parametrize("most", [4, pytest.param(12, marks=pytest.mark.hard)])
 def test_a_look_while_others_write_raises_no_false_alarm(workspace, settings, tmp_path, monkeypatch, most):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.services.sealing.QUIET", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.ledger.blocks.QUIET", -timedelta(seconds=60))
     stage, stop = make_stage(workspace), threading.Event()
     troubles: list[BaseException] = []
 

@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from personas.actors import SYSTEM
 from personas.models import AuditEvent
+from prompts.builds.sweep import looks_waiting
+from prompts.hashed_rows import ledger_row, line_of
+from prompts.integrity import services as integrity_services
+from prompts.integrity.services import LONGEST, carry_out_verification, request_verification
+from prompts.integrity.verify import verify_workspace
 from prompts.models import LedgerEntry, VerificationRun, VerificationState
-from prompts.proving import ledger_row, line_of
-from prompts.services import verifications
-from prompts.services.sweeping import looks_waiting
-from prompts.services.verifications import LONGEST, carry_out_verification, request_verification
 from prompts.tasks import verify_chain_job
-from prompts.verifying import verify_workspace
 from tests.prompts.history_forging import by_hand, unguarded
 from tests.prompts.history_stage import History
 
@@ -101,7 +101,7 @@ def test_a_look_that_breaks_off_says_so(history, monkeypatch):
     def broken(workspace):
         raise MemoryError
 
-    monkeypatch.setattr(verifications, "verify_workspace", broken)
+    monkeypatch.setattr(integrity_services, "verify_workspace", broken)
     run = request_verification(history.workspace, by=history.by)
     with pytest.raises(MemoryError):
         carry_out_verification(history.workspace.pk, run.pk)

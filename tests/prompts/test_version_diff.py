@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.assembly.pieces import OURS, Origin, Segment
-from prompts.version_diff import (
+from prompts.assembly.segments import OURS, Origin, Segment
+from prompts.versions.diff import (
     MOST_CHARACTERS,
     MOST_LINES,
     common_length,

@@ -8,13 +8,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from personas.models import Agent
+from personas.records.services import archive_record, edit_record
 from personas.roles import Role
-from personas.services.records import archive_record, edit_record
-from personas.services.work import move_responsibility
+from personas.work.services import move_responsibility
+from prompts.builds.services import rebuild_agents
+from prompts.labels.services import move_label, protect_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
-from prompts.selectors import text_of
-from prompts.services.building import rebuild_agents
-from prompts.services.labelling import move_label, protect_label, roll_back
+from prompts.versions.selectors import text_of
 from tests.factories import (
     BY,
     join,
@@ -202,7 +202,7 @@ def test_the_timeline_asks_few_questions_whatever_its_length(as_bob, prompt, sou
 
 
 def test_pages_of_the_timeline_follow_the_numbers(as_bob, prompt, soul, monkeypatch):
-    monkeypatch.setattr("prompts.timeline.PAGE_SIZE", 2)
+    monkeypatch.setattr("prompts.versions.timeline.PAGE_SIZE", 2)
     reword(soul, "Be wise.")
     first = as_bob.get("/w/harbour/agents/pilot/versions/").context["entries"]
     last = as_bob.get("/w/harbour/agents/pilot/versions/?page=2").context["entries"]

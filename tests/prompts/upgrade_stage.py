@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from personas.models import Agent, Workspace
-from prompts import compiling
 from prompts.assembly.layouts import LAYOUTS
-from prompts.causes import causes_in_words
+from prompts.builds import compiler, sweep
+from prompts.builds.sweep import note_upgrade
 from prompts.models import PromptVersion
-from prompts.selectors import text_of
-from prompts.services import sweeping
-from prompts.services.sweeping import note_upgrade
+from prompts.provenance.causes import causes_in_words
+from prompts.versions.selectors import text_of
 from tests.factories import make_agent, make_channel, make_soul
 
 
@@ -32,8 +31,8 @@ def why(agent: Agent) -> str:
 def older_compiler(monkeypatch: pytest.MonkeyPatch, *, words: bool) -> Iterator[None]:
     """The product before an upgrade: another digest of its code and, if asked for, other words."""
     with monkeypatch.context() as before:
-        before.setattr(compiling, "compiler", lambda: "older")
-        before.setattr(sweeping, "compiler", lambda: "older")
+        before.setattr(compiler, "compiler", lambda: "older")
+        before.setattr(sweep, "compiler", lambda: "older")
         if words:
             now = LAYOUTS["dramatis"]
             kept = tuple(part for part in now.parts if part.name != "soul")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from skills.harnesses import Caps
+from skills.discovery.harnesses import Caps
 from tests.skills.bundle_making import Part, archive, archive_64, deflated, overlapping, quoted
 
 GOOD = Part("AGENTS.md", b"good neighbour")

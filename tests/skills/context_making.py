@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from personas.models import Workspace
+from skills.files.services import adopt_file
 from skills.models import ContextFile, Source
-from skills.services.files import adopt_file
 from tests.factories import BY, make_source, refreshed
 
 GOOD = "Be kind.\nNever promise a date.\n"

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from skills.harnesses import CLAUDE_CODE
+from skills.discovery.harnesses import CLAUDE_CODE
 from tests.skills.discovery_stage import Case, Stage
 
 SKILL = ".agents/skills/good/SKILL.md"

@@ -3,7 +3,7 @@
 import os
 from itertools import count
 
-from skills.harnesses import CLAUDE_CODE, Caps
+from skills.discovery.harnesses import CLAUDE_CODE, Caps
 from tests.skills.discovery_links import SKILL
 from tests.skills.discovery_stage import Case, Stage
 

@@ -2,7 +2,7 @@
 
 import os
 
-from skills.harnesses import OPENCLAW
+from skills.discovery.harnesses import OPENCLAW
 from tests.skills.discovery_links import SKILL
 from tests.skills.discovery_stage import Case, Stage
 

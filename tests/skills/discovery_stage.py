@@ -14,7 +14,7 @@ from typing import Self
 import pytest
 
 from skills.discovery import Found, discover, discover_tree
-from skills.harnesses import OPAL, Caps, Harness
+from skills.discovery.harnesses import OPAL, Caps, Harness
 
 NOBODY = 65534
 SECRET = b"SECRET"

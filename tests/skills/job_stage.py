@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from personas.queueing import breaker
-from project.broker import connect
+from core.task_queue import breaker
+from project.redis_client import connect
 from skills.models import ContextFile, FileRevision, RefreshRun, Source
-from skills.services.runs import request_refresh
+from skills.refresh.runs import request_refresh
 from skills.tasks import dispatch, sweep_sources_job
 from tests.factories import BY
 from tests.freezing import freeze, thaw

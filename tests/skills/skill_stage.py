@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from personas.models import Agent
+from skills.agent_context.services import choose_context
+from skills.files.services import adopt_file
 from skills.models import ContextFile, Source
-from skills.services.contexts import choose_context
-from skills.services.files import adopt_file
 from tests.factories import BY
 
 HIDDEN = "\u200b"

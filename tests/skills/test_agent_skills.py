@@ -5,12 +5,12 @@ from copy import deepcopy
 import pytest
 from django.test.utils import override_settings
 
+from skills.agent_context.effective import given_to
+from skills.agent_context.services import choose_context
+from skills.files.services import hand_to_agents
+from skills.library.agent_skills import skills_of_agent
 from skills.models import Reach
-from skills.selectors.agent_skills import skills_of_agent
-from skills.selectors.contexts import outlook_of, outlooks_of
-from skills.selectors.in_use import given_to
-from skills.services.contexts import choose_context
-from skills.services.files import hand_to_agents
+from skills.sources.readers import outlook_of, outlooks_of
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.skills.context_making import adopted, file_at, write, write_skill
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skills.bundles import Bundle, read_files, read_zip, write_zip
-from skills.harnesses import Caps
+from skills.archives import Bundle, read_files, read_zip, write_zip
+from skills.discovery.harnesses import Caps
 from tests.skills.bundle_corpus import ARCHIVES, CLASHES, HIDDEN, PATHS, many
 from tests.skills.bundle_making import Part, archive
 from tests.thoroughness import examples

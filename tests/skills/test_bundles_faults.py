@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from skills.bundles import archives, entries, gathering, paths, read_files, read_zip
-from skills.bundles.entries import Entry
-from skills.confined import Refused
+from skills.archives import bundle, paths, read_files, read_zip, zip_entry, zip_reader
+from skills.archives.zip_entry import Entry
+from skills.discovery.filesystem import Refused
 from tests.skills.bundle_corpus import ARCHIVES
 from tests.skills.bundle_making import quoted
 from tests.skills.test_bundles import findings
@@ -23,11 +23,13 @@ def nothing(place, name: str):
 
 def trusted_size(patch) -> None:
     """All is unpacked, and cut to the size that was announced."""
-    patch.setattr(entries, "inflated", lambda packed, size: zlib.decompressobj(-15).decompress(packed)[:size])
+    patch.setattr(
+        zip_entry, "inflated", lambda packed, size: zlib.decompressobj(-15).decompress(packed)[:size]
+    )
 
 
 def any_checksum(patch) -> None:
-    patch.setattr(entries, "zlib", SimpleNamespace(**{**vars(zlib), "crc32": lambda _: Anything()}))
+    patch.setattr(zip_entry, "zlib", SimpleNamespace(**{**vars(zlib), "crc32": lambda _: Anything()}))
 
 
 class Anything:
@@ -41,18 +43,18 @@ class Anything:
 
 def last_end(patch) -> None:
     """The last that looks like an end is one."""
-    patch.setattr(archives, "end_of", lambda data: data.rfind(b"PK\5\6"))
+    patch.setattr(zip_reader, "end_of", lambda data: data.rfind(b"PK\5\6"))
 
 
 def believed_64(patch) -> None:
     def widened(data, at, narrow):
-        return archives.END_64.unpack_from(data, max(at, 0))[4:]
+        return zip_reader.END_64.unpack_from(data, max(at, 0))[4:]
 
-    patch.setattr(archives, "widened", widened)
+    patch.setattr(zip_reader, "widened", widened)
 
 
 def no_clashes(patch) -> None:
-    patch.setattr(gathering, "clashes", lambda _: {})
+    patch.setattr(bundle, "clashes", lambda _: {})
 
 
 def by_spelling(patch) -> None:
@@ -64,7 +66,7 @@ def by_case_only(patch) -> None:
 
 
 def no_total(patch) -> None:
-    patch.setattr(gathering, "sum", lambda _: 0, raising=False)
+    patch.setattr(bundle, "sum", lambda _: 0, raising=False)
 
 
 def no_encryption(patch) -> None:
@@ -72,7 +74,7 @@ def no_encryption(patch) -> None:
 
 
 def raw_names(patch) -> None:
-    patch.setattr(gathering, "shown", str)
+    patch.setattr(bundle, "shown", str)
 
 
 def cut_at_nul(patch) -> None:
@@ -86,7 +88,7 @@ def neighbours_fall(patch) -> None:
     def add(self, path):
         raise Refused("files", "One of the files cannot be taken.")
 
-    patch.setattr(gathering.Refusals, "noted", add)
+    patch.setattr(bundle.Refusals, "noted", add)
 
 
 FAULTS = [
@@ -94,10 +96,10 @@ FAULTS = [
     (trusted_size, "more after the packed bytes"),
     (any_checksum, "wrong checksum"),
     (any_checksum, "stored bytes that were changed"),
-    (nothing(archives, "check_layout"), "files that quote each other"),
-    (nothing(archives, "check_layout"), "something between"),
-    (nothing(archives, "check_layout"), "something before, and the numbers mended"),
-    (nothing(archives, "check_layout"), "packed bytes past the end"),
+    (nothing(zip_reader, "check_layout"), "files that quote each other"),
+    (nothing(zip_reader, "check_layout"), "something between"),
+    (nothing(zip_reader, "check_layout"), "something before, and the numbers mended"),
+    (nothing(zip_reader, "check_layout"), "packed bytes past the end"),
     (last_end, "something after"),
     (last_end, "an archive in the comment"),
     (believed_64, "two ends that disagree"),
@@ -106,24 +108,24 @@ FAULTS = [
     (nothing(Entry, "check_kind"), "special file: device"),
     (nothing(Entry, "check_kind"), "folder with bytes"),
     (nothing(Entry, "check_kind"), "folder by the DOS mark"),
-    (lambda patch: patch.setattr(entries, "agree", lambda *_: True), "headers with two names"),
-    (lambda patch: patch.setattr(entries, "agree", lambda *_: True), "headers with two sizes"),
+    (lambda patch: patch.setattr(zip_entry, "agree", lambda *_: True), "headers with two names"),
+    (lambda patch: patch.setattr(zip_entry, "agree", lambda *_: True), "headers with two sizes"),
     (no_encryption, "encrypted"),
     (no_encryption, "all encrypted"),
-    (nothing(gathering, "check_path"), "upwards"),
-    (nothing(gathering, "check_path"), "absolute"),
-    (nothing(gathering, "check_path"), "backslash"),
-    (nothing(gathering, "check_path"), "drive letter"),
-    (nothing(gathering, "check_path"), "line break"),
-    (nothing(gathering, "check_path"), "folder out of the push"),
+    (nothing(bundle, "check_path"), "upwards"),
+    (nothing(bundle, "check_path"), "absolute"),
+    (nothing(bundle, "check_path"), "backslash"),
+    (nothing(bundle, "check_path"), "drive letter"),
+    (nothing(bundle, "check_path"), "line break"),
+    (nothing(bundle, "check_path"), "folder out of the push"),
     (cut_at_nul, "NUL"),
     (raw_names, "escape sequence"),
     (no_clashes, "twice"),
     (no_clashes, "a file where a folder is"),
     (by_spelling, "twice by case"),
     (by_case_only, "twice by composition"),
-    (nothing(gathering, "check_size"), "one byte too large"),
-    (nothing(gathering, "check_size"), "fifty megabytes in fifty kilobytes"),
+    (nothing(bundle, "check_size"), "one byte too large"),
+    (nothing(bundle, "check_size"), "fifty megabytes in fifty kilobytes"),
     (no_total, "too much altogether"),
     (no_total, "a bomb of many files"),
     (neighbours_fall, "wrong checksum"),
@@ -143,12 +145,12 @@ def test_without_its_guard_a_bomb_would_unfold(monkeypatch):
     """So the archive that quotes itself is no mere heap of bytes: each file in it holds all that follow."""
     data = quoted(50, bytes(100_000))
     assert read_zip(data).files == ()
-    monkeypatch.setattr(archives, "check_layout", lambda *_: None)
+    monkeypatch.setattr(zip_reader, "check_layout", lambda *_: None)
     files = read_zip(data).files
     assert len(files) == 50
     assert sum(len(content) for _, content in files) > 1_000 * len(data)
 
 
 def test_without_its_guard_a_list_would_be_judged_otherwise(monkeypatch):
-    monkeypatch.setattr(gathering, "check_path", lambda _: None)
+    monkeypatch.setattr(bundle, "check_path", lambda _: None)
     assert read_files([("../x", b"")]).files

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skills.bundles import discover_pushed, read_files, read_zip, stamp_of
-from skills.confined import Stamp
+from skills.archives import discover_pushed, read_files, read_zip, stamp_of
 from skills.discovery import Found, discover_tree
-from skills.harnesses import CLAUDE_CODE, HARNESSES, MOLTIS, OPAL, OPENCLAW, Caps, Harness, Rule
+from skills.discovery.filesystem import Stamp
+from skills.discovery.harnesses import CLAUDE_CODE, HARNESSES, MOLTIS, OPAL, OPENCLAW, Caps, Harness, Rule
 from tests.skills.bundle_making import Part, archive
 from tests.thoroughness import examples
 

@@ -5,11 +5,11 @@ import time
 import pytest
 from django.template import Context, Template
 
-from personas.diffing import diff_lines
+from core.text.diff import diff_lines
 from skills.models import FileState
 from skills.scanning import scan
-from skills.templatetags.context import TONES, glyphs, kind_words, marked, short, state_badge
-from skills.templatetags.drawing import LONGEST_FOLD, MOST_LINES, diff_parts, text_lines
+from skills.templatetags.context_files import TONES, glyphs, kind_words, marked, short, state_badge
+from skills.templatetags.text_html import LONGEST_FOLD, MOST_LINES, diff_parts, text_lines
 
 OVERRIDE = '<span class="dr-glyph" title="U+202E RIGHT-TO-LEFT OVERRIDE">U+202E</span>'
 

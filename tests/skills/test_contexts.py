@@ -11,11 +11,11 @@ from django.test.utils import CaptureQueriesContext, override_settings
 from django.utils import timezone
 
 from personas.models import Agent
+from personas.records.services import archive_record, edit_record
 from personas.roles import Role
-from personas.services.records import archive_record, edit_record
+from skills.agent_context.services import choose_context
+from skills.files.services import hand_to_agents
 from skills.models import AgentContext, Reach, Source
-from skills.services.contexts import choose_context
-from skills.services.files import hand_to_agents
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.sharing import put_back
 from tests.skills.choosing import SOME_OR_ALL

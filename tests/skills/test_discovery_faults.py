@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from skills import confined
-from skills.confined import Absent, Place, Root, Stamp, Trail
-from skills.discovery import lookups, searching, tree_rules
-from skills.discovery.searching import Search
+from skills.discovery import filesystem, lookup, search, tree_rules
+from skills.discovery.filesystem import Absent, Place, Root, Stamp, Trail
+from skills.discovery.search import Search
 from skills.discovery.tree_search import TreeSearch
 from tests.skills.discovery_stage import findings
 from tests.skills.test_discovery import CASES, stage
@@ -25,7 +24,7 @@ def without(name: str):
 
     def plant(patch) -> None:
         for flags in ("SAFELY", "FOLDER"):
-            patch.setattr(confined, flags, getattr(confined, flags) & ~getattr(os, name))
+            patch.setattr(filesystem, flags, getattr(filesystem, flags) & ~getattr(os, name))
 
     return plant
 
@@ -123,10 +122,10 @@ def trusting_read(patch) -> None:
     """No second look after reading."""
 
     def read(self, folder, name, limit):
-        fd = os.open(name, confined.SAFELY, dir_fd=folder)
+        fd = os.open(name, filesystem.SAFELY, dir_fd=folder)
         status = os.fstat(fd)
         self.check(status, limit)
-        content = confined.contents(fd, status.st_size)
+        content = filesystem.contents(fd, status.st_size)
         os.close(fd)
         return Stamp(len(content), status.st_mtime_ns, status.st_ino, ""), content
 
@@ -134,11 +133,11 @@ def trusting_read(patch) -> None:
 
 
 def no_hops(patch) -> None:
-    patch.setattr(confined, "MOST_HOPS", 10**4)
+    patch.setattr(filesystem, "MOST_HOPS", 10**4)
 
 
 def no_steps(patch) -> None:
-    patch.setattr(confined, "MOST_STEPS", 10**4)
+    patch.setattr(filesystem, "MOST_STEPS", 10**4)
 
 
 def no_total(patch) -> None:
@@ -167,7 +166,7 @@ def no_depth(patch) -> None:
 
 
 def raw_names(patch) -> None:
-    patch.setattr(searching, "shown", str)
+    patch.setattr(search, "shown", str)
 
 
 def links_walked(patch) -> None:
@@ -185,11 +184,11 @@ def links_walked(patch) -> None:
 
 def parents_wander(patch) -> None:
     """A missing working directory is taken for its parent."""
-    patch.setattr(searching, "Folders", lambda each, project: lookups.Folders(each, each[-1]))
+    patch.setattr(search, "Folders", lambda each, project: lookup.Folders(each, each[-1]))
 
 
 def sees_hidden(patch) -> None:
-    for module in (searching, tree_rules):
+    for module in (search, tree_rules):
         patch.setattr(module, "name_shape", lambda name: name.replace(".", r"\.").replace("*", ".*"))
 
 

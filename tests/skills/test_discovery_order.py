@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from skills.discovery import applicable
-from skills.harnesses import CLAUDE_CODE, HARNESSES, MOLTIS, OPAL, OPENCLAW, PI, PLAIN, Rule
+from skills.discovery.harnesses import CLAUDE_CODE, HARNESSES, MOLTIS, OPAL, OPENCLAW, PI, PLAIN, Rule
 from tests.skills.discovery_stage import Stage
 
 SIX = ["AGENTS.md", ".agents/AGENTS.md", ".opal/AGENTS.md", "OPAL.md", ".agents/OPAL.md", ".opal/OPAL.md"]

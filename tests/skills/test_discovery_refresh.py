@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from skills.confined import Stamp
 from skills.discovery import discover, discover_tree
-from skills.harnesses import HARNESSES, OPAL, Caps
+from skills.discovery.filesystem import Stamp
+from skills.discovery.harnesses import HARNESSES, OPAL, Caps
 from tests.skills.discovery_stage import SECRET, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,7 +163,7 @@ TRACER = """
 import json, os, sys
 sys.path.insert(0, {project!r})
 from skills.discovery import discover, discover_tree
-from skills.harnesses import HARNESSES
+from skills.discovery.harnesses import HARNESSES
 
 # The hook is not told dir_fd, so the opener notes where each descriptor really leads; the hook proves that
 # nothing was opened past it.
@@ -225,7 +225,7 @@ exec "$2" -c "
 import sys
 sys.path.insert(0, sys.argv[2])
 from skills.discovery import discover_tree
-from skills.harnesses import MOLTIS
+from skills.discovery.harnesses import MOLTIS
 for refusal in discover_tree(sys.argv[1], [MOLTIS]).refusals:
     print(refusal.path, refusal.rule)
 " "$1" "$3"

@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from personas.models import AuditEvent, Content
 from personas.roles import Role
+from skills.agent_context.services import choose_context
+from skills.files.services import waive_findings
 from skills.models import ContextFile, FileAgent, FileRevision, PushedFile, Reach, Source, Waiver
-from skills.services.contexts import choose_context
-from skills.services.files import waive_findings
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.sharing import put_back
 from tests.skills.choosing import SOME_OR_ALL

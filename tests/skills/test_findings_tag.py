@@ -7,8 +7,8 @@ from django.template import Context, Template
 
 from personas.models import Soul
 from skills.models import Skill
+from skills.record_scan import flags_in
 from skills.scanning import key_checksum
-from skills.typed_text import flags_in
 from tests.factories import (
     make_agent,
     make_channel,

@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from personas.errors import InUse, Invalid
 from personas.models import AuditEvent
 from skills.models import ContextFile, RefreshRun, SourceGrant
-from skills.services.grants import grant_folder, withdraw_grant
-from skills.services.runs import claim_run, request_refresh
+from skills.refresh.runs import claim_run, request_refresh
+from skills.sources.grants import grant_folder, withdraw_grant
 from tests.factories import BY, make_source, make_user, refreshed, signed_in
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from skills.harness_json import InvalidHarness, dump, load
-from skills.harnesses import HARNESSES, OPAL, PI, Caps, Rule
+from skills.discovery.harness_json import InvalidHarness, dump, load
+from skills.discovery.harnesses import HARNESSES, OPAL, PI, Caps, Rule
 
 
 def problems(**changes) -> dict[str, str]:

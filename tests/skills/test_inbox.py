@@ -12,13 +12,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 
 from personas.models import User, Workspace
-from personas.navigation import COUNTERS
+from personas.records.services import archive_record
 from personas.roles import Role
-from personas.services.records import archive_record
+from personas.ui.navigation import COUNTERS
+from skills.agent_context.services import choose_context
+from skills.files.services import adopt_file, hand_to_agents, ignore_file
+from skills.inbox.selectors import inbox_count
 from skills.models import ContextFile, Reach, Source
-from skills.selectors.inbox import inbox_count
-from skills.services.contexts import choose_context
-from skills.services.files import adopt_file, hand_to_agents, ignore_file
 from tests.factories import (
     BY,
     join,

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from prompts.assembly.file_sections import without_comments
 from prompts.assembly.inputs import ContextFile
-from skills.leniency import LENIENCY, judge
-from skills.parsing import Flaw, parse_skill, read_workspace_file, strip_leading_comments
+from skills.skill_format.parser import Flaw, parse_skill, read_workspace_file, strip_leading_comments
+from skills.skill_format.tolerance import LENIENCY, judge
 from tests.skills.skill_corpus import HEAD, SAMPLES
 
 KEPT, WARNED, DROPPED = "kept", "warned", "dropped"

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from skills_ref import read_properties
 
-from skills.leniency import STRICT, judge, weigh
-from skills.parsing import ParsedSkill, Problem, parse_skill, skill_problems
+from skills.skill_format.parser import ParsedSkill, Problem, parse_skill, skill_problems
+from skills.skill_format.tolerance import STRICT, judge, weigh
 from tests.skills.skill_corpus import CASES, DIFFERENCES, HEAD, SAMPLES, SOUND, reference_accepts, title_of
 
 

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from personas import yaml_events
-from skills.parsing import parse_skill
+from core.text import yaml_events
+from skills.skill_format.parser import parse_skill
 from tests.skills.skill_corpus import CASES, DIFFERENCES, SAMPLES, title_of
 from tests.skills.test_skill_writing import GOOD, SNIPPETS
 from tests.thoroughness import examples

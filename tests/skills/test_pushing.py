@@ -9,16 +9,16 @@ from django.urls import resolve
 
 from personas.errors import Invalid
 from personas.models import AuditEvent, Content
-from personas.services.records import archive_record
-from skills.bundles import read_files, write_zip
-from skills.confined import Stamp
-from skills.harnesses import Caps
+from personas.records.services import archive_record
+from skills.archives import read_files, write_zip
+from skills.discovery.filesystem import Stamp
+from skills.discovery.harnesses import Caps
 from skills.models import ContextFile, PushedFile, RefreshRun
-from skills.selectors.pushed import pushed_since
-from skills.services.pushing import BadBundle, NotPushed, NotThere, push_bundle, push_file, remove_pushed
-from skills.services.refreshing import known_stamps, refresh_source
-from skills.services.runs import NotRefreshable, claim_run
-from skills.services.sources import add_source
+from skills.refresh.pushed import pushed_since
+from skills.refresh.runs import NotRefreshable, claim_run
+from skills.refresh.services import known_stamps, refresh_source
+from skills.refresh.source_changes import add_source
+from skills.uploads.services import BadBundle, NotPushed, NotThere, push_bundle, push_file, remove_pushed
 from tests.factories import BY, make_source, refreshed
 from tests.skills.bundle_making import Part, archive
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from personas.models import Content
 from personas.signals import agent_changed
+from skills.agent_context.services import choose_context
+from skills.files.services import adopt_file, ignore_file, waive_findings
 from skills.models import ContextFile, FileRevision, RefreshRun
-from skills.services.contexts import choose_context
-from skills.services.files import adopt_file, ignore_file, waive_findings
 from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,

@@ -7,12 +7,12 @@ import pytest
 from personas.errors import Conflict, Invalid
 from personas.models import AuditEvent
 from personas.roles import Role
-from skills.harness_json import dump, load
-from skills.harnesses import HARNESSES, PLAIN
+from skills.discovery.harness_json import dump, load
+from skills.discovery.harnesses import HARNESSES, PLAIN
 from skills.models import ContextFile, RefreshRun, RuleSet
-from skills.rule_words import caps_in_words, files_read, rules_in_words
-from skills.selectors.harnesses import harnesses_of
-from skills.services.rule_sets import reset_rules, write_rules
+from skills.rule_sets.descriptions import caps_in_words, files_read, rules_in_words
+from skills.rule_sets.effective import harnesses_of
+from skills.rule_sets.services import reset_rules, write_rules
 from tests.factories import BY, join, make_source, make_user, refreshed, signed_in
 from tests.skills.choosing import SOME_OR_ALL
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures

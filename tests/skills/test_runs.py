@@ -9,14 +9,13 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from personas.queueing import FAILURES, PAUSE, Breaker
-from personas.services.records import archive_record, edit_record
+from core.task_queue import FAILURES, PAUSE, Breaker
+from personas.records.services import archive_record, edit_record
 from skills import tasks
 from skills.models import ContextFile, RefreshRun, RunStatus
-from skills.selectors.harnesses import harnesses_of
-from skills.services import refreshing, runs
-from skills.services.refreshing import SourceEdited, hold, refresh_source
-from skills.services.runs import (
+from skills.refresh import runs
+from skills.refresh import services as refresh_services
+from skills.refresh.runs import (
     LEASE,
     MOST_LOST,
     PATIENCE,
@@ -30,6 +29,8 @@ from skills.services.runs import (
     request_refresh,
     unsent_runs,
 )
+from skills.refresh.services import SourceEdited, hold, refresh_source
+from skills.rule_sets.effective import harnesses_of
 from tests.factories import BY, make_source, refreshed
 from tests.skills.job_stage import runs_of, words_in_force
 
@@ -199,13 +200,13 @@ def test_a_lost_run_is_replaced_and_its_worker_can_no_longer_store(source, tmp_p
 def late_words(source, folder: Path) -> str:
     """What is in force after a worker that was taken for dead wakes up with the old words in hand."""
     late = claimed(source)
-    old = refreshing.look(late.source, harnesses_of(source.workspace, source.harnesses), noticed)
+    old = refresh_services.look(late.source, harnesses_of(source.workspace, source.harnesses), noticed)
     lapse(late)
     give_back_lost_runs(timezone.now())
     (folder / "AGENTS.md").write_text("Be very kind.\n")
     refreshed(source)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refreshing, "look", lambda *_: old)
+        patch.setattr(refresh_services, "look", lambda *_: old)
         tasks.carry_out(late)
     return words_in_force(source)
 
@@ -217,7 +218,7 @@ def noticed(*_: int) -> None:
 @pytest.mark.planted
 @pytest.mark.django_db
 def test_without_the_last_look_at_the_run_old_words_would_come_back(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(refreshing, "still_ours", lambda run: RefreshRun.unscoped.get(pk=run.pk))
+    monkeypatch.setattr(refresh_services, "still_ours", lambda run: RefreshRun.unscoped.get(pk=run.pk))
     assert late_words(source, tmp_path) == "Be kind.\n"
 
 
@@ -272,15 +273,15 @@ def test_what_was_found_before_an_edit_is_thrown_away_and_looked_for_again(sourc
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "AGENTS.md").write_text("Below.\n")
     run = claimed(source)
-    look = refreshing.look
+    look = refresh_services.look
 
     def look_and_edit(*args):
         found = look(*args)
         edit_record(source, {"folder": "sub"}, expected=source.revision, by=BY)
-        monkeypatch.setattr(refreshing, "look", look)
+        monkeypatch.setattr(refresh_services, "look", look)
         return found
 
-    monkeypatch.setattr(refreshing, "look", look_and_edit)
+    monkeypatch.setattr(refresh_services, "look", look_and_edit)
     with pytest.raises(SourceEdited):
         refresh_source(run)
     tasks.carry_out(run)
@@ -297,7 +298,7 @@ def test_an_archived_source_is_neither_asked_for_nor_read(source):
     with pytest.raises(NotRefreshable):
         ask(run.source)
     done = refresh_source(run)
-    assert (done.status, done.read, done.error) == ("failed", 0, refreshing.ARCHIVED.reason)
+    assert (done.status, done.read, done.error) == ("failed", 0, refresh_services.ARCHIVED.reason)
     lapse(run)
     assert give_back_lost_runs(timezone.now()) == []
 
@@ -309,7 +310,7 @@ def test_a_run_for_which_the_database_had_no_time_is_tried_again(source, monkeyp
 
     run = claimed(source)
     with monkeypatch.context() as broken:
-        broken.setattr(refreshing, "store_found", lambda *_, **__: busy())
+        broken.setattr(refresh_services, "store_found", lambda *_, **__: busy())
         with pytest.raises(OperationalError):
             tasks.carry_out(run)
     assert runs_of(source) == ["lost", "queued"]
@@ -319,7 +320,7 @@ def test_a_run_for_which_the_database_had_no_time_is_tried_again(source, monkeyp
 
 @pytest.mark.django_db
 def test_a_run_that_breaks_says_so_and_is_not_tried_again_by_itself(source, monkeypatch):
-    monkeypatch.setattr(refreshing, "store_found", lambda *_, **__: vars(source)["nothing"])
+    monkeypatch.setattr(refresh_services, "store_found", lambda *_, **__: vars(source)["nothing"])
     with pytest.raises(KeyError):
         tasks.carry_out(claimed(source))
     run = RefreshRun.unscoped.get()

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skills.harnesses import Caps
+from skills.discovery.harnesses import Caps
 from skills.scanning import RULES, Finding, Rule, is_blocked, key_checksum, scan, visible
-from skills.scanning.closings import FIELDS, SECTIONS, plain
+from skills.scanning.prompt_tags import FIELDS, SECTIONS, plain
 from skills.scanning.scanner import LIMIT
 from tests.skills.scanning_samples import (
     FURTHER,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from benches.source import BODY
 from skills.scanning import RULES, scan
-from skills.scanning.glance import glance, long_words
-from skills.scanning.keys import SHAPES
+from skills.scanning.prefilter import glance, long_words
+from skills.scanning.secrets import SHAPES
 from tests.skills.scanning_samples import FURTHER, INNOCENT, MARKDOWN, PROSE, SAMPLES
 from tests.thoroughness import examples
 

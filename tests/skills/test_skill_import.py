@@ -9,9 +9,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
 from personas.models import Revision
+from skills.files.services import ignore_file
+from skills.library.services import NotASkill, import_skill
 from skills.models import Skill
-from skills.services.files import ignore_file
-from skills.services.skills import NotASkill, import_skill
 from tests.factories import BY, make_skill, make_source, refreshed
 from tests.skills.choosing import SOME_OR_ALL
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures

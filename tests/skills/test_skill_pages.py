@@ -15,11 +15,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 
 from personas.models import AuditEvent, Revision
+from skills.agent_context.effective import given_to_all
+from skills.files.services import hand_to_agents, ignore_file
+from skills.library.list import Asked, found_state, listed_skills, skill_entries
+from skills.library.selectors import skill_instructions
 from skills.models import Reach, Skill, Source
-from skills.selectors.in_use import given_to_all
-from skills.selectors.skill_list import Asked, found_state, listed_skills, skill_entries
-from skills.selectors.skills import skill_instructions
-from skills.services.files import hand_to_agents, ignore_file
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.sharing import put_back
 from tests.skills.choosing import SOME_OR_ALL

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from skills.leniency import LENIENCY, judge
-from skills.parsing import ParsedSkill, UnfitSkill, parse_skill, read_workspace_file, render_skill
+from skills.skill_format.parser import ParsedSkill, UnfitSkill, parse_skill, read_workspace_file, render_skill
+from skills.skill_format.tolerance import LENIENCY, judge
 from tests.skills.skill_corpus import HEAD, SAMPLES, SOUND, Case, reference_accepts
 from tests.thoroughness import examples
 

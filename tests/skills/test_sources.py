@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from personas.errors import InUse
 from personas.models import AuditEvent
+from personas.records.services import archive_record
 from personas.roles import Role
-from personas.services.records import archive_record
+from skills.agent_context.services import choose_context
 from skills.models import ContextFile, RefreshRun, Source
-from skills.services.contexts import choose_context
-from skills.services.runs import request_refresh
-from skills.services.sources import add_source, look_anew
+from skills.refresh.runs import request_refresh
+from skills.refresh.source_changes import add_source, look_anew
 from tests.factories import BY, join, make_agent, make_source, make_user, refreshed, signed_in
 from tests.sharing import put_back
 from tests.skills.choosing import SOME_OR_ALL

@@ -11,7 +11,7 @@ import pytest
 
 from personas.models import Content
 from skills.models import ContextFile, RefreshRun, Source
-from skills.services.runs import request_refresh
+from skills.refresh.runs import request_refresh
 from tests.factories import BY, make_source
 from tests.project.production import ROOT
 from tests.workers import url_of_test_database
@@ -33,9 +33,9 @@ import django
 django.setup()
 from django.conf import settings
 from django.db import connection
-from skills import confined
-from skills.services import refreshing
-from skills.services.runs import claim_run
+from skills.discovery import filesystem
+from skills.refresh import services as refreshing
+from skills.refresh.runs import claim_run
 
 opened, real_open = [], os.open
 
@@ -56,8 +56,8 @@ def careless_root(self, granted, folder=""):
 FAULTS = {
     "": (settings, "PRODUCTION", settings.PRODUCTION),
     "allowed always": (refreshing, "is_allowed", lambda path: True),
-    "through links": (confined, "FOLDER", confined.FOLDER & ~os.O_NOFOLLOW),
-    "upwards": (confined.Root, "__init__", careless_root),
+    "through links": (filesystem, "FOLDER", filesystem.FOLDER & ~os.O_NOFOLLOW),
+    "upwards": (filesystem.Root, "__init__", careless_root),
 }
 
 def traced(workspace_id, run_id):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings as project
 
-from personas.services.records import edit_record
-from skills import watching
+from personas.records.services import edit_record
 from skills.models import RefreshRun, Source
-from skills.watching import is_below, make_survey
+from skills.refresh import watch
+from skills.refresh.watch import is_below, make_survey
 from tests.factories import BY, make_source
 from tests.skills.job_stage import is_at_rest, job_stage, sweep, words_in_force
 from tests.workers import wait_for
@@ -57,7 +57,7 @@ def test_folders_are_watched_but_no_links_and_none_that_rules_pass_over(source, 
 
 @pytest.mark.django_db
 def test_no_more_is_watched_than_may_be(source, folder, monkeypatch):
-    monkeypatch.setattr(watching, "MOST_FOLDERS", 5)
+    monkeypatch.setattr(watch, "MOST_FOLDERS", 5)
     for number in range(9):
         (folder / str(number) / "deep").mkdir(parents=True)
     folders = watched(folder)
@@ -95,7 +95,7 @@ def test_of_all_changes_only_those_count_that_a_look_could_tell(source, folder):
     (folder / "notes" / "AGENTS.md").symlink_to(folder / "words.md")
     survey = make_survey()
 
-    def counts(path: str, what: watching.What = "modified") -> bool:
+    def counts(path: str, what: watch.What = "modified") -> bool:
         return bool(survey.touched([(what, str(folder / path))]))
 
     assert counts("AGENTS.md")
@@ -220,7 +220,7 @@ class TestWatcher:
 
 
 def test_the_watcher_is_part_of_development_only():
-    from project import launch
+    from project.supervisor import children
 
     class Started(dict):
         def start(self, name, command, env):
@@ -229,10 +229,10 @@ def test_the_watcher_is_part_of_development_only():
     before = project.PRODUCTION
     try:
         project.PRODUCTION = False
-        launch.start_jobs(started := Started(), {})  # type: ignore[arg-type]
+        children.start_jobs(started := Started(), {})  # type: ignore[arg-type]
         assert started["watcher"][-2:] == [str(project.BASE_DIR / "manage.py"), "watch_sources"]
         project.PRODUCTION = True
-        launch.start_jobs(started := Started(), {})  # type: ignore[arg-type]
+        children.start_jobs(started := Started(), {})  # type: ignore[arg-type]
         assert set(started) == {"worker", "beat"}
     finally:
         project.PRODUCTION = before

@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 
 from skills.models import RefreshRun, Source
-from skills.services.runs import PATIENCE, request_refresh
+from skills.refresh.runs import PATIENCE, request_refresh
 from skills.tasks import refresh_source_job
 from tests.factories import BY, make_source
 from tests.skills.job_stage import (
@@ -260,7 +260,7 @@ def test_worker_and_schedule_outlive_a_frozen_broker(own_stage, source):
 
 @pytest.mark.hard
 def test_worker_and_schedule_outlive_a_broker_that_is_started_anew(own_stage, source):
-    from project.valkey import start_valkey
+    from project.supervisor.valkey import start_valkey
 
     worker, beat = own_stage.worker(), own_stage.beat()
     socket = Path(own_stage.broker.url.removeprefix("unix://"))

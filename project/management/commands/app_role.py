@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from project.walls.roles import UnfitRole, prepare_role
+from project.database.roles import UnfitRole, prepare_role
 
 
 class Command(BaseCommand):

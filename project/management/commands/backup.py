@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from project.backing_up.errors import BackupError
-from project.backing_up.making import SAMPLE, make_backup
+from project.backup.create import SAMPLE, make_backup
+from project.backup.errors import BackupError
 
 
 class Command(BaseCommand):

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from project.doctor.examining import examine, is_well
-from project.doctor.findings import Finding, State
+from project.doctor.results import Finding, State
+from project.doctor.run import examine, is_well
 
 
 class Command(BaseCommand):

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from project.backing_up.errors import BackupError
-from project.backing_up.making import SAMPLE
-from project.backing_up.manifest import read_manifest
-from project.backing_up.restoring import restore_backup
+from project.backup.create import SAMPLE
+from project.backup.errors import BackupError
+from project.backup.manifest import read_manifest
+from project.backup.restore import restore_backup
 
 
 class Command(BaseCommand):

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from project import launch, preparation
-from project.supervisor import Supervisor
-from project.valkey import NoServer
+from project.supervisor import children, prepare_database
+from project.supervisor.supervisor import Supervisor
+from project.supervisor.valkey import NoServer
 
 
 class Command(BaseCommand):
@@ -26,27 +26,27 @@ class Command(BaseCommand):
         host, port = options["host"], options["port"]
         supervisor = Supervisor()
         try:
-            launch.refuse_used_port(host, port)
+            children.refuse_used_port(host, port)
             self.start_all(supervisor, host, port, empty=options["empty"])
             self.report(supervisor.watch())
-        except (NoServer, preparation.NotPrepared, launch.PortInUse) as error:
+        except (NoServer, prepare_database.NotPrepared, children.PortInUse) as error:
             raise CommandError(str(error)) from None
         finally:
             supervisor.stop()
 
     def start_all(self, supervisor: Supervisor, host: str, port: int, *, empty: bool) -> None:
-        environment = launch.child_environment(host, port)
-        launch.start_broker(supervisor)
-        preparation.prepare_database(empty=empty)
+        environment = children.child_environment(host, port)
+        children.start_broker(supervisor)
+        prepare_database.prepare_database(empty=empty)
         # The web first and alone: it is what people wait for.
-        if launch.start_web(supervisor, environment, host, port):
+        if children.start_web(supervisor, environment, host, port):
             self.welcome(host, port)
-            launch.start_jobs(supervisor, environment)
+            children.start_jobs(supervisor, environment)
 
     def welcome(self, host: str, port: int) -> None:
         address = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}/"
         self.stdout.write(self.style.SUCCESS(f"\n  Dramatis is running at {address}"))
-        if login := preparation.demo_login():
+        if login := prepare_database.demo_login():
             self.stdout.write(f"  Log in as {login[0]} with the password {login[1]}")
         self.stdout.write("  Stop with Ctrl-C\n")
         self.stdout.flush()

@@ -5,22 +5,22 @@ from typing import Any
 
 from prompts.assembly import sections, tool_guidance
 from prompts.assembly.cutting import cut_elements, cut_entries
-from prompts.assembly.dramatis_calls import BACKGROUND, ERROR, NOW, PLANNING, SAID, TASK
+from prompts.assembly.data_inventory import data_problems, inventory
 from prompts.assembly.file_sections import cut_files, name_of, own_files, speaking
 from prompts.assembly.frames import heading, tag
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.inventory import data_problems, inventory
 from prompts.assembly.layout import Layout, Part, call_part
+from prompts.assembly.layouts.dramatis_slots import BACKGROUND, ERROR, NOW, PLANNING, SAID, TASK
 from prompts.assembly.layouts.nova import directories, responsibilities, storage
 from prompts.assembly.layouts.pi import documentation
-from prompts.assembly.pieces import CHANNEL, REFRESH, SESSION, TURN, USER, Piece, Pieces
 from prompts.assembly.placeholders import expanded, unfilled
-from prompts.assembly.rules import DRAMATIS_RULES, Guidelines
 from prompts.assembly.sections import NOTHING_TO_SAY
+from prompts.assembly.segments import CHANNEL, REFRESH, SESSION, TURN, USER, Piece, Pieces
 from prompts.assembly.text import on_one_line
+from prompts.assembly.texts import dramatis as words
+from prompts.assembly.texts.default_soul import DEFAULT_SOUL
 from prompts.assembly.tool_parts import tool_part
-from prompts.assembly.words import dramatis as words
-from prompts.assembly.words.soul import DEFAULT_SOUL
+from prompts.assembly.tool_rules import DRAMATIS_RULES, Guidelines
 
 GUIDELINES = Guidelines(DRAMATIS_RULES)
 IDENTITY = ("identity.name", "identity.emoji", "identity.creature", "identity.vibe", "identity.text")

@@ -9,14 +9,14 @@ from prompts.assembly.file_sections import cut_files, project_files, workspace_f
 from prompts.assembly.frames import Around, heading
 from prompts.assembly.inputs import PromptInputs, UserProfile
 from prompts.assembly.layout import Layout, Part, Section, awaited
-from prompts.assembly.pieces import REFRESH, SESSION, USER, Piece, Pieces
 from prompts.assembly.runtime_lines import runtime_lines
 from prompts.assembly.sections import NOTHING_TO_SAY, identity_sentences
+from prompts.assembly.segments import REFRESH, SESSION, USER, Piece, Pieces
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import attributes, guarded
+from prompts.assembly.texts.default_soul import DEFAULT_SOUL
+from prompts.assembly.texts.moltis import EXECUTION_ROUTING
 from prompts.assembly.tool_parts import tool_part, tools_of
-from prompts.assembly.words.moltis import EXECUTION_ROUTING
-from prompts.assembly.words.soul import DEFAULT_SOUL
 
 PERSONA = (
     *(f"identity.{field}" for field in ("name", "emoji", "creature", "vibe")),

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.clock import date_words, hour_words, zone_words
 from prompts.assembly.cutting import cut_entries
+from prompts.assembly.dates import date_words, hour_words, zone_words
 from prompts.assembly.frames import tag, tagged
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, call_part
-from prompts.assembly.pieces import CHANNEL, SESSION, TURN, USER, Origin, Piece, Pieces
 from prompts.assembly.sections import NOTHING_TO_SAY
+from prompts.assembly.segments import CHANNEL, SESSION, TURN, USER, Origin, Piece, Pieces
 from prompts.assembly.slots import Slots, slot
-from prompts.assembly.task_words import task_words
+from prompts.assembly.task_text import task_words
 from prompts.assembly.text import attributes, guarded, indented, on_one_line, single_line
-from prompts.assembly.words.storage import STORAGE
+from prompts.assembly.texts.storage import STORAGE
 
 KEEPING = (Piece(STORAGE),)
 PERSISTENT = frozenset({"files", "persistence"})

@@ -8,14 +8,14 @@ from prompts.assembly.cutting import cut_elements
 from prompts.assembly.frames import Frame, heading, tag, tagged
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, awaited, when_said
-from prompts.assembly.pieces import OURS, REFRESH, SESSION, Piece, Pieces
-from prompts.assembly.rules import OPAL_RULES, Guidelines
 from prompts.assembly.sections import NOTHING_TO_SAY
+from prompts.assembly.segments import OURS, REFRESH, SESSION, Piece, Pieces
 from prompts.assembly.skill_rules import offered, refusals
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import on_one_line
+from prompts.assembly.texts import opal as words
 from prompts.assembly.tool_lines import guideline_pieces, guideline_words, own_guidelines
-from prompts.assembly.words import opal as words
+from prompts.assembly.tool_rules import OPAL_RULES, Guidelines
 
 GUIDELINES = Guidelines(OPAL_RULES)
 OWN_WORDS = (

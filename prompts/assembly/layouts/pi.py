@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.clock import clock_words, date_words, zone_words
 from prompts.assembly.cutting import cut_entries
+from prompts.assembly.dates import clock_words, date_words, zone_words
 from prompts.assembly.frames import heading
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, Section, awaited, call_part, when_said
-from prompts.assembly.pieces import REFRESH, TURN, Piece, Pieces
-from prompts.assembly.rules import PI_RULES, PI_STANDING, Guidelines
 from prompts.assembly.sections import NOTHING_TO_SAY
+from prompts.assembly.segments import REFRESH, TURN, Piece, Pieces
 from prompts.assembly.skill_listing import can_read, given_listing, is_invocable, listed_skills, listing
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import lines, normalised, on_one_line
+from prompts.assembly.texts import pi as words
 from prompts.assembly.tool_lines import (
     given_guidelines,
     given_snippets,
@@ -23,7 +23,7 @@ from prompts.assembly.tool_lines import (
     tool_pieces,
     tool_words,
 )
-from prompts.assembly.words import pi as words
+from prompts.assembly.tool_rules import PI_RULES, PI_STANDING, Guidelines
 
 GUIDELINES = Guidelines(PI_RULES, PI_STANDING)
 IDENTITY = ("identity.name", "identity.emoji", "identity.creature", "identity.vibe", "identity.text")

@@ -4,18 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.catalogue import block, blocks, tool_problems
 from prompts.assembly.cutting import cut_entries
+from prompts.assembly.data_inventory import data_problems, inventory
 from prompts.assembly.frames import Frame, standing
 from prompts.assembly.inputs import PromptInputs, Text
-from prompts.assembly.inventory import data_problems, inventory
 from prompts.assembly.layout import Layout, Part, call_part
-from prompts.assembly.pieces import TURN, USER, Piece, Pieces
 from prompts.assembly.placeholders import expanded, unfilled
 from prompts.assembly.sections import NOTHING_TO_SAY
+from prompts.assembly.segments import TURN, USER, Piece, Pieces
 from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import bullet, fences_closed, single_line
-from prompts.assembly.words.ptc_prose import (
+from prompts.assembly.texts.ptc_prose import (
     AGENT_RULES,
     CALLABLE,
     ENDING_TOOLS,
@@ -28,7 +27,8 @@ from prompts.assembly.words.ptc_prose import (
     RULES,
     SINGLE_TURN_ROLE,
 )
-from prompts.assembly.words.ptc_reference import REFERENCE
+from prompts.assembly.texts.ptc_reference import REFERENCE
+from prompts.assembly.tool_catalogue import block, blocks, tool_problems
 
 # An empty body under a heading that stays.
 SILENT: Pieces = (Piece(""),)

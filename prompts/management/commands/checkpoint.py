@@ -7,9 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
 from personas.models import Workspace
-from prompts.checkpoint_files import copy_path
+from prompts.integrity.checkpoint_files import copy_path
+from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.management.commands.verify_chain import named
-from prompts.services.checkpoints import sign_checkpoint
 
 
 class Command(BaseCommand):

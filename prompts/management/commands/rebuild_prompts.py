@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 from personas.actors import SYSTEM
 from personas.errors import DomainError
 from personas.models import Agent, Channel, Workspace
-from prompts.progress import pairs_of, unbuilt_prompts
-from prompts.services.asking import ask_for_rebuild
-from prompts.services.building import Built, rebuild_agent, rebuild_agents
+from prompts.builds.causes import ask_for_rebuild
+from prompts.builds.progress import pairs_of, unbuilt_prompts
+from prompts.builds.services import Built, rebuild_agent, rebuild_agents
 from prompts.tasks import hand_on
 
 

@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 from django.core.management.base import BaseCommand, CommandError
 
 from prompts.assembly.builder import Prompt, render
-from prompts.assembly.codec import dump, load
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.json_codec import dump, load
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.sizes import size_table
 from prompts.assembly.slots import Slots
-from prompts.tokens import count_tokens
+from prompts.builds.tokens import count_tokens
 
 
 class Command(BaseCommand):

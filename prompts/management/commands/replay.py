@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from personas.errors import DomainError
 from personas.models import Workspace
 from prompts.models import PRODUCTION
-from prompts.services.evidence import evidence_of
-from prompts.services.replaying import (
+from prompts.replay.evidence import evidence_of
+from prompts.replay.services import (
     Replay,
     entries_of_request,
     replay_entry,

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
-from prompts.proof.keys import dump_key, new_key
-from prompts.signing import public_key_told
+from prompts.integrity.signing import public_key_told
+from prompts.proof.signing_keys import dump_key, new_key
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.models import Workspace
-from prompts.fault_words import blamed
-from prompts.verifying import Verification, verify_workspace
+from prompts.integrity.fault_descriptions import blamed
+from prompts.integrity.verify import Verification, verify_workspace
 
 
 class Command(BaseCommand):

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from prompts.filling import fill_again
 from prompts.proof.canonical import read_json
 from prompts.proof.evidence import Check, stands, verify_evidence
+from prompts.replay.rebuild_text import fill_again
 
 ALL_OK, FAILED, ABSENT = 0, 1, 3
 SIGNS = {"ok": "ok", "failed": "FAILED", "absent": "absent"}

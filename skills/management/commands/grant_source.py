@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from personas.actors import SYSTEM
 from personas.errors import Invalid
 from personas.models import Workspace
-from skills.services.grants import grant_folder
+from skills.sources.grants import grant_folder
 
 
 class Command(BaseCommand):

@@ -10,10 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from personas.actors import Actor
 from personas.models import Workspace
 from skills.discovery import FoundFile, discover
-from skills.harnesses import Harness, Rule
+from skills.discovery.harnesses import Harness, Rule
+from skills.library.services import FILE_NAME, NotASkill, import_skill, is_same
 from skills.models import Skill
-from skills.parsing import Problem
-from skills.services.skills import FILE_NAME, NotASkill, import_skill, is_same
+from skills.skill_format.parser import Problem
 
 BY = Actor(label="import_skills")
 # Nothing but the skills right below the folder.

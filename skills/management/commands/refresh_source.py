@@ -9,8 +9,8 @@ from personas.actors import SYSTEM
 from personas.errors import DomainError
 from personas.models import Workspace
 from skills.models import RefreshRun, Source
-from skills.services.refreshing import refresh_source
-from skills.services.runs import LostRun, claim_run, fail_run, request_refresh
+from skills.refresh.runs import LostRun, claim_run, fail_run, request_refresh
+from skills.refresh.services import refresh_source
 
 
 class Command(BaseCommand):

@@ -10,7 +10,7 @@ import structlog
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, close_old_connections
 
-from skills.watching import Changes, Survey, ask_for_looks, basis_of, make_survey, watched_sources
+from skills.refresh.watch import Changes, Survey, ask_for_looks, basis_of, make_survey, watched_sources
 
 log = structlog.get_logger(__name__)
 

@@ -1,0 +1,1 @@
+"""Database helpers: row-level security, append-only tables, custom fields, replica reads."""

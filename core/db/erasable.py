@@ -1,0 +1,71 @@
+"""Lets words in a table that only grows be erased, where a tombstone says so and not else."""
+
+from typing import Any
+
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+from core.db.append_only import SQLITE_TRIGGER, AppendOnly
+
+# An update passes when an erasure of this very record stands, every other column is as it was, and the words
+# become the tombstone.
+CONDITION = """EXISTS (SELECT 1 FROM personas_erasure e WHERE e.workspace_id = OLD.workspace_id
+  AND e.kind = OLD.kind AND e.object_id = OLD.object_id)"""
+POSTGRES_FUNCTION = """
+CREATE OR REPLACE FUNCTION {table}_erasable() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' AND {condition} AND {kept} AND {blanked} THEN RETURN NEW; END IF;
+  RAISE EXCEPTION '% only grows: % is refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'restrict_violation';
+END $$
+"""
+POSTGRES_TRIGGER = """
+CREATE TRIGGER {table}_only_grows BEFORE UPDATE OR DELETE ON {table}
+FOR EACH ROW EXECUTE FUNCTION {table}_erasable()
+"""
+SQLITE_UPDATE = """
+CREATE TRIGGER {table}_no_UPDATE BEFORE UPDATE ON {table}
+WHEN NOT ({condition} AND {kept} AND {blanked})
+BEGIN SELECT RAISE(ABORT, '{table} only grows: UPDATE is refused'); END
+"""
+TOMBSTONE = '{"erased": true}'
+
+
+class Erasable(AppendOnly):
+    """A migration step in place of the plain one: `words` are the JSON columns, `lines` the text columns."""
+
+    def __init__(self, table: str, kept: list[str], words: list[str], lines: dict[str, str]) -> None:
+        super().__init__(table)
+        self.kept, self.words, self.lines = kept, words, lines
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        super().database_backwards(app_label, schema_editor, from_state, to_state)
+        is_postgres = schema_editor.connection.vendor == "postgresql"
+        kept = " AND ".join(
+            f"NEW.{name} IS {'NOT DISTINCT FROM ' if is_postgres else ''}OLD.{name}" for name in self.kept
+        )
+        tomb = f"'{TOMBSTONE}'::jsonb" if is_postgres else f"'{TOMBSTONE}'"
+        blanked = [f"(NEW.{name} = {tomb} OR NEW.{name} IS NULL)" for name in self.words]
+        blanked += [f"NEW.{name} = '{said}'" for name, said in self.lines.items()]
+        said = {"table": self.table, "condition": CONDITION, "kept": kept, "blanked": " AND ".join(blanked)}
+        if is_postgres:
+            schema_editor.execute(POSTGRES_FUNCTION.format(**said), params=None)
+            schema_editor.execute(POSTGRES_TRIGGER.format(**said), params=None)
+            return
+        schema_editor.execute(SQLITE_UPDATE.format(**said), params=None)
+        schema_editor.execute(SQLITE_TRIGGER.format(table=self.table, verb="DELETE"), params=None)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        super().database_backwards(app_label, schema_editor, from_state, to_state)
+        if schema_editor.connection.vendor == "postgresql":
+            schema_editor.execute(f"DROP FUNCTION {self.table}_erasable()")
+        AppendOnly(self.table).database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def describe(self) -> str:
+        return f"Let {self.table} only grow, but for erased words"
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        kept = {"table": self.table, "kept": self.kept, "words": self.words, "lines": self.lines}
+        return self.__class__.__name__, [], kept

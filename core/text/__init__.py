@@ -1,0 +1,1 @@
+"""Text helpers: front matter and YAML, diffs, lists of names."""

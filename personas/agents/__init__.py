@@ -1,0 +1,1 @@
+"""Agents: records, pages and API."""

@@ -1,0 +1,130 @@
+"""Agents and the shared records they are made of."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+import personas.api.url_converters  # noqa: F401  # registers what addresses are made of
+from personas.agents.models import ToolUse
+from personas.agents.services import create_named
+from personas.api.operations import Call
+from personas.api.record_resource import RecordResource
+from personas.api.schema import choice, slug
+from personas.models import LAYOUTS, Agent, Channel, Identity, Named, Soul, Tool, UserProfile, Workspace
+from personas.records.services import Values
+from personas.selectors import agents_of, channels_of, identities_of, profiles_of, souls_of, tools_of
+
+
+class Agents(RecordResource[Agent]):
+    """Bots to be prompted."""
+
+    model = Agent
+    name, one = "agents", "agent"
+    searched = ("name", "slug", "description")
+    fixed = ("slug",)
+    links = {
+        "identity": (Identity, "slug"),
+        "soul": (Soul, "slug"),
+        "user_profile": (UserProfile, "slug"),
+        "parent": (Agent, "slug"),
+    }
+    lists = {"tools": (Tool, "name"), "planning_tools": (Tool, "name"), "channels": (Channel, "slug")}
+    more = {"layout": choice(LAYOUTS, default="dramatis")}
+    agent_path = "slug"
+
+    def rows(self, workspace: Workspace) -> QuerySet[Agent]:
+        return agents_of(workspace)
+
+    def list_told(self, record: Agent, name: str) -> list[Any]:
+        if name == "channels":
+            return [link.channel.slug for link in record.channel_links.all()]
+        use = ToolUse.ACTIVE if name == "tools" else ToolUse.PLANNING
+        return [link.tool.name for link in record.tool_links.all() if link.use == use]
+
+    def completed(self, record: Agent, values: Values) -> Values:
+        """Both sets of tools are written together, so the one that is not named stays as it is."""
+        if not {"tools", "planning_tools"} & set(values):
+            return values
+        links = list(record.tool_links.all())
+        kept = {
+            "tools": [link.tool for link in links if link.use == ToolUse.ACTIVE],
+            "planning_tools": [link.tool for link in links if link.use == ToolUse.PLANNING],
+        }
+        return kept | values
+
+
+class NamedResource(RecordResource[Any]):
+    """Shared records: they get a slug from their label unless one is sent."""
+
+    fixed = ("slug",)
+    optional = ("slug",)
+    more = {"slug": slug()}
+
+    def create(self, call: Call, values: Values, message: str) -> Any:
+        model: type[Named] = self.model  # type: ignore[assignment]  # these are all named
+        return create_named(model, call.workspace, values, by=call.actor, message=message)
+
+
+class Identities(NamedResource):
+    """What agents are called and play."""
+
+    model = Identity
+    name, one = "identities", "identity"
+
+    def rows(self, workspace: Workspace) -> QuerySet[Identity]:
+        return identities_of(workspace)
+
+
+class Souls(NamedResource):
+    """Personalities that agents share."""
+
+    model = Soul
+    name, one = "souls", "soul"
+
+    def rows(self, workspace: Workspace) -> QuerySet[Soul]:
+        return souls_of(workspace)
+
+
+class UserProfiles(NamedResource):
+    """The people agents speak to."""
+
+    model = UserProfile
+    name, one = "user-profiles", "user profile"
+    searched = ("label", "slug", "name")
+
+    def rows(self, workspace: Workspace) -> QuerySet[UserProfile]:
+        return profiles_of(workspace)
+
+
+class Channels(RecordResource[Channel]):
+    """Where agents speak."""
+
+    model = Channel
+    name, one = "channels", "channel"
+    searched = ("name", "slug")
+    fixed = ("slug",)
+
+    def rows(self, workspace: Workspace) -> QuerySet[Channel]:
+        return channels_of(workspace)
+
+
+class Tools(RecordResource[Tool]):
+    """What agents can call."""
+
+    model = Tool
+    name, one = "tools", "tool"
+    key, converter = "name", "word"
+    searched = ("name", "description")
+
+    def rows(self, workspace: Workspace) -> QuerySet[Tool]:
+        return tools_of(workspace)
+
+
+urlpatterns = [
+    *Agents().urls(),
+    *Identities().urls(),
+    *Souls().urls(),
+    *UserProfiles().urls(),
+    *Channels().urls(),
+    *Tools().urls(),
+]

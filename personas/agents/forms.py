@@ -1,0 +1,124 @@
+"""Agents and the parts of a persona."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import LAYOUTS, Agent, Identity, Soul
+from personas.records.forms import RecordChoice, RecordChoices, RecordForm
+from personas.selectors import agents_of, channels_of, identities_of, profiles_of, souls_of, tools_of
+
+LAYOUT_WORDS = {
+    "dramatis": _("Dramatis: everything, slow facts first"),
+    "opal": _("Opal: six tagged sections for coding agents"),
+    "pi": _("Pi: base prompt, project context, skills, date"),
+    "moltis": _("Moltis: identity, soul, runtime, tools"),
+    "nova": _("Nova: ten tagged sections, responsibilities by title"),
+    "ptc": _("PTC: a program generator with typed tools"),
+}
+
+
+class IdentityForm(RecordForm):
+    model = Identity
+    plain = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+    editors = {"text": "markdown", "extra": "yaml"}
+    labels = {"text": _("Free text"), "creature": _("Creature"), "extra": _("Other front matter")}
+    help_texts = {
+        "label": _("What your team calls this identity in lists."),
+        "name": _("What the agent calls itself."),
+        "emoji": _("Follows the name: “Your name is Mira 🦊.”"),
+        "creature": _("Completes “You are a …”."),
+        "vibe": _("Completes “Your vibe: …”."),
+        "text": _("Markdown, for all that the fields above cannot say."),
+        "extra": _("YAML keys that IDENTITY.md carries besides these; kept as written."),
+    }
+    fieldsets = (
+        (
+            _("Identity"),
+            _("Who the agent is, in a few words."),
+            ("label", "name", "emoji", "creature", "vibe"),
+        ),
+        (_("In its own words"), "", ("text",)),
+        ("IDENTITY.md", "", ("extra",)),
+    )
+
+
+class SoulForm(RecordForm):
+    model = Soul
+    plain = ("label", "text")
+    editors = {"text": "markdown"}
+    help_texts = {
+        "label": _("What your team calls this soul in lists."),
+        "text": _("Markdown. Left empty, agents get the built-in default soul."),
+    }
+    fieldsets = ((_("Soul"), _("A personality that agents can share."), ("label", "text")),)
+
+
+class AgentForm(RecordForm):
+    model = Agent
+    plain = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
+    editors = {"instructions": "markdown"}
+    fixed = ("slug",)
+    labels = {"slug": _("Address")}
+    help_texts = {
+        "slug": _("Bots fetch by it, and it never changes: lower-case letters, digits and hyphens."),
+        "description": _("One line for your team; it never reaches a prompt."),
+        "instructions": _("Markdown: how this agent works."),
+        "working_directory": _("Where the agent works; context files are looked for from here upwards."),
+    }
+    fieldsets = (
+        (_("Agent"), _("What your team calls it and where bots find it."), ("name", "slug", "description")),
+        (
+            _("Persona"),
+            _("Shared parts: one edit there changes every agent that uses it."),
+            ("identity", "soul", "user_profile"),
+        ),
+        (_("Work"), "", ("instructions", "working_directory", "parent")),
+        (_("Means"), _("What it may call, and where it speaks."), ("tools", "planning_tools", "channels")),
+        (
+            _("Prompt"),
+            _("How the parts are put together, and how a new version goes out."),
+            ("layout", "release_policy"),
+        ),
+    )
+
+    layout = forms.ChoiceField(choices=[(name, LAYOUT_WORDS[name]) for name in LAYOUTS], initial="dramatis")
+    identity = RecordChoice(required=False, empty_label=_("No identity"))
+    soul = RecordChoice(required=False, empty_label=_("The built-in default soul"))
+    user_profile = RecordChoice(required=False, empty_label=_("Nobody in particular"))
+    parent = RecordChoice(required=False, empty_label=_("None: a top-level agent"), label=_("Sub-agent of"))
+    tools = RecordChoices(label=_("Active tools"))
+    planning_tools = RecordChoices(label=_("Tools for planning only"))
+    channels = RecordChoices(label=_("Channels"))
+
+    record: Agent | None
+
+    def initial_values(self) -> dict[str, Any]:
+        if self.record is None:
+            return {}
+        links = self.record.snapshot()
+        lists = {name: links[name] for name in ("tools", "planning_tools", "channels")}
+        return super().initial_values() | lists
+
+    def link_fields(self) -> None:
+        for name, rows in (("identity", identities_of), ("soul", souls_of), ("user_profile", profiles_of)):
+            self.offer(name, rows(self.workspace), getattr(self.record, name, None))
+        others = agents_of(self.workspace).prefetch_related(None)
+        if self.record is not None:
+            others = others.exclude(pk=self.record.pk)
+        self.offer("parent", others, getattr(self.record, "parent", None))
+        for name, means in (("tools", tools_of), ("planning_tools", tools_of), ("channels", channels_of)):
+            self.offer(name, means(self.workspace), self.initial.get(name))
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        both = set(cleaned.get("tools", [])) & set(cleaned.get("planning_tools", []))
+        if both:
+            names = ", ".join(sorted(tool.name for tool in both))
+            self.add_error(
+                "planning_tools",
+                gettext("Already active, so not only for planning: %(names)s.") % {"names": names},
+            )
+        return cleaned

@@ -1,0 +1,229 @@
+"""The agents, and who they are."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from core.db.fields import LineField, ProseField
+from personas.channels.models import Channel
+from personas.persona_files.format import IDENTITY_KEYS, IdentityFile, render_identity
+from personas.records.models import Record, WorkspaceOwned
+from personas.records.named import Named
+from personas.tools.models import Tool
+from personas.user_profiles.models import UserProfile, refuse_unwritable_file
+from personas.workspaces.models import refuse_reserved, slug_rule
+
+# The names of the prompt dialects; a test holds them to the layouts that really exist.
+LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
+
+
+class Identity(Named):
+    """What an agent is called and what kind of being it plays; IDENTITY.md in and out."""
+
+    kind = "identity"
+    content = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+
+    name = LineField(max_length=80, blank=True)
+    emoji = LineField(max_length=32, blank=True)
+    creature = LineField(max_length=120, blank=True)
+    vibe = LineField(max_length=200, blank=True)
+    text = ProseField(max_length=20_000, blank=True)
+    extra = ProseField(_("other front matter"), max_length=8_000, blank=True)
+
+    class Meta(Named.Meta):
+        verbose_name_plural = "identities"
+
+    def clean(self) -> None:
+        super().clean()
+        refuse_unwritable_file(self.extra, IDENTITY_KEYS, lambda: render_identity(self.as_file()))
+
+    def as_file(self) -> IdentityFile:
+        return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
+
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return agents_with(self, "identity")
+
+
+class Soul(Named):
+    """A personality in Markdown, shared by any number of agents; SOUL.md in and out."""
+
+    kind = "soul"
+    content = ("label", "text")
+
+    text = ProseField(max_length=60_000, blank=True)
+
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return agents_with(self, "soul")
+
+
+class ReleasePolicy(models.TextChoices):
+    """Whether a new version goes straight to production."""
+
+    AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
+    REVIEWED = "reviewed", _("Reviewed: someone else approves first")
+
+
+class Agent(Record):
+    """A bot to be prompted, put together from shared and own parts."""
+
+    kind = "agent"
+    content = (
+        "name",
+        "description",
+        "layout",
+        "identity",
+        "soul",
+        "user_profile",
+        "instructions",
+        "working_directory",
+        "release_policy",
+        "parent",
+    )
+
+    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_rule, refuse_reserved])
+    name = LineField(max_length=80)
+    description = LineField(max_length=300, blank=True)
+    layout = models.CharField(max_length=40, default="dramatis")
+    identity = models.ForeignKey(
+        Identity, null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
+    )
+    soul = models.ForeignKey(Soul, null=True, blank=True, on_delete=models.PROTECT, related_name="agents")
+    user_profile = models.ForeignKey(
+        UserProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
+    )
+    instructions = ProseField(max_length=60_000, blank=True)
+    working_directory = LineField(max_length=1_000, blank=True)
+    release_policy = models.CharField(
+        max_length=10, choices=ReleasePolicy.choices, default=ReleasePolicy.AUTOMATIC
+    )
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="sub_agents"
+    )
+
+    class Meta(Record.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "slug"], name="agent_slug_once"),
+            models.CheckConstraint(
+                condition=models.Q(release_policy__in=ReleasePolicy.values), name="agent_policy_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(parent=None) | ~models.Q(parent=models.F("id")),
+                name="agent_not_own_parent",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        super().clean()
+        if self.layout not in LAYOUTS:
+            raise ValidationError(
+                {"layout": gettext("“%(layout)s” is not a layout.") % {"layout": self.layout}}
+            )
+        self._refuse_circle()
+
+    def snapshot(self) -> dict[str, Any]:
+        links = self.tool_links.all() if self.pk else []
+        channels = self.channel_links.all() if self.pk else []
+        return super().snapshot() | {
+            "tools": [link.tool_id for link in links if link.use == ToolUse.ACTIVE],
+            "planning_tools": [link.tool_id for link in links if link.use == ToolUse.PLANNING],
+            "channels": [link.channel_id for link in channels],
+        }
+
+    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
+        tools = Tool.objects.in_workspace(self.workspace_id).in_bulk(data["tools"] + data["planning_tools"])
+        channels = Channel.objects.in_workspace(self.workspace_id).in_bulk(data["channels"])
+        return super().values_from(data) | {
+            "tools": [tools[pk] for pk in data["tools"] if pk in tools],
+            "planning_tools": [tools[pk] for pk in data["planning_tools"] if pk in tools],
+            "channels": [channels[pk] for pk in data["channels"] if pk in channels],
+        }
+
+    def put_children(self, values: dict[str, Any]) -> None:
+        if "tools" in values or "planning_tools" in values:
+            self._put_tools(values.get("tools", []), values.get("planning_tools", []))
+        if "channels" in values:
+            self.channel_links.all().delete()
+            for position, channel in enumerate(values["channels"]):
+                AgentChannel(
+                    workspace_id=self.workspace_id, agent=self, channel=channel, position=position
+                ).save()
+
+    def agent_ids(self) -> list[int]:
+        return [self.pk, *self.sub_agents.values_list("pk", flat=True)]
+
+    def _put_tools(self, active: list[Tool], planning: list[Tool]) -> None:
+        if both := {tool.name for tool in active} & {tool.name for tool in planning}:
+            names = ", ".join(sorted(both))
+            raise ValidationError(
+                {
+                    "planning_tools": gettext("Already active, so not only for planning: %(names)s.")
+                    % {"names": names}
+                }
+            )
+        self.tool_links.all().delete()
+        uses = [(tool, ToolUse.ACTIVE) for tool in active] + [(tool, ToolUse.PLANNING) for tool in planning]
+        for position, (tool, use) in enumerate(uses):
+            AgentTool(
+                workspace_id=self.workspace_id, agent=self, tool=tool, use=use, position=position
+            ).save()
+
+    def _refuse_circle(self) -> None:
+        above, seen = self.parent, {self.pk}
+        while above is not None:
+            if above.pk in seen:
+                raise ValidationError({"parent": gettext("An agent cannot be below itself.")})
+            seen.add(above.pk)
+            above = above.parent
+
+
+class ToolUse(models.TextChoices):
+    """Whether an agent may call a tool or only plan with it."""
+
+    ACTIVE = "active", _("Active")
+    PLANNING = "planning", _("For planning only")
+
+
+class AgentTool(WorkspaceOwned):
+    """A tool in an agent's set, at its place."""
+
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tool_links")
+    tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="agent_links")
+    use = models.CharField(max_length=10, choices=ToolUse.choices)
+    position = models.PositiveIntegerField()
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["position", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "tool"], name="tool_once_per_agent"),
+            models.CheckConstraint(condition=models.Q(use__in=ToolUse.values), name="tool_use_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} · {self.tool}"
+
+
+class AgentChannel(WorkspaceOwned):
+    """A channel an agent speaks on, at its place."""
+
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="channel_links")
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="agent_links")
+    position = models.PositiveIntegerField()
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["position", "id"]
+        constraints = [models.UniqueConstraint(fields=["agent", "channel"], name="channel_once_per_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.agent} · {self.channel}"
+
+
+def agents_with(record: Named, link: str) -> "models.QuerySet[Any, int]":
+    """The live agents that name this record in the given link."""
+    agents = Agent.objects.in_workspace(record.workspace_id).filter(**{link: record}, archived_at=None)
+    return agents.values_list("pk", flat=True)

@@ -1,0 +1,26 @@
+"""Answers kept so that a call which is sent again is carried out once."""
+
+from django.db import models
+
+from personas.records.models import WorkspaceOwned
+
+
+class KeptAnswer(WorkspaceOwned):
+    """What the first call under an Idempotency-Key was answered, written in the transaction of its effect."""
+
+    route = models.CharField(max_length=200)
+    name = models.CharField(max_length=255)
+    body_digest = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(default=0)
+    headers = models.JSONField(default=dict)
+    body = models.BinaryField(default=bytes)
+    at = models.DateTimeField()
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "route", "name"], name="answer_kept_once"),
+        ]
+        indexes = [models.Index(fields=["at"], name="answers_by_age")]
+
+    def __str__(self) -> str:
+        return self.name

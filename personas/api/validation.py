@@ -1,0 +1,128 @@
+"""Holds values to their shape and says, value by value, what does not fit."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+from personas.api.problems import FieldError, pointer_to
+from personas.api.schema import Shape
+
+MOST_TOLD = 20
+KINDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+    "number": "a number",
+}
+formats = FormatChecker(formats=())
+
+
+@formats.checks("date-time")  # type: ignore[untyped-decorator]  # the library is not typed here
+def is_moment(value: object) -> bool:
+    """A moment without its offset from UTC is no moment."""
+    if not isinstance(value, str):
+        return True
+    try:
+        said = parse_datetime(value)
+    except (ValueError, OverflowError):
+        return False
+    # The first and last days have no place in every timezone.
+    return said is not None and said.tzinfo is not None and 1 < said.year < 9999
+
+
+def read_moment(value: str) -> datetime:
+    """In UTC: a database need not know every offset that can be written."""
+    moment = parse_datetime(value)
+    if moment is None:
+        raise ValueError(value)
+    return moment.astimezone(UTC)
+
+
+def whole_pattern(_: Any, said: str, value: object, shape: Shape) -> Iterator[ValidationError]:
+    """Of texts that are not too long already: some patterns take long on what was made to hurt them."""
+    is_short = isinstance(value, str) and len(value) <= shape.get("maxLength", len(value))
+    # The whole of it: a dollar sign alone would let a last line break through.
+    if is_short and not re.fullmatch(said, str(value)):
+        yield ValidationError("does not match")
+
+
+def unless_too_long(keyword: str) -> Callable[..., Iterator[ValidationError]]:
+    """A look at each item of a list, or at each pair, only when there are not too many already."""
+    looked_at = Draft202012Validator.VALIDATORS[keyword]
+
+    def checked(by: Any, said: Any, value: object, shape: Shape) -> Iterator[ValidationError]:
+        if isinstance(value, list) and len(value) <= shape.get("maxItems", len(value)):
+            yield from looked_at(by, said, value, shape) or ()
+
+    return checked
+
+
+OURS = {
+    "pattern": whole_pattern,
+    "items": unless_too_long("items"),
+    "uniqueItems": unless_too_long("uniqueItems"),
+}
+Checked = extend(Draft202012Validator, OURS)
+
+
+def validator(shape: Shape) -> Draft202012Validator:
+    made: Draft202012Validator = Checked(shape, format_checker=formats)
+    return made
+
+
+def errors_in(checked: Draft202012Validator, value: object) -> list[FieldError]:
+    """What does not fit, in the order of the body; at most so many that a person reads them."""
+    found: list[FieldError] = []
+    for error in checked.iter_errors(value):
+        found.extend(told(error))
+        if len(found) >= MOST_TOLD:
+            break
+    return found[:MOST_TOLD]
+
+
+def told(error: ValidationError) -> Iterator[FieldError]:
+    path = list(error.absolute_path)
+    if error.validator == "required":
+        names = [name for name in error.validator_value if name not in error.instance]
+        yield from (FieldError("This is needed.", pointer_to([*path, name])) for name in names[:1])
+    elif error.validator == "additionalProperties":
+        strange = [name for name in error.instance if name not in error.schema.get("properties", {})]
+        yield from (FieldError("There is no such field here.", pointer_to([*path, name])) for name in strange)
+    else:
+        yield FieldError(words_for(error), pointer_to(path))
+
+
+def words_for(error: ValidationError) -> str:
+    said = WORDS.get(str(error.validator), "This has characters that do not fit here.")
+    return said if isinstance(said, str) else said(error.validator_value, error.instance)
+
+
+def of_kind(names: str | list[str], _: object) -> str:
+    kinds = [names] if isinstance(names, str) else names
+    return f"This must be {' or '.join(KINDS[name] for name in kinds)}."
+
+
+WORDS: dict[str, str | Callable[[Any, Any], str]] = {
+    "type": of_kind,
+    "anyOf": "This is none of what fits here.",
+    "enum": lambda values, _: f"This must be one of: {', '.join(map(str, values))}.",
+    "maxLength": lambda most, value: f"This has {len(value)} characters; at most {most} fit.",
+    "minLength": "This must not be empty.",
+    "minProperties": "Something is missing here.",
+    "maxProperties": "There is too much here.",
+    "minItems": "This must not be empty.",
+    "maxItems": lambda most, _: f"At most {most} fit.",
+    "minimum": lambda least, _: f"This must be {least} or more.",
+    "maximum": lambda most, _: f"This must be {most} or less.",
+    "format": "This must be a moment with its offset from UTC, such as 2026-03-07T14:55:05Z.",
+    "uniqueItems": "Something stands here twice.",
+}

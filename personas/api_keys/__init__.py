@@ -1,0 +1,1 @@
+"""API keys: format, scopes, services, pages and API."""

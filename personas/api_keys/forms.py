@@ -1,0 +1,147 @@
+"""Making and rotating keys."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.api_keys.descriptions import VERB_CHOICES, VERB_HELP
+from personas.api_keys.format import ADMIN, BOT
+from personas.api_keys.key_labels import labels_in
+from personas.api_keys.scopes import FETCH, RENDER, VERBS_OF
+from personas.api_keys.services import LONGEST, USUAL
+from personas.errors import Invalid
+from personas.models import Agent, ApiKey, Channel, Workspace
+from personas.records.forms import model_field
+
+KINDS = [
+    (BOT, _("Bot")),
+    (ADMIN, _("Admin")),
+]
+KIND_HELP = _(
+    "A bot's key belongs to the workspace. An admin key acts for you: it may do no more than you may, "
+    "and ends when you leave the workspace."
+)
+ALL = _("Tick none to allow all, those added later too.")
+OVERLAPS = [
+    (0, _("Not at all")),
+    (1, _("1 hour")),
+    (24, _("24 hours")),
+    (72, _("3 days")),
+    (168, _("7 days")),
+]
+
+
+class ChoicesField(forms.MultipleChoiceField):
+    """Some of the workspace's own things, by their short names."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, help_text=ALL, **kwargs)
+
+
+class EndingForm(forms.Form):
+    """When a key ends: on a day, which it still lasts to the end of."""
+
+    expires_at = forms.DateField(label=_("Last day"))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["expires_at"].initial = timezone.localdate() + USUAL
+        told = gettext("In your timezone; %(days)s days from now at most.") % {"days": LONGEST.days}
+        self.fields["expires_at"].help_text = told
+
+    def clean_expires_at(self) -> datetime:
+        day: date = self.cleaned_data["expires_at"]
+        today = timezone.localdate()
+        if day < today:
+            raise forms.ValidationError(gettext("Choose a day that is still to come."))
+        if day > today + LONGEST:
+            raise forms.ValidationError(
+                gettext("A key lasts %(days)s days at most.") % {"days": LONGEST.days}
+            )
+        end = datetime.combine(day, time(23, 59), tzinfo=timezone.get_current_timezone())
+        # A minute less: the verb looks at its own clock.
+        return min(end, timezone.now() + LONGEST - timedelta(minutes=1)).astimezone(UTC)
+
+    def take_errors(self, error: Invalid) -> None:
+        """Put a service's refusal under the fields it names."""
+        for name, said in error.errors.items():
+            self.add_error(name if name in self.fields else None, list(said))
+
+
+class KeyForm(EndingForm):
+    """A new key; what it can be limited to is found in the workspace only."""
+
+    name = model_field(ApiKey, "name", _("Name"))
+    kind = forms.ChoiceField(
+        label=_("Kind"), choices=KINDS, initial=BOT, widget=forms.RadioSelect, help_text=KIND_HELP
+    )
+    verbs = forms.MultipleChoiceField(
+        label=_("May"),
+        choices=VERB_CHOICES,
+        initial=[FETCH, RENDER],
+        help_text=VERB_HELP,
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": _("Choose at least one thing that the key may do.")},
+    )
+    agents = ChoicesField(label=_("Agents"))
+    channels = ChoicesField(label=_("Channels"))
+    labels = ChoicesField(label=_("Labels"))
+    field_order = ("name", "kind", "expires_at", "verbs", "agents", "channels", "labels")
+
+    def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].help_text = gettext("Names the bot or script in the ledger and the audit log.")
+        self._offer("agents", named(Agent, workspace))
+        self._offer("channels", named(Channel, workspace))
+        self._offer("labels", [(name, name) for name in labels_in(workspace)])
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or {}
+        allowed = VERBS_OF.get(said.get("kind", ""), ())
+        if "kind" in said and (beyond := [verb for verb in said.get("verbs", ()) if verb not in allowed]):
+            self.add_error(
+                "verbs",
+                gettext("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": beyond[0]},
+            )
+        return said
+
+    def scopes(self) -> dict[str, list[str]]:
+        """Only what is limited is said."""
+        said = {name: self.cleaned_data[name] for name in ("verbs", "agents", "channels", "labels")}
+        if set(said["verbs"]) == set(VERBS_OF[self.cleaned_data["kind"]]):
+            said.pop("verbs")
+        return {name: words for name, words in said.items() if words}
+
+    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, ChoicesField)  # noqa: S101  # for the type checker
+        field.choices = choices
+
+
+class RotateForm(EndingForm):
+    """The key that follows, and how long the old one goes on beside it."""
+
+    name = model_field(ApiKey, "name", _("Name"))
+    hours = forms.TypedChoiceField(
+        label=_("The old key goes on for"),
+        choices=OVERLAPS,
+        initial=24,
+        coerce=int,
+        help_text=_("Long enough to give the new key to every bot that has the old one."),
+    )
+    field_order = ("name", "hours", "expires_at")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].label = gettext("Name of the new key")
+
+
+def named(model: type[Agent | Channel], workspace: Workspace) -> list[tuple[str, str]]:
+    rows = model.objects.in_workspace(workspace).filter(archived_at=None).order_by("name", "pk")
+    return [(slug, f"{name} ({slug})") for slug, name in rows.values_list("slug", "name")]

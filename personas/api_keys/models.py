@@ -1,0 +1,46 @@
+"""Keys by which bots and scripts come in."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from core.db.fields import LineField
+from personas.api_keys.format import ADMIN, BOT
+from personas.records.models import WorkspaceOwned
+
+KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
+
+
+class ApiKey(WorkspaceOwned):
+    """Shown once, kept as a digest, refused on the very next request once revoked."""
+
+    name = LineField(max_length=80)
+    # A bot's key is the workspace's; an admin key acts for its maker, and goes when they go.
+    kind = models.CharField(max_length=5, choices=KINDS, default=BOT)
+    # What people recognise it by: kind and first characters.
+    prefix = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    # Verbs, agents, channels and labels it may be used for; an absent list means all.
+    scopes = models.JSONField(default=dict)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_label = models.CharField(max_length=254)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        verbose_name = "key"
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="key_name_once"),
+            models.CheckConstraint(condition=Q(kind__in=[BOT, ADMIN]), name="key_kind_known"),
+            models.CheckConstraint(
+                condition=~Q(kind=ADMIN) | Q(created_by__isnull=False), name="admin_key_has_its_maker"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

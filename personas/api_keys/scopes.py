@@ -1,0 +1,86 @@
+"""What a key may be used for: verb × agent × channel × label; an absent list means all."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from personas.api_keys.format import ADMIN, BOT
+
+# Take a prompt; take one filled with the facts of a call; look at records; change records.
+FETCH, RENDER, READ, WRITE = "fetch", "render", "read", "write"
+# Decide on what others proposed; see to sources, keys and members.
+APPROVE, MANAGE = "approve", "manage"
+VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE)
+# All that a key of each kind may ever do: to decide and to manage takes a person, or a key that acts for one.
+VERBS_OF = {BOT: (FETCH, RENDER, READ, WRITE), ADMIN: VERBS}
+DIMENSIONS = ("verbs", "agents", "channels", "labels")
+MOST = 200
+
+
+class BadScopes(ValueError):
+    """Scopes that say nothing, or nothing sensible; the message is for people."""
+
+
+def allows(
+    scopes: Mapping[str, Any],
+    verb: str,
+    agent: str = "",
+    channel: str = "",
+    label: str = "",
+    *,
+    kind: str = BOT,
+) -> bool:
+    """Whether a key with these scopes may do this; what the call does not touch is not asked about."""
+    if verb and verb not in verbs_of(scopes, kind):
+        return False
+    asked = zip(DIMENSIONS[1:], (agent, channel, label), strict=True)
+    return all(not word or name not in scopes or word in scopes[name] for name, word in asked)
+
+
+def verbs_of(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
+    """The verbs of a key; no list gives it more than its kind has."""
+    own = frozenset(VERBS_OF.get(kind, ()))
+    return own & frozenset(scopes["verbs"]) if "verbs" in scopes else own
+
+
+def settled_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
+    """The scopes in one order and without repeats."""
+    if not isinstance(scopes, Mapping):
+        raise BadScopes(_("Scopes are an object of lists."))
+    if strange := sorted(set(map(str, scopes)) - set(DIMENSIONS)):
+        raise BadScopes(_("“%(name)s” is not something a key can be limited to.") % {"name": strange[0]})
+    made = {name: _words(name, scopes[name]) for name in DIMENSIONS if name in scopes}
+    _refuse_verbs(made.get("verbs", []), kind)
+    return made
+
+
+def widest(asked: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
+    """The first dimension in which scopes ask for more than one's own give; empty when they do not."""
+    if not verbs_of(asked, kind) <= verbs_of(own, ADMIN):
+        return "verbs"
+    for name in DIMENSIONS[1:]:
+        if name in own and (name not in asked or not set(asked[name]) <= set(own[name])):
+            return name
+    return ""
+
+
+def _refuse_verbs(verbs: list[str], kind: str) -> None:
+    if unknown := sorted(set(verbs) - set(VERBS)):
+        raise BadScopes(
+            _("“%(verb)s” is not a verb. There are: %(verbs)s.")
+            % {"verb": unknown[0], "verbs": ", ".join(VERBS)}
+        )
+    if beyond := [verb for verb in VERBS if verb in verbs and verb not in VERBS_OF[kind]]:
+        raise BadScopes(_("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": beyond[0]})
+
+
+def _words(name: str, value: object) -> list[str]:
+    if not isinstance(value, list | tuple) or not all(isinstance(word, str) and word for word in value):
+        raise BadScopes(_("“%(name)s” must be a list of words.") % {"name": name})
+    if not value:
+        # An empty list would be a key that opens nothing, and is easily taken for one that opens all.
+        raise BadScopes(_("“%(name)s” is empty. Leave it out to allow all.") % {"name": name})
+    if len(value) > MOST:
+        raise BadScopes(_("“%(name)s” has more than %(most)s entries.") % {"name": name, "most": MOST})
+    return sorted(set(value))

@@ -1,0 +1,82 @@
+"""The questions asked about keys; every one names its workspace."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from personas.api_keys.descriptions import STATE_WORDS, TONES, limits_in_words, state_of, verbs_in_words
+from personas.api_keys.format import ADMIN
+from personas.api_keys.key_powers import power_of
+from personas.models import AgentChannel, ApiKey, Membership, User, Workspace
+from personas.roles import Permission
+
+
+@dataclass(frozen=True)
+class ShownKey:
+    """A key as pages show it."""
+
+    key: ApiKey
+    state: str
+    tone: str
+    verbs: str
+    limits: list[str]
+    is_active: bool
+
+    @property
+    def is_admin(self) -> bool:
+        return self.key.kind == ADMIN
+
+
+def keys_of(workspace: Workspace) -> QuerySet[ApiKey]:
+    """Newest first, with who made them."""
+    return ApiKey.objects.in_workspace(workspace).select_related("created_by").order_by("-created_at", "-pk")
+
+
+def active_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+    return rows.filter(revoked_at=None, expires_at__gt=timezone.now())
+
+
+def ended_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+    return rows.filter(Q(revoked_at__isnull=False) | Q(expires_at__lte=timezone.now()))
+
+
+def shown(key: ApiKey) -> ShownKey:
+    now = timezone.now()
+    state = state_of(key.expires_at, key.revoked_at, now)
+    return ShownKey(
+        key=key,
+        state=str(STATE_WORDS[state]),
+        tone=TONES[state],
+        verbs=verbs_in_words(key.scopes, key.kind),
+        limits=limits_in_words(key.scopes),
+        is_active=key.revoked_at is None and key.expires_at > now,
+    )
+
+
+def role_behind(key: ApiKey) -> str:
+    """The role of a key's maker now; empty if they are no member, or shut out of the whole house."""
+    rows = Membership.objects.in_workspace(key.workspace_id)
+    rows = rows.filter(user=key.created_by_id, user__is_active=True)
+    return rows.values_list("role", flat=True).first() or ""
+
+
+def powers_of(key: ApiKey) -> frozenset[Permission]:
+    """What a key may do at this moment."""
+    return power_of(key, role_behind(key) if key.kind == ADMIN else "")
+
+
+def example_for(key: ApiKey) -> tuple[str, str]:
+    """An agent and a channel that this key opens, to show how it is used; else two empty words."""
+    rows = AgentChannel.objects.in_workspace(key.workspace_id)
+    rows = rows.filter(agent__archived_at=None, channel__archived_at=None)
+    for name in ("agent", "channel"):
+        if words := key.scopes.get(f"{name}s"):
+            rows = rows.filter(**{f"{name}__slug__in": words})
+    rows = rows.order_by("agent__name", "channel__name")
+    return rows.values_list("agent__slug", "channel__slug").first() or ("", "")
+
+
+def may_rotate(key: ApiKey, person: User) -> bool:
+    """Whether this person may have the secret of a key's successor."""
+    return key.kind != ADMIN or key.created_by_id == person.pk

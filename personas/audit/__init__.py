@@ -1,0 +1,1 @@
+"""Audit events and audited exports."""

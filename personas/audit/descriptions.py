@@ -1,0 +1,88 @@
+"""The audit log in words: kinds to choose from, and what an event changed, field by field."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from core.text.diff import Line, diff_lines
+from personas.records.revision_display import NOTHING
+from personas.ui.display_names import title_of
+
+# To choose from: the table only grows, so it is not asked which it holds. Others can be said in the address.
+KINDS = (
+    "agent",
+    "identity",
+    "soul",
+    "user_profile",
+    "memory",
+    "responsibility",
+    "task",
+    "tool",
+    "channel",
+    "skill",
+    "source",
+    "source_grant",
+    "file",
+    "rule_set",
+    "prompt_settings",
+    "label",
+    "release",
+    "ledger",
+    "verification",
+    "key",
+    "member",
+    "invitation",
+    "workspace",
+)
+# Beyond this a text is shown as replaced.
+LONGEST_DIFF = 100_000
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """One field of an event; texts of several lines are compared line by line."""
+
+    label: str
+    before: str
+    after: str
+
+    @property
+    def is_same(self) -> bool:
+        return self.before == self.after
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        is_long = "\n" in self.before or "\n" in self.after
+        if not is_long or NOTHING in {self.before, self.after}:
+            return []
+        return diff_lines(self.before, self.after) if len(self.before + self.after) < LONGEST_DIFF else []
+
+
+def field_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[FieldChange]:
+    """Every field that either side tells of, in the order of the later one."""
+    old, new = before or {}, after or {}
+    names = [*new, *(name for name in old if name not in new)]
+    # A change may tell only what it changed: what one side leaves out stayed as it was.
+    is_partial = before is not None and after is not None and set(old) != set(new)
+    return [
+        FieldChange(
+            title_of(name),
+            in_words(old.get(name, new.get(name) if is_partial and name not in old else None)),
+            in_words(new.get(name, old.get(name) if is_partial and name not in new else None)),
+        )
+        for name in names
+    ]
+
+
+def in_words(value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return NOTHING
+    if isinstance(value, bool):
+        return _("Yes") if value else _("No")
+    if isinstance(value, list):
+        return ", ".join(in_words(one) for one in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {in_words(said)}" for name, said in value.items())
+    return str(value)

@@ -1,0 +1,1 @@
+"""Channels: records and pages."""

@@ -1,0 +1,45 @@
+"""Where agents speak."""
+
+from typing import Any
+
+from django.db import models
+
+from core.db.fields import LineField, ProseField
+from personas.records.models import Record
+from personas.workspaces.models import refuse_reserved, slug_rule
+
+# Every workspace starts with these; it may add its own.
+BUILT_IN = {
+    "telegram": "Telegram",
+    "slack": "Slack",
+    "discord": "Discord",
+    "whatsapp": "WhatsApp",
+    "email": "E-mail",
+    "web": "Web",
+    "cli": "Command line",
+    "api": "API",
+}
+
+
+class Channel(Record):
+    """A place an agent speaks on, with the formatting that fits it."""
+
+    kind = "channel"
+    content = ("name", "formatting")
+
+    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_rule, refuse_reserved])
+    name = LineField(max_length=80)
+    formatting = ProseField(max_length=8_000, blank=True)
+
+    class Meta(Record.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "slug"], name="channel_slug_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_built_in(self) -> bool:
+        return self.slug in BUILT_IN
+
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)

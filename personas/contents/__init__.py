@@ -1,0 +1,1 @@
+"""Texts stored once by digest."""

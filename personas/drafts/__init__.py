@@ -1,0 +1,1 @@
+"""Unsaved drafts of members."""

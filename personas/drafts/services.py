@@ -1,0 +1,126 @@
+"""Keeps what members have typed and not saved: a draft is its writer's own until it is saved."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from personas.actors import Actor
+from personas.errors import DomainError
+from personas.models import Agent, KeptDraft, Record, User, Workspace
+from personas.records.services import refuse_erased
+
+R = TypeVar("R", bound=Record)
+# Field by field, as a form gives it: a box may be ticked many times.
+Typed = dict[str, list[str]]
+MOST_DRAFTS = 200
+LONGEST = 400_000
+
+
+class TooMuchKept(DomainError):
+    """More than anybody comes back to."""
+
+    code = "too_much_kept"
+
+
+class DraftMoved(DomainError):
+    """The draft is gone, or says something else than what was looked at."""
+
+    code = "draft_moved"
+
+
+@transaction.atomic
+def keep_draft(
+    workspace: Workspace,
+    family: str,
+    record: Record | None,
+    typed: Mapping[str, Iterable[str]],
+    *,
+    key: str = "",
+    base_revision: int = 0,
+    agent: Agent | None = None,
+    by: Actor,
+) -> KeptDraft:
+    """Put the values in the place of those kept before; whether they could be saved is not asked."""
+    person = person_of(by)
+    if record is not None:
+        refuse_erased(record)
+    values = written(typed)
+    mine = drafts_of(workspace, person)
+    present = mine.filter(family=family, key=key).first()
+    if present is None and mine.count() >= MOST_DRAFTS:
+        raise TooMuchKept(_("You keep many drafts already. Discard some of them first."))
+    said: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
+    draft, _made = KeptDraft.objects.in_workspace(workspace).update_or_create(
+        person=person,
+        family=family,
+        key=key,
+        defaults={**said, "updated_at": timezone.now()},
+        create_defaults={**said, "updated_at": timezone.now(), "workspace": workspace},
+    )
+    return draft
+
+
+def person_of(by: Actor) -> User:
+    if by.user is None:
+        raise DomainError(_("Only people keep drafts."))
+    return by.user
+
+
+def written(typed: Mapping[str, Iterable[str]]) -> Typed:
+    """With one kind of line end, and bounded; browsers send two."""
+    values = {name: [said.replace("\r\n", "\n") for said in many] for name, many in typed.items()}
+    if sum(len(said) for many in values.values() for said in many) > LONGEST:
+        raise TooMuchKept(_("This is too long to be kept as a draft."))
+    if any("\0" in said for many in values.values() for said in many):
+        raise DomainError(_("The character U+0000 cannot be kept."))
+    return values
+
+
+def drafts_of(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]:
+    """One's own, the newest first."""
+    rows = KeptDraft.objects.in_workspace(workspace).filter(person=person)
+    return rows.select_related("agent").order_by("-updated_at", "-pk")
+
+
+def draft_kept(workspace: Workspace, person: User, family: str, key: str) -> KeptDraft | None:
+    return drafts_of(workspace, person).filter(family=family, key=key).first()
+
+
+def discard_draft(draft: KeptDraft) -> None:
+    KeptDraft.objects.in_workspace(draft.workspace_id).filter(pk=draft.pk).delete()
+
+
+@transaction.atomic
+def save_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
+    """Write what a draft says and let it go, both or neither; of two tabs that press at once, one does."""
+    rows = KeptDraft.objects.in_workspace(draft.workspace_id)
+    gone, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
+    if not gone:
+        raise DraftMoved(_("Your draft was saved or changed meanwhile, perhaps in another tab. Look again."))
+    return write()
+
+
+def discard_drafts_of(workspace: Workspace | int, person: User) -> None:
+    """Who leaves a workspace takes nothing of it along, and finds nothing there on coming back."""
+    drafts_of(workspace, person).delete()
+
+
+def drop_drafts_with(workspace: Workspace | int, family: str, key: str, words: Iterable[str]) -> None:
+    """Whoever's they are: those of an erased record, and those in which its words stand."""
+    sought = [word for word in words if word]
+    rows = KeptDraft.objects.in_workspace(workspace)
+    gone = [
+        draft.pk
+        for draft in rows.only("family", "key", "values").iterator(chunk_size=50)
+        if (draft.family, draft.key) == (family, key) or holds(draft.values, sought)
+    ]
+    rows.filter(pk__in=gone).delete()
+
+
+def holds(values: Typed, words: Iterable[str]) -> bool:
+    said = [text for many in values.values() for text in many]
+    return any(word in text for word in words for text in said)

@@ -1,1 +1,0 @@
-"""What people fill in, one module per theme."""

@@ -1,0 +1,40 @@
+"""Following an invitation link, signed in or not."""
+
+from allauth.account.adapter import get_adapter
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from personas.members.services import BadInvitation, accept_invitation, invitation_from
+from personas.workspaces.account_adapter import INVITED
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: HttpRequest, token: str) -> HttpResponse:
+    """Show who invites to what; joining is a button, so that a mail scanner's visit accepts nothing."""
+    try:
+        if request.method == "POST" and request.user.is_authenticated:
+            member = accept_invitation(token, request.user)
+            request.session.pop(INVITED, None)
+            messages.success(request, _("Welcome to %(workspace)s.") % {"workspace": member.workspace.name})
+            return redirect("home", member.workspace.slug)
+        found = invitation_from(token)
+    except BadInvitation as error:
+        return render(request, "personas/members/bad_invitation.html", {"reason": error.message}, status=410)
+    if request.user.is_anonymous:
+        # The holder of the link has the mailbox: sign-up may pass, and the address counts as verified.
+        request.session[INVITED] = token
+        get_adapter(request).stash_verified_email(request, found.email)
+    return render(request, "personas/members/invitation.html", {"invitation": found, "token": token})
+
+
+@require_POST
+def other_account(request: HttpRequest, token: str) -> HttpResponse:
+    """Sign out and come back to the invitation, for people with two accounts."""
+    logout(request)
+    return redirect("invitation", token)

@@ -1,0 +1,59 @@
+"""Who belongs to a workspace, in which role, and who has been asked to join."""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from personas.records.models import WorkspaceOwned
+from personas.roles import Role
+
+
+class Membership(WorkspaceOwned):
+    """One person in one workspace."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices)
+    joined_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "user"], name="one_membership_per_person"),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="membership_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.get_role_display()})"
+
+
+class Invitation(WorkspaceOwned):
+    """A signed, expiring offer to join; the link carries the nonce, so it can be withdrawn."""
+
+    email = models.EmailField()
+    role = models.CharField(max_length=10, choices=Role.choices)
+    nonce = models.CharField(max_length=43, unique=True, editable=False)
+    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "email"],
+                condition=models.Q(accepted_at=None, withdrawn_at=None),
+                name="one_open_invitation_per_address",
+            ),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="invitation_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.email} as {self.get_role_display()}"
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at <= timezone.now()
+
+    @property
+    def is_open(self) -> bool:
+        return self.accepted_at is None and self.withdrawn_at is None and not self.is_expired

@@ -1,0 +1,1 @@
+"""Memories: records, board, pages and API."""

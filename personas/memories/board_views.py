@@ -1,0 +1,177 @@
+"""The memory board: what is proposed, believed and replaced, side by side; and the word on many at once."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from personas.errors import DomainError
+from personas.memories.board import (
+    COLUMNS,
+    Column,
+    WantedMemories,
+    board_columns,
+    board_memories,
+    counts_by_state,
+    wanted_in,
+)
+from personas.memories.services import approve_memory, reject_memory
+from personas.models import Memory, MemoryState
+from personas.records.bulk_views import BulkVerb
+from personas.records.list_views import asked, chip, chosen_filters
+from personas.records.views import RecordPages
+from personas.roles import Permission, may
+from personas.selectors import agents_of
+from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.ui.returning import back_or
+from personas.ui.toasts import bring_toasts, say
+
+APPROVE = BulkVerb(
+    "approve",
+    gettext_lazy("Approve"),
+    gettext_lazy("Approved"),
+    icon="check",
+    permission=Permission.APPROVE,
+    route="decide",
+    shelves=("live", "proposed", "all"),
+)
+REJECT = BulkVerb(
+    "reject",
+    gettext_lazy("Reject"),
+    gettext_lazy("Rejected"),
+    icon="x",
+    permission=Permission.APPROVE,
+    route="decide",
+    shelves=("live", "proposed", "all"),
+)
+REVOKE = BulkVerb(
+    "archive",
+    gettext_lazy("Revoke"),
+    gettext_lazy("Revoked"),
+    icon="archive",
+    shelves=("live", "active", "superseded", "all"),
+)
+REINSTATE = BulkVerb(
+    "restore",
+    gettext_lazy("Reinstate"),
+    gettext_lazy("Reinstated"),
+    icon="restore",
+    shelves=("superseded", "revoked", "all"),
+)
+AUTHORS = [
+    ("", gettext_lazy("Told by anyone")),
+    ("people", gettext_lazy("Told by people")),
+    ("bots", gettext_lazy("Told by bots")),
+]
+
+
+class MemoryBoard(RecordPages[Memory]):
+    """The board beside the usual pages of memories."""
+
+    bulk_verbs = (APPROVE, REJECT, REVOKE, REINSTATE)
+    shelf_filter = "state"
+
+    def board_filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        agents = agents_of(request.workspace).filter(archived_at=None).prefetch_related(None)
+        names = [(str(pk), name) for pk, name in agents.values_list("pk", "name")]
+        known_to = [("", _("Known to anyone")), ("shared", _("Every agent")), *names]
+        return [
+            {"name": "agent", "label": _("Known to"), "options": known_to},
+            {"name": "told_by", "label": _("Told by"), "options": AUTHORS},
+        ]
+
+    def board(self, request: WorkspaceRequest) -> HttpResponse:
+        wanted = wanted_in(request.GET)
+        counts = counts_by_state(request.workspace, wanted)
+        columns = board_columns(request.workspace, wanted, counts, request.GET.dict())
+        shown = asked(request, "column")
+        context = {
+            "pages": self,
+            "q": wanted.words,
+            "filters": chosen_filters(request, self.board_filters(request)),
+            "chips": [chip(request, "source", _("Source"), wanted.source)] if wanted.source else [],
+            "columns": [linked(request, column) for column in columns],
+            "memories": [memory for column in columns for memory in column.memories],
+            "shown": shown if shown in COLUMNS else MemoryState.PROPOSED,
+            "revoked": counts.get(MemoryState.REVOKED, 0),
+            "is_narrowed": wanted != WantedMemories(),
+            "is_empty": not counts,
+            "can_write": may(request.membership.role, self.write),
+            "bulk": self.board_verbs(request),
+            "decide_url": reverse("memories:decide", args=[request.workspace.slug]),
+        }
+        return render(request, "personas/memories/board.html", context)
+
+    def board_verbs(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        url = reverse("memories:decide", args=[request.workspace.slug])
+        return [{"verb": verb, "url": url} for verb in (APPROVE, REJECT) if self.may_press(request, verb)]
+
+    def approve_verb(self, memory: Memory, request: WorkspaceRequest) -> Memory:
+        return approve_memory(memory, by=request.actor)
+
+    def reject_verb(self, memory: Memory, request: WorkspaceRequest) -> Memory:
+        return reject_memory(memory, by=request.actor)
+
+    @needs(Permission.APPROVE)
+    def decide(self, request: WorkspaceRequest) -> HttpResponseBase:
+        """A card's own button names its memory; the buttons of the bar speak of the ticked ones."""
+        for verb in (APPROVE, REJECT):
+            if verb.name in request.POST:
+                return self.decide_one(request, verb, request.POST[verb.name])
+        return self.bulk(request, route="decide")
+
+    def decide_one(self, request: WorkspaceRequest, verb: BulkVerb, key: str) -> HttpResponseBase:
+        memory = get_object_or_404(self.rows(request), pk=int(key) if is_key(key) else 0)
+        try:
+            done = getattr(self, f"{verb.name}_verb")(memory, request)
+        except DomainError as error:
+            messages.error(request, error.message)
+        else:
+            undo_url = self.way_back(request, memory, "revert" if verb is APPROVE else "")
+            fields = {"expected": str(done.revision)}
+            say(request, f"{verb.done}: “{memory}”.", undo_url=undo_url, undo_fields=fields)
+        if getattr(request, "htmx", None):
+            return bring_toasts(request, self.moved(request, memory))
+        return redirect(back_or(request, reverse("memories:board", args=[request.workspace.slug])))
+
+    def moved(self, request: WorkspaceRequest, before: Memory) -> HttpResponse:
+        """The card where it stands now, and what the columns count on the page that asked."""
+        page = QueryDict((request.headers.get("HX-Current-URL") or "").partition("?")[2])
+        counts = counts_by_state(request.workspace, wanted_in(page))
+        memory = board_memories(request.workspace).get(pk=before.pk)
+        context = {
+            "memory": memory,
+            "memories": [memory],
+            "is_moved": memory.state != before.state,
+            "is_on_board": memory.state in COLUMNS,
+            "counts": [(state, counts.get(state, 0)) for state in COLUMNS],
+            "bulk": self.board_verbs(request),
+            "decide_url": reverse("memories:decide", args=[request.workspace.slug]),
+        }
+        return render(request, "personas/memories/_moved.html", context)
+
+
+def linked(request: WorkspaceRequest, column: Column) -> dict[str, Any]:
+    """A column with the addresses of its tab and of the pages before and after."""
+    said = {name: str(value) for name, value in request.GET.items() if name != "column"}
+    page, here = column.page, {"column": str(column.state)}
+    links = {
+        "newer": page.previous_page_number() if page.has_previous() else 0,
+        "older": page.next_page_number() if page.has_next() else 0,
+    }
+    urls = {
+        name: "?" + urlencode(said | here | {str(column.state): str(number)})
+        for name, number in links.items()
+        if number
+    }
+    return {"column": column, "tab": "?" + urlencode(said | here), **urls}
+
+
+def is_key(said: str) -> bool:
+    return said.isascii() and said.isdecimal() and len(said) < 16

@@ -1,0 +1,103 @@
+"""Facts that agents know."""
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from core.db.fields import LineField, ProseField
+from personas.agents.models import Agent
+from personas.records.models import Record
+
+MOMENTS = ("valid_from", "valid_until")
+# Nearer to the ends of the calendar a moment does not exist in every timezone, and no page could show it.
+YEARS = range(1000, 9999)
+
+
+class MemoryState(models.TextChoices):
+    """How far a memory is to be believed; only active ones reach a prompt."""
+
+    PROPOSED = "proposed", _("Proposed")
+    ACTIVE = "active", _("Active")
+    SUPERSEDED = "superseded", _("Superseded")
+    REVOKED = "revoked", _("Revoked")
+
+
+class Memory(Record):
+    """A fact, shared by the workspace or kept by one agent."""
+
+    kind = "memory"
+    content = ("text", "agent", "state", "source", "valid_from", "valid_until", "superseded_by")
+
+    text = ProseField(max_length=2_000)
+    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="memories")
+    state = models.CharField(max_length=10, choices=MemoryState.choices, default=MemoryState.ACTIVE)
+    source = LineField(max_length=300, blank=True)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    author_label = LineField(max_length=254, editable=False)
+    valid_from = models.DateTimeField(null=True, blank=True)
+    valid_until = models.DateTimeField(null=True, blank=True)
+    superseded_by = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="supersedes"
+    )
+
+    class Meta(Record.Meta):
+        verbose_name_plural = "memories"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=MemoryState.values), name="memory_state_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(superseded_by=None) | models.Q(state=MemoryState.SUPERSEDED),
+                name="only_superseded_memories_have_a_successor",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(valid_from=None)
+                | models.Q(valid_until=None)
+                | models.Q(valid_until__gt=models.F("valid_from")),
+                name="memory_valid_from_before_until",
+                violation_error_message=_("“Valid until” must come after “valid from”."),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+
+    def put(self, values: dict[str, Any]) -> None:
+        """An old revision may bring back another state, and the shelf goes with it."""
+        super().put(values)
+        if self.state != MemoryState.REVOKED:
+            self.archived_at = None
+        elif self.archived_at is None:
+            self.archived_at = timezone.now()
+
+    def clean(self) -> None:
+        super().clean()
+        if self.superseded_by_id is not None and self.superseded_by_id == self.pk:
+            raise ValidationError({"superseded_by": gettext("A memory cannot replace itself.")})
+        far = [name for name in MOMENTS if is_far(getattr(self, name))]
+        if far:
+            said = gettext("Name a year from %(first)d to %(last)d, or leave this empty.")
+            years = {"first": YEARS.start, "last": YEARS.stop - 1}
+            raise ValidationError(dict.fromkeys(far, said % years))
+
+    def agent_ids(self) -> list[int]:
+        return super().agent_ids() if self.agent_id is None else [self.agent_id]
+
+    def agents_fed(self) -> "models.QuerySet[Any, int] | None":
+        if self.agent_id is not None:
+            return None
+        agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
+        return agents.values_list("pk", flat=True)
+
+
+def is_far(moment: object) -> bool:
+    """What is no moment was refused as such."""
+    return isinstance(moment, datetime) and moment.year not in YEARS

@@ -1,0 +1,151 @@
+"""Facts that agents know, and how they are believed."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from personas.memories.board import WantedMemories
+from personas.memories.board_views import MemoryBoard
+from personas.memories.forms import MemoryForm, SuccessorForm
+from personas.memories.services import (
+    approve_memory,
+    reinstate_memory,
+    remember,
+    revoke_memory,
+    supersede_memory,
+)
+from personas.models import Memory, MemoryState
+from personas.records.list_views import DATES, Listing, chip
+from personas.records.services import Values
+from personas.records.views import asked, posted
+from personas.roles import Permission
+from personas.selectors import agents_of, memories_of
+from personas.tenancy.middleware import WorkspaceRequest, needs
+
+STATES = [("live", gettext_lazy("Proposed and active")), *MemoryState.choices, ("all", gettext_lazy("All"))]
+
+
+class MemoryPages(MemoryBoard):
+    model, form = Memory, MemoryForm
+    one, many = gettext_lazy("memory"), gettext_lazy("Memories")
+    name, icon, templates = "memories", "memory", "personas/memories"
+    lede = gettext_lazy(
+        "Facts your agents know. Bots propose, people approve; only active ones reach a prompt."
+    )
+    key, converter, searched = "pk", "int", ("text", "source")
+    archive_word, archived_word = gettext_lazy("Revoke"), gettext_lazy("Revoked")
+    restore_word = gettext_lazy("Reinstate")
+    sorts = {
+        "text": ("text",),
+        "state": ("state", "created_at"),
+        "agent": ("agent__name", "created_at"),
+        "from": ("author_label", "created_at"),
+        "added": ("created_at",),
+    }
+    usual_sort = "-added"
+    columns_exported = (
+        "pk",
+        "text",
+        "state",
+        "agent__slug",
+        "source",
+        "author_label",
+        "valid_from",
+        "valid_until",
+        "superseded_by_id",
+        *DATES,
+    )
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Memory]:
+        return memories_of(request.workspace)
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        return [{"name": "state", "label": _("State"), "options": STATES}, *self.board_filters(request)]
+
+    def narrowed(self, rows: QuerySet[Memory], chosen: dict[str, str]) -> QuerySet[Memory]:
+        state = chosen["state"]
+        if state == "live":
+            rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
+        elif state != "all":
+            rows = rows.filter(state=state)
+        return WantedMemories(agent=chosen["agent"], told_by=chosen["told_by"]).narrow(rows)
+
+    def listing(self, request: WorkspaceRequest) -> Listing[Memory]:
+        listing, source = super().listing(request), asked(request, "source")[:300]
+        if not source:
+            return listing
+        chips = [chip(request, "source", _("Source"), source)]
+        return replace(listing, rows=listing.rows.filter(source=source), chips=chips)
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        agents = agents_of(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
+
+    def create(self, request: WorkspaceRequest, values: Values) -> Memory:
+        return remember(request.workspace, values, by=request.actor)
+
+    def archive_verb(self, record: Memory, request: WorkspaceRequest) -> Memory:
+        return revoke_memory(record, by=request.actor)
+
+    def restore_verb(self, record: Memory, request: WorkspaceRequest) -> Memory:
+        return reinstate_memory(record, by=request.actor)
+
+    def detail_context(self, request: WorkspaceRequest, record: Memory) -> dict[str, Any]:
+        return {"successor_form": self.successor_form(request, record), "replaces": record.supersedes.all()}
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            path("board/", self.board, name="board"),
+            path("decide/", posted(self.decide), name="decide"),
+            path("<int:key>/approve/", posted(self.approve), name="approve"),
+            path("<int:key>/supersede/", posted(self.supersede), name="supersede"),
+        ]
+
+    def way_back(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
+        """To reinstate is to believe: it takes back only what was believed before."""
+        if undo == "restore" and before.state != MemoryState.ACTIVE:
+            return ""
+        if undo == "archive" and before.state == MemoryState.SUPERSEDED:
+            undo = "revert"
+        return super().way_back(request, before, undo)
+
+    @needs(Permission.APPROVE)
+    def approve(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.carry_out(
+            request,
+            key,
+            lambda memory, _: approve_memory(memory, by=request.actor),
+            _("Approved"),
+            undo="revert",
+        )
+
+    @needs(Permission.EDIT)
+    def supersede(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        memory = self.find(request, key)
+        form = self.successor_form(request, memory, request.POST)
+        if not form.is_valid():
+            messages.error(
+                request,
+                _("Replace by: %(problem)s")
+                % {"problem": form.errors["successor"].as_text().removeprefix("* ")},
+            )
+            return redirect(self.address(memory))
+        successor = form.cleaned_data["successor"]
+        return self.carry_out(
+            request,
+            key,
+            lambda row, _: supersede_memory(row, successor, by=request.actor),
+            _("Replaced"),
+            undo="revert",
+        )
+
+    def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:
+        active = memories_of(request.workspace).filter(state=MemoryState.ACTIVE)
+        return SuccessorForm(data, rows=active.exclude(pk=memory.pk))

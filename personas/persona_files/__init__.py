@@ -1,0 +1,1 @@
+"""IDENTITY.md, SOUL.md and USER.md: format, import and export."""

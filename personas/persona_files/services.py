@@ -1,0 +1,54 @@
+"""Records to IDENTITY.md, SOUL.md and USER.md and back."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from core.text.front_matter import FrontMatterError
+from personas.errors import Invalid
+from personas.models import Identity, Named, Soul, UserProfile
+from personas.persona_files.format import (
+    parse_identity,
+    parse_soul,
+    parse_user,
+    render_identity,
+    render_soul,
+    render_user,
+)
+
+IDENTITY_FIELDS = ("name", "emoji", "creature", "vibe", "text", "extra")
+USER_FIELDS = ("name", "timezone", "location", "notes", "extra")
+
+
+def values_in(model: type[Named], text: str) -> dict[str, Any]:
+    """The values a file holds for this kind of record, or every reason why it cannot be read."""
+    try:
+        if model is Identity:
+            return picked(parse_identity(text), IDENTITY_FIELDS)
+        if model is UserProfile:
+            return picked(parse_user(text), USER_FIELDS)
+        return {"text": parse_soul(text)}
+    except FrontMatterError as error:
+        raise Invalid(
+            {
+                "text": [
+                    _("Line %(line)s: %(message)s") % {"line": problem.line, "message": problem.message}
+                    for problem in error.problems
+                ]
+            }
+        ) from error
+
+
+def file_of(record: Named) -> str:
+    """The record as the file other programs read."""
+    if isinstance(record, Identity):
+        return render_identity(record.as_file())
+    if isinstance(record, UserProfile):
+        return render_user(record.as_file())
+    if isinstance(record, Soul):
+        return render_soul(record.text)
+    raise TypeError(f"{record.kind} has no file form.")
+
+
+def picked(holder: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(holder, name) for name in names}

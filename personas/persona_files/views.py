@@ -1,0 +1,100 @@
+"""IDENTITY.md, SOUL.md and USER.md, in and out of the browser."""
+
+from typing import Any, ClassVar, TypeVar
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from personas.errors import Invalid
+from personas.models import Named
+from personas.persona_files.services import file_of, values_in
+from personas.records.views import RecordPages
+from personas.roles import Permission
+from personas.tenancy.middleware import WorkspaceRequest, needs
+
+N = TypeVar("N", bound=Named)
+
+
+class ImportForm(forms.Form):
+    """A file, or its text pasted; the label is what lists will show."""
+
+    label = forms.CharField(
+        label=gettext_lazy("Label"),
+        max_length=80,
+        help_text=gettext_lazy("What your team will call it in lists."),
+    )
+    file = forms.FileField(
+        label=gettext_lazy("File"),
+        required=False,
+        max_length=200,
+        help_text=gettext_lazy("At most 256 KiB of UTF-8 text."),
+    )
+    text = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 14}),
+        label=gettext_lazy("Or paste the text"),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if upload := cleaned.get("file"):
+            cleaned["text"] = self._decoded(upload)
+        if not cleaned.get("text", "").strip() and not self.errors:
+            self.add_error("file", _("Choose a file or paste its text."))
+        return cleaned
+
+    def _decoded(self, upload: Any) -> str:
+        if upload.size > 256 * 1024:
+            self.add_error("file", _("This file is larger than 256 KiB."))
+            return ""
+        try:
+            text: str = upload.read().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            self.add_error(
+                "file",
+                _("This is not UTF-8 text: byte %(place)s cannot be read.") % {"place": error.start + 1},
+            )
+            return ""
+        return text
+
+
+class PersonaFilePages(RecordPages[N]):
+    """The usual pages, and a file to take in or hand out."""
+
+    file_name: ClassVar[str]
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            path("import/", self.take_in, name="import"),
+            path("<slug:key>/file/", self.hand_out, name="file"),
+        ]
+
+    @needs(Permission.EDIT)
+    def take_in(self, request: WorkspaceRequest) -> HttpResponse:
+        form = ImportForm(request.POST or None, request.FILES or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                values = values_in(self.model, form.cleaned_data["text"])
+                record = self.create(request, values | {"label": form.cleaned_data["label"]})
+            except Invalid as error:
+                for name, said in error.errors.items():
+                    for message in said:
+                        form.add_error("label" if name == "label" else "text", message)
+            else:
+                messages.success(
+                    request,
+                    _("%(file)s taken in as “%(record)s”.") % {"file": self.file_name, "record": record},
+                )
+                return redirect(self.address(record))
+        return self.show(request, "import", {"form": form}, status=422 if form.errors else 200)
+
+    def hand_out(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        answer = HttpResponse(file_of(self.find(request, key)), content_type="text/markdown; charset=utf-8")
+        answer["Content-Disposition"] = f'attachment; filename="{self.file_name}"'
+        return answer

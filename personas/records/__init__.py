@@ -1,0 +1,1 @@
+"""What all records share: models, services, revisions, pages."""

@@ -1,0 +1,144 @@
+"""A form for a record: fields from the model, links found only inside the workspace."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
+
+from django import forms
+from django.core.validators import validate_slug
+from django.db.models import Model, QuerySet
+from django.forms.models import fields_for_model
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+
+from personas.errors import Invalid
+from personas.models import Record, Workspace
+from personas.ui.display_names import TITLES, title_of
+from personas.workspaces.models import slug_rule
+
+Words = str | Promise
+Fieldset = tuple[Words, Words, tuple[str, ...]]
+
+
+class RecordForm(forms.Form):
+    """Takes the workspace as an argument; `values()` is what a service takes."""
+
+    model: ClassVar[type[Record]]
+    plain: ClassVar[tuple[str, ...]] = ()
+    fixed: ClassVar[tuple[str, ...]] = ()
+    widgets: ClassVar[dict[str, type[forms.Widget] | forms.Widget]] = {}
+    help_texts: ClassVar[dict[str, Words]] = {}
+    labels: ClassVar[dict[str, Words]] = {}
+    fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
+    # Long texts and their language (markdown, yaml, plain), for the editor; the main one first.
+    editors: ClassVar[dict[str, str]] = {}
+
+    revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
+
+    def __init__(self, *args: Any, workspace: Workspace, record: Record | None = None, **kwargs: Any) -> None:
+        self.workspace, self.record = workspace, record
+        kwargs["initial"] = self.initial_values() | kwargs.get("initial", {})
+        super().__init__(*args, **kwargs)
+        self._take_model_fields()
+        self.link_fields()
+        for name, field in self.fields.items():
+            field.label = title_of(name) if field.label is None else field.label
+        for name in self.fixed if record is not None else ():
+            self.fields.pop(name, None)
+        if self.fieldsets:
+            self.order_fields([name for _title, _lede, names in self.fieldsets for name in names])
+        for name, language in self.editors.items():
+            self.fields[name].widget.attrs["data-editor"] = language
+
+    def initial_values(self) -> dict[str, Any]:
+        """What the record says now; on creation, nothing."""
+        if self.record is None:
+            return {}
+        values = {name: getattr(self.record, name) for name in self.record.content}
+        return values | {"revision": self.record.revision}
+
+    def link_fields(self) -> None:
+        """Hook: point the choice fields at this workspace's rows."""
+
+    def offer(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
+        """Let a link field choose among these rows."""
+        cast("RecordChoice | RecordChoices", self.fields[name]).offer(rows, current)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The visible fields under their headings."""
+        sets = self.fieldsets or (("", "", tuple(self.fields)),)
+        shown = [
+            (title, lede, [self[name] for name in names if name in self.fields and not self[name].is_hidden])
+            for title, lede, names in sets
+        ]
+        return [{"title": title, "lede": lede, "fields": fields} for title, lede, fields in shown if fields]
+
+    def values(self) -> dict[str, Any]:
+        return {name: value for name, value in self.cleaned_data.items() if name != "revision"}
+
+    def take_errors(self, error: Invalid) -> None:
+        """Put a service's refusal under the fields it names."""
+        for name, said in error.errors.items():
+            for message in said:
+                self.add_error(name if name in self.fields else None, message)
+
+    def _take_model_fields(self) -> None:
+        made = fields_for_model(
+            self.model,
+            fields=self.plain,
+            widgets=self.widgets,
+            help_texts=cast("dict[str, str]", self.help_texts),
+            labels=cast("dict[str, str]", TITLES | self.labels),
+        )
+        for name in self.plain:
+            self.fields[name] = in_our_words(made[name] or _refuse_fixed(self, name))
+
+
+def model_field(model: type[Model], name: str, label: Words) -> forms.Field:
+    """One field as its model has it, under a label of ours."""
+    made = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
+    return in_our_words(made[name])
+
+
+def in_our_words(field: forms.Field) -> forms.Field:
+    """Django's own rule for slugs is laxer than ours and would speak first."""
+    field.validators = [slug_rule if rule is validate_slug else rule for rule in field.validators]
+    return field
+
+
+def _refuse_fixed(form: RecordForm, name: str) -> forms.Field:
+    raise TypeError(f"{form.model.__name__}.{name} cannot be edited.")
+
+
+class RecordChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+    """One record of the workspace; anything else is not among the choices."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(queryset=None, **kwargs)
+
+    def offer(self, rows: QuerySet[Any], current: Model | None = None) -> None:
+        """Offer live rows, and the current one even if it has been archived since."""
+        kept = [current.pk] if current is not None else []
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=kept)
+
+
+class RecordChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+    """Several records of the workspace, kept in their stored order; new ones come last."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.kept: list[int] = []
+        super().__init__(queryset=None, required=False, **kwargs)
+
+    def offer(self, rows: QuerySet[Any], current: Sequence[int] | None = None) -> None:
+        self.kept = list(current or ())
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.kept)
+
+    def clean(self, value: Any) -> list[Any]:  # type: ignore[override]  # a list: the order is the point
+        try:
+            chosen = list(super().clean(value))
+        except OverflowError:
+            # SQLite's way to say that no row can have so large an id.
+            raise forms.ValidationError(_("That is not one of the choices."), code="invalid_choice") from None
+        places = {pk: place for place, pk in enumerate(self.kept)}
+        return sorted(chosen, key=lambda row: (places.get(row.pk, len(places)), str(row)))

@@ -1,0 +1,135 @@
+"""The list of a kind of record: searched, narrowed, sorted; as a page or as a file."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from django.core.paginator import Paginator
+from django.db.models import ForeignKey, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import Record
+from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.export import Column, columns_of, file_answer, file_asked
+from personas.ui.sorting import Sorting, Sorts, in_order, sorting_asked
+
+R = TypeVar("R", bound=Record)
+PAGE_SIZE = 50
+SHELVES = [("", _("In use")), ("archived", _("Archived")), ("all", _("All"))]
+DATES = ("created_at", "updated_at", "archived_at")
+
+
+@dataclass(frozen=True)
+class Listing(Generic[R]):
+    """What was asked for and what was found, whichever way it is shown."""
+
+    rows: QuerySet[R]
+    filters: list[dict[str, Any]]
+    words: str
+    sorting: Sorting
+    # Filters that no choice offers, as links that take them off.
+    chips: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        return {entry["name"]: entry["value"] for entry in self.filters}
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.words or self.chips) or any(
+            entry["value"] != str(entry["options"][0][0]) for entry in self.filters
+        )
+
+
+class RecordLists(Generic[R]):
+    """The list of a family of pages; a theme says what it is searched, narrowed and sorted by."""
+
+    model: type[R]
+    name: ClassVar[str]
+    key: ClassVar[str] = "slug"
+    searched: ClassVar[tuple[str, ...]] = ("label",)
+    # By the words in the address; and the one that is the list's own order.
+    sorts: ClassVar[Sorts] = {}
+    usual_sort: ClassVar[str] = ""
+    # Paths of attributes, `agent__slug`; none means what the record holds.
+    columns_exported: ClassVar[tuple[str, ...]] = ()
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
+        raise NotImplementedError
+
+    def show(
+        self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        raise NotImplementedError
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        """Choices beside the search box; the first value of each is the default."""
+        return [{"name": "shelf", "label": _("Show"), "options": SHELVES}]
+
+    def narrowed(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
+        shelf = chosen.get("shelf", "")
+        return rows if shelf == "all" else rows.filter(archived_at__isnull=shelf != "archived")
+
+    def matching(self, rows: QuerySet[R], words: str) -> QuerySet[R]:
+        found = Q()
+        for name in self.searched:
+            found |= Q(**{f"{name}__icontains": words})
+        return rows.filter(found) if words else rows
+
+    def listing(self, request: WorkspaceRequest) -> Listing[R]:
+        filters, words = chosen_filters(request, self.filters(request)), search_words(request)
+        rows = self.narrowed(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
+        sorting = sorting_asked(request, self.sorts, self.usual_sort)
+        found = in_order(self.matching(rows, words), sorting, self.sorts)
+        return Listing(found, filters, words, sorting)
+
+    def index(self, request: WorkspaceRequest) -> HttpResponseBase:
+        listing = self.listing(request)
+        if file_format := file_asked(request):
+            return file_answer(request.workspace, self.name, file_format, self.columns(), listing.rows)
+        page = Paginator(listing.rows, PAGE_SIZE).get_page(request.GET.get("page"))
+        context = {
+            "page": page,
+            "filters": listing.filters,
+            "q": listing.words,
+            "sorting": listing.sorting,
+            "chips": listing.chips,
+            "is_narrowed": listing.is_narrowed,
+        }
+        return self.show(request, "list", context)
+
+    def columns(self) -> list[Column]:
+        """What a file of this kind holds."""
+        return columns_of(self.columns_exported or [self.key, *plain_content(self.model), *DATES])
+
+
+def plain_content(model: type[Record]) -> list[str]:
+    """The fields of its own that a record consists of; links as the ids they are."""
+    fields = [field for field in model._meta.concrete_fields if field.name in model.content]
+    return [field.attname if isinstance(field, ForeignKey) else field.name for field in fields]
+
+
+def asked(request: HttpRequest, name: str) -> str:
+    """A word from the address, without the one character that PostgreSQL refuses even to compare."""
+    return request.GET.get(name, "").replace("\x00", "")
+
+
+def search_words(request: HttpRequest) -> str:
+    return asked(request, "q").strip()[:200]
+
+
+def chosen_filters(request: HttpRequest, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The filters with what the address says of each; strange values are the default."""
+    for entry in filters:
+        allowed = {str(value) for value, _label in entry["options"]}
+        said = request.GET.get(entry["name"], "")
+        entry["value"] = said if said in allowed else str(entry["options"][0][0])
+    return filters
+
+
+def chip(request: HttpRequest, name: str, label: str, value: str) -> dict[str, str]:
+    """A filter that no choice offers: shown by name, with the address that is without it."""
+    left = [(word, str(said)) for word, said in request.GET.items() if word not in {name, "page", "format"}]
+    return {"name": name, "label": label, "value": value, "url": f"{request.path}?{urlencode(left)}"}

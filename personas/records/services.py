@@ -1,0 +1,167 @@
+"""The verbs every kind of record shares: create, edit, archive, restore, go back to a revision."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.text.lists import first_few
+from personas.actors import Actor
+from personas.errors import Conflict, Erased, InUse, Invalid
+from personas.models import Agent, Erasure, Record, Revision, Workspace
+from personas.records.release_policy import refuse_lifting_review
+from personas.records.revisions import write_audit, write_revision
+from personas.signals import agent_changed
+
+R = TypeVar("R", bound=Record)
+Values = dict[str, Any]
+ERASABLE = ("memory", "user_profile")
+
+
+@transaction.atomic
+def create_record(model: type[R], workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> R:
+    """Add a record and its first revision."""
+    fixed = {name: value for name, value in values.items() if name not in model.content}
+    own = {field.name for field in model._meta.concrete_fields}
+    record = model(workspace=workspace, **{name: value for name, value in fixed.items() if name in own})
+    return _write(record, values, before=None, verb="created", by=by, message=message)
+
+
+@transaction.atomic
+def edit_record(
+    record: R, values: Values, *, expected: int, by: Actor, message: str = "", verb: str = "edited"
+) -> R:
+    """Change a record's content, if it is still at the revision the caller saw."""
+    record = locked(record)
+    refuse_erased(record)
+    if record.revision != expected:
+        raise Conflict(record, expected)
+    refuse_lifting_review(record, values, by)
+    return _write(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
+
+
+@transaction.atomic
+def archive_record(record: R, *, by: Actor) -> R:
+    """Take a record out of use; it stays for the record, and can come back."""
+    record = locked(record)
+    if record.is_archived:
+        return record
+    refuse_while_in_use(record)
+    fed = record.agent_ids()
+    record.archived_at = timezone.now()
+    return _note_shelving(record, "archived", fed, by=by)
+
+
+@transaction.atomic
+def restore_record(record: R, *, by: Actor) -> R:
+    """Bring an archived record back into use."""
+    record = locked(record)
+    if not record.is_archived:
+        return record
+    refuse_erased(record)
+    record.archived_at = None
+    with readable_errors():
+        record.full_clean()
+    return _note_shelving(record, "restored", record.agent_ids(), by=by)
+
+
+@transaction.atomic
+def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
+    """Make an old revision's content current again; that is a new revision."""
+    refuse_erased(record)
+    revision = revision_of(record, number)
+    values = record.values_from(revision.data)
+    said = f"Restored revision {number}"
+    return edit_record(record, values, expected=expected, by=by, message=said, verb="reverted")
+
+
+def revision_of(record: Record, number: int) -> Revision:
+    revisions = Revision.objects.in_workspace(record.workspace_id)
+    return revisions.get(kind=record.kind, object_id=record.pk, number=number)
+
+
+def locked(record: R) -> R:
+    """The record as it is now, held until the transaction ends."""
+    rows = type(record).objects.in_workspace(record.workspace_id)
+    held = rows.select_for_update(of=("self",)).get(pk=record.pk)
+    if type(record).workspace.is_cached(record):
+        held.workspace = record.workspace
+    return held
+
+
+def refuse_erased(record: Record) -> None:
+    """What is gone for good cannot come back, not even by name."""
+    rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
+    if record.kind in ERASABLE and rows.exists():
+        raise Erased(_("The words of this record were erased. Write a new one instead."))
+
+
+def refuse_while_in_use(record: Record) -> None:
+    """An agent may not lose a part it names without someone noticing."""
+    if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool", "source"}:
+        return
+    others = [pk for pk in record.agent_ids() if record.kind != "agent" or pk != record.pk]
+    users = Agent.objects.in_workspace(record.workspace_id).filter(pk__in=others, archived_at=None)
+    names = list(users.values_list("name", flat=True))
+    if names:
+        raise InUse(_("Still used by %(names)s. Take it out there first.") % {"names": first_few(names)})
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Turn the database's and the models' refusals into messages on fields."""
+    try:
+        with transaction.atomic():
+            yield
+    except ValidationError as error:
+        raise Invalid.from_validation(error) from error
+    except IntegrityError as error:
+        message = _("Someone else has just taken this name or place. Reload and try again.")
+        raise Invalid.on(NON_FIELD_ERRORS, message) from error
+
+
+def _write(record: R, values: Values, *, before: Values | None, verb: str, by: Actor, message: str) -> R:
+    fed = record.agent_ids() if record.pk else []
+    stood = record.revision, record.updated_at
+    record.put(values)
+    record.revision, record.updated_at = record.revision + 1, timezone.now()
+    with readable_errors():
+        record.full_clean()
+        record.save()
+        record.put_children(values)
+        _forget_loaded_children(record)
+    after = record.snapshot()
+    if after == before:
+        # Nothing has happened; few save without a change, so they pay for the second question.
+        record.revision, record.updated_at = stood
+        record.save(update_fields=["revision", "updated_at"])
+        return record
+    revision = write_revision(record, by=by, message=message)
+    write_audit(record, verb, by=by, before=before, after=after)
+    _ring(record, fed, revision)
+    return record
+
+
+def _note_shelving(record: R, verb: str, fed: list[int], *, by: Actor) -> R:
+    state = {"archived": record.is_archived}
+    record.updated_at = timezone.now()
+    record.save(update_fields=["archived_at", "updated_at"])
+    write_audit(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
+    _ring(record, fed, None)
+    return record
+
+
+def _ring(record: Record, fed_before: list[int], cause: Revision | None) -> None:
+    agent_ids = sorted({*fed_before, *record.agent_ids()})
+    if agent_ids:
+        agent_changed.send(
+            sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=cause
+        )
+
+
+def _forget_loaded_children(record: Record) -> None:
+    record._prefetched_objects_cache = {}  # type: ignore[attr-defined]  # else snapshot() would show the old ones

@@ -1,0 +1,296 @@
+"""The pages every kind of record has: list, detail, new, edit, archive, restore, history."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, Generic, TypeVar
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import URLPattern, path, reverse
+from django.utils.functional import Promise
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from personas.errors import Conflict, DomainError, Invalid
+from personas.models import Record
+from personas.records.bulk_views import RecordBulk
+from personas.records.conflicts import conflict_words
+from personas.records.forms import RecordForm
+from personas.records.list_views import PAGE_SIZE, SHELVES, RecordLists, asked
+from personas.records.revision_display import changes_between, content_of
+from personas.records.services import (
+    Values,
+    archive_record,
+    create_record,
+    edit_record,
+    restore_record,
+    restore_revision,
+)
+from personas.roles import Permission, may
+from personas.selectors import agents_fed_by, revisions_of
+from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.ui.toasts import say
+
+R = TypeVar("R", bound=Record)
+__all__ = ["PAGE_SIZE", "SHELVES", "RecordPages", "asked", "expected", "posted"]
+
+
+class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
+    """A family of pages for one kind; a theme says what is different about it."""
+
+    model: type[R]
+    form: type[RecordForm]
+    name: ClassVar[str]  # the word in addresses and route names
+    one: ClassVar[str | Promise]
+    many: ClassVar[str | Promise]  # as a title
+    icon: ClassVar[str]
+    lede: ClassVar[str | Promise]
+    templates: ClassVar[str]
+    converter: ClassVar[str] = "slug"
+    write: ClassVar[Permission] = Permission.EDIT
+    # Whether an edit can change prompts, so that its form offers to tell which.
+    feeds_prompts: ClassVar[bool] = True
+    # The word by which the list of agents is narrowed to those that use a record of this kind.
+    used_word: ClassVar[str] = ""
+    archive_word: ClassVar[str | Promise] = gettext_lazy("Archive")
+    archived_word: ClassVar[str | Promise] = gettext_lazy("Archived")
+    restore_word: ClassVar[str | Promise] = gettext_lazy("Restore")
+
+    # --- what a theme may say otherwise -----------------------------------------------------------------
+
+    def create(self, request: WorkspaceRequest, values: Values) -> R:
+        return create_record(self.model, request.workspace, values, by=request.actor)
+
+    def archive_verb(self, record: R, request: WorkspaceRequest) -> R:
+        return archive_record(record, by=request.actor)
+
+    def restore_verb(self, record: R, request: WorkspaceRequest) -> R:
+        return restore_record(record, by=request.actor)
+
+    def detail_context(self, request: WorkspaceRequest, record: R) -> dict[str, Any]:
+        return {}
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        """What a new form starts with, taken from the address."""
+        return {}
+
+    def more_urls(self) -> list[URLPattern]:
+        return []
+
+    # --- pages ------------------------------------------------------------------------------------------
+
+    def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        record = self.find(request, key)
+        history = list(revisions_of(record).defer("data")[:5])
+        context = {"record": record, "revisions": history, "agents": self.users(record)}
+        context["used_url"] = self.used_address(record)
+        return self.show(request, "detail", context | self.detail_context(request, record))
+
+    def new(self, request: WorkspaceRequest) -> HttpResponse:
+        form = self.form(request.POST or None, workspace=request.workspace, initial=self.initial(request))
+        if request.method == "POST" and form.is_valid():
+            try:
+                record = self.create(request, form.values())
+            except Invalid as error:
+                form.take_errors(error)
+            else:
+                messages.success(
+                    request,
+                    _("%(kind)s “%(record)s” created.")
+                    % {"kind": str(self.one).capitalize(), "record": record},
+                )
+                return redirect(self.address(record))
+        return self.show(request, "form", {"form": form}, status=422 if form.errors else 200)
+
+    def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        record = self.find(request, key)
+        if request.method != "POST":
+            form = self.form(workspace=request.workspace, record=record)
+            return self.show(request, "form", {"form": form, "record": record})
+        return self.save(request, record)
+
+    def save(self, request: WorkspaceRequest, record: R) -> HttpResponse:
+        form = self.form(request.POST, workspace=request.workspace, record=record)
+        context: dict[str, Any] = {"form": form, "record": record}
+        if not form.is_valid():
+            return self.show(request, "form", context, status=422)
+        try:
+            saved = edit_record(record, form.values(), expected=expected(request, form), by=request.actor)
+        except Invalid as error:
+            form.take_errors(error)
+            return self.show(request, "form", context, status=422)
+        except Conflict as conflict:
+            context["conflict"] = conflict_words(conflict, form)
+            return self.show(request, "form", context, status=409)
+        unchanged = saved.revision == form.cleaned_data["revision"]
+        messages.success(
+            request, _("Nothing had changed.") if unchanged else _("“%(record)s” saved.") % {"record": saved}
+        )
+        return redirect(self.address(saved))
+
+    def archive(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.carry_out(request, key, self.archive_verb, str(self.archived_word), undo="restore")
+
+    def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.carry_out(request, key, self.restore_verb, _("Back in use"), undo="archive")
+
+    def history(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        record = self.find(request, key)
+        page = Paginator(revisions_of(record), PAGE_SIZE).get_page(request.GET.get("page"))
+        return self.show(request, "history", {"record": record, "page": page})
+
+    def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
+        record = self.find(request, key)
+        revision = get_object_or_404(revisions_of(record), number=number)
+        earlier = revisions_of(record).filter(number=number - 1).first()
+        changes = changes_between(record, earlier.data, revision.data) if earlier else []
+        context = {"record": record, "revision": revision, "earlier": earlier, "changes": changes}
+        return self.show(request, "revision", context | {"content": content_of(record, revision.data)})
+
+    def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
+        if not revisions_of(self.find(request, key)).filter(number=number).exists():
+            raise Http404("No such revision.")
+
+        def verb(record: R, request: WorkspaceRequest) -> R:
+            return restore_revision(
+                record, number, expected=undone_revision(request, record), by=request.actor
+            )
+
+        return self.carry_out(
+            request, key, verb, _("Revision %(number)s restored") % {"number": number}, undo="revert"
+        )
+
+    # --- plumbing ---------------------------------------------------------------------------------------
+
+    def writing(self, view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+        """The view, opened to those who may change this kind."""
+
+        @wraps(view)
+        def guarded(request: WorkspaceRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            return view(request, *args, **kwargs)
+
+        return needs(self.write)(guarded)
+
+    def find(self, request: WorkspaceRequest, key: str) -> R:
+        return get_object_or_404(self.rows(request), **{self.key: key})
+
+    def address(self, record: R, page: str = "detail") -> str:
+        return reverse(f"{self.name}:{page}", args=self.place(record))
+
+    def place(self, record: R) -> list[Any]:
+        """What stands in the addresses of a record."""
+        return [record.workspace.slug, getattr(record, self.key)]
+
+    def new_address(self, request: WorkspaceRequest) -> str:
+        return reverse(f"{self.name}:new", args=[request.workspace.slug])
+
+    def impact_address(self, request: WorkspaceRequest, record: R | None) -> str:
+        """Where a form asks what it would change; empty for kinds that no prompt holds."""
+        if not self.feeds_prompts:
+            return ""
+        place = [request.workspace.slug, self.name]
+        if record is None:
+            return reverse("impact:new", args=place)
+        return reverse("impact:edit", args=[*place, getattr(record, self.key)])
+
+    def used_address(self, record: R) -> str:
+        """The list of agents, narrowed to those that use this one; empty where it cannot be."""
+        if not self.used_word:
+            return ""
+        agents = reverse("agents:list", args=[record.workspace.slug])
+        return f"{agents}?{urlencode({self.used_word: getattr(record, self.key)})}"
+
+    def users(self, record: R) -> Any:
+        """The first agents that it feeds; one more than is shown tells that there are others."""
+        return list(agents_fed_by(record)[:13])
+
+    def carry_out(
+        self,
+        request: WorkspaceRequest,
+        key: str,
+        verb: Callable[[R, WorkspaceRequest], R],
+        said: str,
+        undo: str = "",
+    ) -> HttpResponse:
+        """Do it and say so, or say why not; `undo` names the page that does the opposite."""
+        record = done = self.find(request, key)
+        try:
+            done = verb(record, request)
+        except DomainError as error:
+            messages.error(request, error.message)
+        else:
+            fields = {"expected": str(done.revision)}
+            undo_url = self.way_back(request, record, undo)
+            told = _("%(done)s: “%(record)s”.") % {"done": said, "record": record}
+            say(request, told, undo_url=undo_url, undo_fields=fields)
+        return redirect(self.address(done))
+
+    def way_back(self, request: WorkspaceRequest, before: R, undo: str) -> str:
+        """Where what was just done can be undone; `before` is the record as it was."""
+        if not undo or not may(request.membership.role, self.write):
+            return ""
+        if undo == "revert":
+            return reverse(f"{self.name}:revert", args=[*self.place(before), before.revision])
+        # Done twice, the second time changed nothing: then there is nothing to take back.
+        return self.address(before, undo) if before.is_archived == (undo == "archive") else ""
+
+    def show(
+        self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        names = [f"{self.templates}/{page}.html", f"personas/records/{page}.html"]
+        if page == "form":
+            context["impact_url"] = self.impact_address(request, context.get("record"))
+        can_write = may(request.membership.role, self.write)
+        context |= {
+            "pages": self,
+            "can_write": can_write,
+            "list_url": reverse(f"{self.name}:list", args=[request.workspace.slug]),
+        }
+        if page == "list":
+            context["bulk"] = self.bulk_shown(request, context.get("filters", []))
+        if record := context.get("record"):
+            context["urls"] = {page: self.address(record, page) for page in ("detail", "edit", "history")}
+        return render(request, names, context, status=status)
+
+    def urls(self) -> tuple[list[URLPattern], str]:
+        """All addresses of the family, under the theme's own name."""
+        one = f"<{self.converter}:key>/"
+        routes = [
+            path("", self.index, name="list"),
+            path("new/", self.writing(self.new), name="new"),
+            # No record's page lies under this, whatever its name.
+            *([path("all/bulk/", posted(self.writing(self.bulk)), name="bulk")] if self.bulk_verbs else []),
+            *self.more_urls(),
+            path(one, self.detail, name="detail"),
+            path(f"{one}edit/", self.writing(self.edit), name="edit"),
+            path(f"{one}archive/", posted(self.writing(self.archive)), name="archive"),
+            path(f"{one}restore/", posted(self.writing(self.restore)), name="restore"),
+            path(f"{one}history/", self.history, name="history"),
+            path(f"{one}history/<int:number>/", self.revision, name="revision"),
+            path(f"{one}history/<int:number>/restore/", posted(self.writing(self.revert)), name="revert"),
+        ]
+        return routes, self.name
+
+
+def posted(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """A view that changes something and shows nothing; `needs` is carried over."""
+    return require_POST(view)
+
+
+def undone_revision(request: WorkspaceRequest, record: Record) -> int:
+    """An undo takes back one change and no later one; the page of a revision takes back whatever stands."""
+    said = request.POST.get("expected", "")
+    return int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else record.revision
+
+
+def expected(request: WorkspaceRequest, form: RecordForm) -> int:
+    """The revision the person saw; after a conflict, the one they chose to overwrite."""
+    overwritten = request.POST.get("overwrite", "")
+    if overwritten.isdecimal() and len(overwritten) < 10:
+        return int(overwritten)
+    return form.cleaned_data["revision"] or 0

@@ -1,1 +1,0 @@
-"""The verbs: what people, bots and jobs can do to records."""

@@ -1,0 +1,33 @@
+"""Template tags for lists: heads of columns that sort."""
+
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+
+from personas.templatetags.ui import icon
+from personas.ui.sorting import Sorting
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def column(context: dict[str, Any], name: str, label: str, first: str = "", look: str = "") -> SafeString:
+    """The head of a column as a link; `first="-"` where the largest or newest is wanted first."""
+    sorting: Sorting = context.get("sorting") or Sorting()
+    is_current = sorting.name == name
+    wanted = f"{first}{name}" if not is_current else name if sorting.is_down else f"-{name}"
+    said = [
+        (key, value) for key, value in context["request"].GET.items() if key not in {"sort", "page", "before"}
+    ]
+    order = ("descending" if sorting.is_down else "ascending") if is_current else ""
+    return format_html(
+        '<th scope="col"{}{}><a class="dr-sort" href="?{}">{}{}</a></th>',
+        format_html(' class="{}"', look) if look else "",
+        format_html(' aria-sort="{}"', order) if order else "",
+        urlencode([*said, ("sort", wanted)]),
+        label,
+        icon("arrow-down" if sorting.is_down else "arrow-up") if is_current else icon("sort"),
+    )

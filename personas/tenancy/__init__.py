@@ -1,0 +1,1 @@
+"""The workspace of a request, and models that belong to a workspace."""

@@ -1,0 +1,194 @@
+"""The gate for requests: which workspace, in which role; strangers get 404."""
+
+from collections.abc import Callable
+from functools import cache, wraps
+from types import SimpleNamespace
+from typing import Any, Protocol, TypeVar, cast
+
+from allauth.account.decorators import reauthentication_required
+from allauth.mfa.utils import is_mfa_enabled
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
+
+from core.db import workspace_scope
+from personas.actors import Actor
+from personas.models import Membership, User, Workspace
+from personas.roles import ALLOWED, Permission, Role, may
+from personas.ui.command_palette import deeds, other_workspaces
+from personas.ui.navigation import navigation, palette_entries
+
+READING = ("GET", "HEAD")
+WRITING = (*READING, "POST")
+
+
+class WorkspaceRequest(HttpRequest):
+    """A request that has passed the gate."""
+
+    user: User
+    workspace: Workspace
+    membership: Membership
+    memberships: list[Membership]
+    actor: Actor
+    refused: Permission | None = None
+
+
+class View(Protocol):
+    """Any view; `needs` says which permission it asks for."""
+
+    def __call__(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase: ...
+
+
+V = TypeVar("V", bound=Callable[..., HttpResponseBase])
+
+
+def needs(permission: Permission) -> Callable[[V], V]:
+    """Open a workspace view to the roles that have this permission, for reading and writing."""
+
+    def mark(view: V) -> V:
+        view.needs = permission  # type: ignore[attr-defined]  # read by the middleware below
+        return view
+
+    return mark
+
+
+def freshly_signed_in(view: V) -> V:
+    """Ask for the password or second factor again when the last time is a while ago.
+
+    Once it has been given, allauth calls the view itself, past the middleware: so the gate stands here too.
+    """
+    asking = reauthentication_required(view)
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return admit(request, guarded, kwargs) or cast("HttpResponseBase", asking(request, *args, **kwargs))
+
+    return cast("V", guarded)
+
+
+class TenancyMiddleware:
+    """Resolves `workspace` in an address to a membership, or answers as if nothing were there."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        try:
+            return self.get_response(request)
+        finally:
+            # The thread serves someone else next.
+            timezone.deactivate()
+
+    def process_view(
+        self, request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any]
+    ) -> HttpResponseBase | None:
+        return admit(request, view, kwargs)
+
+
+def admit(request: HttpRequest, view: View, kwargs: dict[str, Any]) -> HttpResponseBase | None:
+    """Let a request for a workspace in, or answer in the view's place."""
+    if "workspace" not in kwargs:
+        return None
+    inside = enter(request, kwargs.pop("workspace"))
+    permission = getattr(view, "needs", None)
+    # Closed by default: a view that has not said who may write to it takes no writes.
+    taken = READING if permission is None else WRITING
+    if request.method not in taken:
+        return HttpResponseNotAllowed(taken)
+    wanted = permission or Permission.READ
+    if not may(inside.membership.role, wanted):
+        # The page that refuses names those who could.
+        inside.refused = wanted
+        raise PermissionDenied(wanting(wanted))
+    return ask_for_second_factor(inside)
+
+
+def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
+    """Put the workspace, the membership and the actor on the request."""
+    inside = cast("WorkspaceRequest", request)
+    inside.memberships = memberships_of(inside.user)
+    found = [membership for membership in inside.memberships if membership.workspace.slug == slug]
+    if not found:
+        raise Http404("No such workspace.")
+    inside.membership, inside.workspace = found[0], found[0].workspace
+    workspace_scope.enter(inside.workspace.pk)
+    inside.actor = Actor.person(inside.user)
+    timezone.activate(inside.user.timezone)
+    return inside
+
+
+def memberships_of(user: User) -> list[Membership]:
+    """Every workspace a person may enter, by name; one question per request."""
+    rows = Membership.unscoped.filter(user=user).select_related("workspace")
+    with workspace_scope.everywhere():
+        return list(rows.order_by("workspace__name", "pk"))
+
+
+def wanting(permission: Permission) -> str:
+    """Say who could do what was refused."""
+    roles = [role.label.lower() for role in Role if role in ALLOWED[permission]]
+    return _("Your role does not allow this. It takes one of: %(roles)s.") % {"roles": ", ".join(roles)}
+
+
+def ask_for_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
+    """Owners hold the keys to everything, so where it is required they need more than a password."""
+    if not settings.DRAMATIS_REQUIRE_OWNER_MFA or request.membership.role != Role.OWNER:
+        return None
+    if is_mfa_enabled(request.user):
+        return None
+    messages.warning(
+        request, _("Owners need a second factor here. Set up an authenticator app or a passkey to go on.")
+    )
+    return redirect("mfa_index")
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """What the frame around every page shows, made on demand: refusals and parts of a page have no frame."""
+    workspace = getattr(request, "workspace", None)
+    if workspace is None:
+        return {
+            "workspace": None,
+            "role": "",
+            "can": SimpleNamespace(),
+            "memberships": SimpleLazyObject(lambda: switcher(request)),
+            "nav": [],
+            "palette": [],
+        }
+    inside = cast("WorkspaceRequest", request)
+    role = inside.membership.role
+    can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
+    doors = cache(lambda: switcher(request))
+    return {
+        "workspace": workspace,
+        "role": inside.membership.get_role_display(),
+        "can": can,
+        "memberships": doors,
+        "nav": cache(lambda: navigation(workspace, request.path, can)),
+        "palette": cache(
+            lambda: palette_entries(workspace, can) + deeds(workspace, can) + other_workspaces(doors())
+        ),
+    }
+
+
+def switcher(request: HttpRequest) -> list[SimpleNamespace]:
+    """The workspaces to choose from; outside of one they are looked up only if a page shows them."""
+    user, current = getattr(request, "user", None), getattr(request, "workspace", None)
+    if user is None or not user.is_authenticated:
+        return []
+    known = getattr(request, "memberships", None)
+    return [
+        SimpleNamespace(
+            workspace=membership.workspace,
+            url=reverse("home", args=[membership.workspace.slug]),
+            is_current=membership.workspace == current,
+            role_label=membership.get_role_display(),
+        )
+        for membership in (memberships_of(user) if known is None else known)
+    ]

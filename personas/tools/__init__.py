@@ -1,0 +1,1 @@
+"""Tools: records and pages."""

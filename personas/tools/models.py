@@ -1,0 +1,64 @@
+"""What agents can call."""
+
+import json
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from core.db.fields import LineField, ProseField
+from personas.records.models import Record
+from personas.workspaces.models import refuse_reserved
+
+tool_name_rule = RegexValidator(
+    r"\A[A-Za-z_][A-Za-z0-9_.-]*\Z",
+    gettext_lazy("Start with a letter or underscore, then letters, digits, dots, hyphens or underscores."),
+    code="tool_name",
+)
+
+
+class Tool(Record):
+    """A tool as a prompt describes it: words for the model, a schema or signature for the caller."""
+
+    kind = "tool"
+    content = ("name", "description", "snippet", "guidelines", "parameters", "signature")
+
+    name = LineField(max_length=64, validators=[tool_name_rule, refuse_reserved])
+    description = ProseField(max_length=4_000, blank=True)
+    snippet = LineField(max_length=300, blank=True)
+    guidelines = ProseField(max_length=4_000, blank=True, help_text=gettext_lazy("One guideline per line."))
+    # Text, not JSON: PostgreSQL would reorder the keys, and the prompt must keep them as written.
+    parameters = ProseField(max_length=20_000, blank=True)
+    signature = LineField(max_length=1_000, blank=True)
+
+    class Meta(Record.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="tool_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        super().clean()
+        if self.parameters:
+            refuse_bad_schema(self.parameters)
+
+    def guideline_lines(self) -> list[str]:
+        return [line.strip() for line in self.guidelines.splitlines() if line.strip()]
+
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
+
+
+def refuse_bad_schema(text: str) -> None:
+    """A schema must be one JSON object, or no provider would take it."""
+    try:
+        schema = json.loads(text)
+    except RecursionError:
+        raise ValidationError({"parameters": _("This JSON is nested too deeply.")}) from None
+    except ValueError as error:
+        raise ValidationError({"parameters": _("This is not JSON: %(error)s.") % {"error": error}}) from None
+    if not isinstance(schema, dict):
+        raise ValidationError({"parameters": _("A JSON Schema must be an object: { … }.")})

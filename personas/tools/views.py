@@ -1,0 +1,52 @@
+"""Tools and channels."""
+
+from django.db.models import QuerySet
+from django.urls import register_converter
+from django.urls.converters import StringConverter
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import Channel, Tool
+from personas.records.bulk_views import SHELVING
+from personas.records.list_views import DATES
+from personas.records.views import RecordPages
+from personas.selectors import channels_of, tools_of
+from personas.tenancy.middleware import WorkspaceRequest
+from personas.tools.forms import ChannelForm, ToolForm
+from personas.ui.sorting import USED_SORTS
+
+
+class ToolName(StringConverter):
+    """What a tool may be called, so that no other text gets as far as the database."""
+
+    regex = "[A-Za-z0-9_.-]+"
+
+
+register_converter(ToolName, "tool")
+
+
+class ToolPages(RecordPages[Tool]):
+    model, form = Tool, ToolForm
+    one, many = _("tool"), _("Tools")
+    name, icon, templates = "tools", "tool", "personas/tools"
+    lede = _("What agents can call: words for the model, a schema for the caller.")
+    used_word = "tool"
+    key, converter, searched = "name", "tool", ("name", "description", "snippet")
+    sorts = {"name": ("name",), **USED_SORTS}
+    usual_sort, bulk_verbs = "name", SHELVING
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Tool]:
+        return tools_of(request.workspace)
+
+
+class ChannelPages(RecordPages[Channel]):
+    model, form = Channel, ChannelForm
+    one, many = _("channel"), _("Channels")
+    name, icon, templates = "channels", "channel", "personas/channels"
+    lede = _("Where agents speak, and the formatting that fits each place.")
+    used_word, searched = "channel", ("name", "slug")
+    sorts = {"name": ("name",), **USED_SORTS}
+    usual_sort, bulk_verbs = "name", SHELVING
+    columns_exported = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATES)
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Channel]:
+        return channels_of(request.workspace)

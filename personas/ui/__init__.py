@@ -1,0 +1,1 @@
+"""User interface helpers: navigation, toasts, sorting, export, responses."""

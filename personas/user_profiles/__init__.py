@@ -1,0 +1,1 @@
+"""User profiles: records and pages."""

@@ -1,0 +1,31 @@
+"""Whom agents speak to."""
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from core.timezones import timezone_names
+from personas.models import UserProfile
+from personas.records.forms import RecordForm
+
+
+class UserProfileForm(RecordForm):
+    model = UserProfile
+    plain = ("label", "name", "timezone", "location", "notes", "extra")
+    editors = {"notes": "markdown", "extra": "yaml"}
+    labels = {"extra": _("Other front matter")}
+    help_texts = {
+        "label": _("What your team calls this profile in lists."),
+        "name": _("What the agent should call the person."),
+        "notes": _("Markdown: habits, preferences, what to be careful about."),
+        "extra": _("YAML keys that USER.md carries besides these; kept as written."),
+    }
+    fieldsets = (
+        (_("Person"), _("Whom the agent serves."), ("label", "name", "timezone", "location")),
+        (_("Notes"), "", ("notes",)),
+        ("USER.md", "", ("extra",)),
+    )
+
+    def link_fields(self) -> None:
+        names = [("", gettext("Unknown")), *((name, name) for name in timezone_names())]
+        self.fields["timezone"] = forms.ChoiceField(choices=names, required=False)

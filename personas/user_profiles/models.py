@@ -1,0 +1,57 @@
+"""Whom an agent speaks to."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from core.db.fields import LineField, ProseField
+from core.text.front_matter import FrontMatterError
+from core.timezones import refuse_unknown_timezone
+from personas.persona_files.format import USER_KEYS, UserFile, check_extra, render_user
+from personas.records.named import Named
+
+
+class UserProfile(Named):
+    """The person an agent serves; not an account. USER.md in and out."""
+
+    kind = "user_profile"
+    content = ("label", "name", "timezone", "location", "notes", "extra")
+
+    name = LineField(max_length=80, blank=True)
+    timezone = LineField(max_length=64, blank=True, validators=[refuse_unknown_timezone])
+    location = LineField(max_length=120, blank=True)
+    notes = ProseField(max_length=20_000, blank=True)
+    extra = ProseField(gettext_lazy("other front matter"), max_length=8_000, blank=True)
+
+    def clean(self) -> None:
+        super().clean()
+        refuse_unwritable_file(self.extra, USER_KEYS, lambda: render_user(self.as_file()))
+
+    def as_file(self) -> UserFile:
+        return UserFile(self.name, self.timezone, self.location, self.notes, self.extra)
+
+    def agents_fed(self) -> "models.QuerySet[Any, int]":
+        return self.agents.filter(archived_at=None).values_list("pk", flat=True)
+
+
+def refuse_unwritable_file(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:
+    """What a person typed as further front matter must make a file that can be read back."""
+    problems = check_extra(extra, known)
+    if not problems:
+        try:
+            write()
+        except FrontMatterError as error:
+            problems = error.problems
+    if problems:
+        raise ValidationError(
+            {
+                "extra": [
+                    _("Line %(line)s: %(message)s") % {"line": problem.line, "message": problem.message}
+                    for problem in problems
+                ]
+            }
+        )

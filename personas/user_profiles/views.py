@@ -1,0 +1,31 @@
+"""Whom agents speak to."""
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from personas.agents.services import create_named
+from personas.models import UserProfile
+from personas.persona_files.views import PersonaFilePages
+from personas.records.bulk_views import SHELVING
+from personas.records.services import Values
+from personas.selectors import profiles_of
+from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.sorting import NAMED_SORTS
+from personas.user_profiles.forms import UserProfileForm
+
+
+class UserProfilePages(PersonaFilePages[UserProfile]):
+    model, form = UserProfile, UserProfileForm
+    one, many = _("user profile"), _("User profiles")
+    name, icon, templates = "user-profiles", "profile", "personas/profiles"
+    lede = _("The people your agents serve: what to call them, where they are, what to mind.")
+    used_word, searched = "user_profile", ("label", "name", "location")
+    sorts = NAMED_SORTS | {"name": ("name", "label"), "timezone": ("timezone", "label")}
+    usual_sort, bulk_verbs = "label", SHELVING
+    file_name = "USER.md"
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[UserProfile]:
+        return profiles_of(request.workspace)
+
+    def create(self, request: WorkspaceRequest, values: Values) -> UserProfile:
+        return create_named(UserProfile, request.workspace, values, by=request.actor)

@@ -1,0 +1,1 @@
+"""Responsibilities and tasks: records, pages and API."""

@@ -1,0 +1,138 @@
+"""Responsibilities and tasks; an agent may tick its steps and give up a duty of its own."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.urls import URLPattern
+
+from personas.api.operations import Call, Operation
+from personas.api.record_resource import RecordResource
+from personas.api.responses import Answer, empty
+from personas.api.schema import choice, flag, line, listed, shape, slug, whole
+from personas.api.views import endpoint
+from personas.models import Agent, Responsibility, Task, TaskStatus, Workspace
+from personas.records.services import Values, archive_record
+from personas.roles import Permission
+from personas.selectors import responsibilities_of, tasks_of
+from personas.work.services import add_responsibility, open_task, tick_step
+
+OF_AGENT = {"agent": slug(description="Only those of this agent.")}
+STEPS = listed(shape({"title": line(300, least=1), "is_done": flag(default=False)}, required=["title"]))
+
+
+class Responsibilities(RecordResource[Responsibility]):
+    """Standing duties."""
+
+    model = Responsibility
+    name, one = "responsibilities", "responsibility"
+    key, converter = "pk", "int"
+    searched = ("title", "text")
+    fixed = ("agent",)
+    derived = ("position",)
+    links = {"agent": (Agent, "slug")}
+    shown = {"position": whole()}
+    agent_path = "agent__slug"
+    filters = OF_AGENT
+
+    def rows(self, workspace: Workspace) -> QuerySet[Responsibility]:
+        return responsibilities_of(workspace)
+
+    def narrowed(self, rows: QuerySet[Responsibility], call: Call) -> QuerySet[Responsibility]:
+        agent = call.query.get("agent")
+        return rows.filter(agent__slug=agent) if agent else rows
+
+    def also(self, record: Responsibility) -> dict[str, object]:
+        return {"position": record.position}
+
+    def create(self, call: Call, values: Values, message: str) -> Responsibility:
+        return add_responsibility(call.workspace, values, by=call.actor, message=message)
+
+    def give_up(self, call: Call, agent: str) -> Answer:
+        """By title, which is how the agent itself knows it."""
+        rows = self.visible(call.caller).filter(agent__slug=agent, archived_at=None)
+        duty = rows.filter(title=call.body["title"].strip()).first()
+        if duty is None:
+            raise Http404
+        archive_record(duty, by=call.actor)
+        return empty()
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            endpoint(
+                "agents/<slug:agent>/responsibilities:remove",
+                "responsibilities-give-up",
+                post=Operation(
+                    self.give_up,
+                    "Take a responsibility from an agent, by title",
+                    permission=Permission.EDIT,
+                    bots=True,
+                    body=shape({"title": line(120, least=1)}),
+                    status=204,
+                    tag=self.name,
+                    is_retryable=True,
+                    refusals={404: "not_found"},
+                ),
+            )
+        ]
+
+
+class Tasks(RecordResource[Task]):
+    """Numbered pieces of work with steps."""
+
+    model = Task
+    name, one = "tasks", "task"
+    key, converter = "number", "int"
+    searched = ("title", "description")
+    links = {"agent": (Agent, "slug")}
+    more = {"steps": STEPS}
+    agent_path = "agent__slug"
+    bots_may_add = True
+    filters = {**OF_AGENT, "status": choice(TaskStatus.values, description="Only those that stand so.")}
+
+    def rows(self, workspace: Workspace) -> QuerySet[Task]:
+        return tasks_of(workspace)
+
+    def narrowed(self, rows: QuerySet[Task], call: Call) -> QuerySet[Task]:
+        if agent := call.query.get("agent"):
+            rows = rows.filter(agent__slug=agent)
+        if status := call.query.get("status"):
+            rows = rows.filter(status=status)
+        return rows
+
+    def value_told(self, record: Task, name: str) -> Any:
+        if name == "steps":
+            return [{"title": step.title, "is_done": step.is_done} for step in record.steps.all()]
+        return super().value_told(record, name)
+
+    def create(self, call: Call, values: Values, message: str) -> Task:
+        return open_task(call.workspace, values, by=call.actor, message=message)
+
+    def tick(self, call: Call, key: int, place: int) -> Answer:
+        task = self.find(call, key)
+        if place >= task.steps.count():
+            raise Http404
+        saved = tick_step(task, place, is_done=call.body["is_done"], by=call.actor)
+        return self.given(self.fresh(saved))
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            endpoint(
+                "tasks/<int:key>/steps/<int:place>:tick",
+                "tasks-tick",
+                post=Operation(
+                    self.tick,
+                    "Mark a step done or open; steps are counted from 0",
+                    permission=Permission.EDIT,
+                    bots=True,
+                    body=shape({"is_done": flag()}),
+                    answer=self.answer(),
+                    tag=self.name,
+                    is_retryable=True,
+                    refusals={404: "not_found"},
+                ),
+            )
+        ]
+
+
+urlpatterns = [*Responsibilities().urls(), *Tasks().urls()]

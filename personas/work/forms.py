@@ -1,0 +1,84 @@
+"""Responsibilities and tasks."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import Responsibility, Task
+from personas.records.forms import RecordChoice, RecordForm
+from personas.selectors import agents_of
+
+DONE, OPEN = "[x]", "[ ]"
+
+
+class ResponsibilityForm(RecordForm):
+    model = Responsibility
+    plain = ("title", "text")
+    editors = {"text": "markdown"}
+    fixed = ("agent",)
+    help_texts = {
+        "title": _("The agent refers to the duty by it."),
+        "text": _("Markdown: what the duty asks for, and when it is met."),
+    }
+    fieldsets = ((_("Responsibility"), _("A standing duty of one agent."), ("agent", "title", "text")),)
+
+    agent = RecordChoice(empty_label=_("Choose an agent"))
+
+    def link_fields(self) -> None:
+        self.offer("agent", agents_of(self.workspace).prefetch_related(None))
+
+
+class TaskForm(RecordForm):
+    model = Task
+    plain = ("title", "description", "status")
+    editors = {"description": "markdown"}
+    help_texts = {"description": _("Markdown: what done looks like.")}
+    fieldsets = (
+        (_("Task"), "", ("title", "description", "status", "agent")),
+        (_("Steps"), "", ("steps",)),
+    )
+
+    agent = RecordChoice(required=False, empty_label=_("Nobody yet"), label=_("Assigned to"))
+    steps = forms.CharField(
+        required=False,
+        max_length=30_000,
+        widget=forms.Textarea,
+        help_text=_("One step per line, in order; a line that begins with [x] is done."),
+    )
+
+    record: Task | None
+
+    def initial_values(self) -> dict[str, Any]:
+        if self.record is None:
+            return {}
+        steps = self.record.steps.all()
+        lines = [f"{DONE if step.is_done else OPEN} {step.title}" for step in steps]
+        return super().initial_values() | {"steps": "\n".join(lines)}
+
+    def link_fields(self) -> None:
+        self.offer(
+            "agent",
+            agents_of(self.workspace).prefetch_related(None),
+            self.record.agent if self.record else None,
+        )
+
+    def clean_steps(self) -> list[dict[str, Any]]:
+        """Lines to steps; marks such as `- [ ]` are read, not kept."""
+        lines = [line.strip().removeprefix("- ") for line in self.cleaned_data["steps"].splitlines()]
+        steps = [step_from(line) for line in lines if line]
+        for number, step in enumerate(steps, start=1):
+            if not step["title"]:
+                raise forms.ValidationError(gettext("Step %(number)s has no words.") % {"number": number})
+            if len(step["title"]) > 300:
+                raise forms.ValidationError(
+                    gettext("Step %(number)s has more than 300 characters.") % {"number": number}
+                )
+        return steps
+
+
+def step_from(line: str) -> dict[str, Any]:
+    is_done = line.lower().startswith(DONE)
+    title = line[3:] if is_done or line.startswith(OPEN) else line
+    return {"title": title.strip(), "is_done": is_done}

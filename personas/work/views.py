@@ -1,0 +1,137 @@
+"""Responsibilities and tasks."""
+
+from typing import Any, Literal
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from personas.errors import DomainError
+from personas.models import Responsibility, Task, TaskStatus
+from personas.records.bulk_views import SHELVING
+from personas.records.list_views import DATES
+from personas.records.services import Values
+from personas.records.views import SHELVES, RecordPages, asked, posted
+from personas.roles import Permission
+from personas.selectors import agents_of, responsibilities_of, tasks_of
+from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.work.forms import ResponsibilityForm, TaskForm
+from personas.work.services import (
+    add_responsibility,
+    move_responsibility,
+    open_task,
+    order_responsibilities,
+    tick_step,
+)
+
+
+class ResponsibilityPages(RecordPages[Responsibility]):
+    model, form = Responsibility, ResponsibilityForm
+    one, many = gettext_lazy("responsibility"), gettext_lazy("Responsibilities")
+    name, icon = "responsibilities", "duty"
+    templates = "personas/responsibilities"
+    lede = gettext_lazy("Standing duties, in the order each agent reads them.")
+    key, converter, searched = "pk", "int", ("title", "text", "agent__name")
+    sorts = {
+        "title": ("title",),
+        "agent": ("agent__name", "agent_id", "position"),
+        "changed": ("updated_at",),
+    }
+    usual_sort, bulk_verbs = "agent", SHELVING
+    columns_exported = ("pk", "agent__slug", "position", "title", "text", *DATES)
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Responsibility]:
+        return responsibilities_of(request.workspace)
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        agents = agents_of(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
+
+    def create(self, request: WorkspaceRequest, values: Values) -> Responsibility:
+        return add_responsibility(request.workspace, values, by=request.actor)
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            path("order/", posted(self.order), name="order"),
+            path("<int:key>/up/", posted(self.up), name="up"),
+            path("<int:key>/down/", posted(self.down), name="down"),
+        ]
+
+    @needs(Permission.EDIT)
+    def up(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.move(request, key, "up")
+
+    @needs(Permission.EDIT)
+    def down(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        return self.move(request, key, "down")
+
+    @needs(Permission.EDIT)
+    def order(self, request: WorkspaceRequest) -> HttpResponse:
+        """A whole new order at once, asked for by script: nothing to show, or the reason why not."""
+        agents = agents_of(request.workspace).prefetch_related(None)
+        agent = get_object_or_404(agents, slug=request.POST.get("agent", "").replace("\x00", ""))
+        said = request.POST.getlist("duty")
+        try:
+            order = [int(one) for one in said if one.isascii() and one.isdecimal() and len(one) < 19]
+            order_responsibilities(agent, order, by=request.actor)
+        except DomainError as error:
+            return HttpResponse(error.message, status=409, content_type="text/plain; charset=utf-8")
+        return HttpResponse(status=204)
+
+    def move(self, request: WorkspaceRequest, key: str, direction: Literal["up", "down"]) -> HttpResponse:
+        duty = self.find(request, key)
+        move_responsibility(duty, direction, by=request.actor)
+        return redirect("agents:detail", request.workspace.slug, duty.agent.slug)
+
+
+class TaskPages(RecordPages[Task]):
+    feeds_prompts = False
+    model, form = Task, TaskForm
+    one, many = gettext_lazy("task"), gettext_lazy("Tasks")
+    name, icon, templates = "tasks", "task", "personas/tasks"
+    lede = gettext_lazy("Work with ordered steps; a prompt can be bound to one task.")
+    key, converter, searched = "number", "int", ("title", "description")
+    sorts = {
+        "task": ("number",),
+        "status": ("status", "number"),
+        "agent": ("agent__name", "number"),
+        "changed": ("updated_at",),
+    }
+    usual_sort, bulk_verbs = "-task", SHELVING
+    columns_exported = ("number", "title", "status", "agent__slug", "description", *DATES)
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Task]:
+        return tasks_of(request.workspace)
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        statuses = [("", _("Any status")), *TaskStatus.choices]
+        return [
+            {"name": "status", "label": _("Status"), "options": statuses},
+            {"name": "shelf", "label": _("Show"), "options": SHELVES},
+        ]
+
+    def narrowed(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
+        rows = super().narrowed(rows, chosen)
+        return rows.filter(status=chosen["status"]) if chosen["status"] else rows
+
+    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        agents = agents_of(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
+
+    def create(self, request: WorkspaceRequest, values: Values) -> Task:
+        return open_task(request.workspace, values, by=request.actor)
+
+    def more_urls(self) -> list[URLPattern]:
+        return [path("<int:key>/steps/<int:place>/", posted(self.tick), name="tick")]
+
+    @needs(Permission.EDIT)
+    def tick(self, request: WorkspaceRequest, key: str, place: int) -> HttpResponse:
+        is_done = request.POST.get("is_done") == "1"
+
+        def verb(task: Task, _: WorkspaceRequest) -> Task:
+            return tick_step(task, place, is_done=is_done, by=request.actor)
+
+        return self.carry_out(request, key, verb, _("Step done") if is_done else _("Step reopened"))

@@ -1,0 +1,1 @@
+"""Workspaces: models, services and pages."""

@@ -1,0 +1,94 @@
+"""Tenants and the people in them."""
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.base_user import BaseUserManager
+from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from core.db.fields import LineField
+from core.timezones import refuse_unknown_timezone
+
+slug_rule = RegexValidator(
+    r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", _("Use lower-case letters, digits and single hyphens."), code="slug"
+)
+
+
+# Words that stand in addresses beside the slugs.
+RESERVED = {"new", "import"}
+
+
+def refuse_reserved(value: str) -> None:
+    """A record called `new` would hide behind the page that makes new ones."""
+    if value in RESERVED:
+        raise ValidationError(
+            gettext("“%(value)s” is reserved. Choose another word."), "reserved", {"value": value}
+        )
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes accounts that sign in by e-mail."""
+
+    def create_user(self, email: str, password: str | None = None, **extra: Any) -> "User":
+        user = self.model(email=email.strip().lower(), **extra)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **extra: Any) -> "User":
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **extra)
+
+
+class User(AbstractUser):
+    """A person who signs in; not to be confused with a UserProfile."""
+
+    username = None  # type: ignore[assignment]  # signing in is by e-mail alone
+    first_name = None  # type: ignore[assignment]  # one name field serves all naming customs
+    last_name = None  # type: ignore[assignment]
+    email = models.EmailField(_("e-mail address"), unique=True)
+    name = LineField(max_length=80, blank=True)
+    timezone = LineField(max_length=64, default="UTC", validators=[refuse_unknown_timezone])
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]  # replaces the username manager
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("email"), name="user_email_once_in_any_case")]
+
+    def __str__(self) -> str:
+        return self.name or self.email
+
+    def get_full_name(self) -> str:
+        return self.name
+
+    def get_short_name(self) -> str:
+        return self.name or self.email
+
+
+class Workspace(models.Model):
+    """A tenant: nothing crosses from one workspace to another."""
+
+    name = LineField(max_length=80)
+    slug = models.SlugField(max_length=48, unique=True, validators=[slug_rule])
+    # A discovered skill then reaches no prompt before someone has trusted exactly that content.
+    skills_need_trust = models.BooleanField(default=True)
+    last_task_number = models.PositiveIntegerField(default=0, editable=False)
+    # How long rows of the ledger are kept; auditors count on half a year at least.
+    ledger_months = models.PositiveSmallIntegerField(default=24, validators=[MinValueValidator(6)])
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(ledger_months__gte=6), name="ledger_kept_half_a_year_at_least"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

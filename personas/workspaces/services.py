@@ -1,0 +1,77 @@
+"""Workspaces and what they start with."""
+
+from django.db import transaction
+
+from core.db.workspace_scope import everywhere
+from personas.actors import Actor
+from personas.channels.formatting import BUILT_IN_FORMATTING
+from personas.models import BUILT_IN, AuditEvent, Channel, Membership, Revision, User, Workspace
+from personas.records.revisions import new_event, new_revision, note_event
+from personas.records.services import readable_errors
+from personas.roles import Role
+
+
+# It has no number yet, and its address must be nobody else's.
+@everywhere()
+@transaction.atomic
+def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
+    """Open a workspace with its first owner and the built-in channels."""
+    workspace, by = Workspace(name=name, slug=slug), Actor.person(owner)
+    with readable_errors():
+        workspace.full_clean()
+        workspace.save()
+    Membership(workspace=workspace, user=owner, role=Role.OWNER).save()
+    note_event(
+        workspace,
+        "created",
+        "workspace",
+        workspace.pk,
+        workspace.name,
+        by=by,
+        after={"name": name, "slug": slug},
+    )
+    open_channels(workspace, by=by)
+    return workspace
+
+
+def open_channels(workspace: Workspace, *, by: Actor) -> None:
+    """The built-in channels, as if made one by one, but in three statements instead of a hundred."""
+    channels = [
+        Channel(
+            workspace=workspace,
+            slug=slug,
+            name=title,
+            formatting=BUILT_IN_FORMATTING.get(slug, ""),
+            revision=1,
+        )
+        for slug, title in BUILT_IN.items()
+    ]
+    Channel.objects.in_workspace(workspace).bulk_create(channels)
+    revisions = [new_revision(channel, by=by, message="Built in") for channel in channels]
+    Revision.objects.in_workspace(workspace).bulk_create(revisions)
+    events = [
+        new_event(workspace, "created", one.kind, one.pk, str(one), by=by, after=one.snapshot())
+        for one in channels
+    ]
+    AuditEvent.objects.in_workspace(workspace).bulk_create(events)
+
+
+@transaction.atomic
+def rename_workspace(workspace: Workspace, name: str, *, by: Actor) -> Workspace:
+    """Change what people read; the address stays."""
+    workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
+    before, workspace.name = {"name": workspace.name}, name
+    with readable_errors():
+        workspace.full_clean()
+        workspace.save(update_fields=["name"])
+    note_event(
+        workspace,
+        "renamed",
+        "workspace",
+        workspace.pk,
+        name,
+        by=by,
+        before=before,
+        after={"name": workspace.name},
+    )
+    return workspace

@@ -1,0 +1,79 @@
+"""The way in: choose or open a workspace, its settings, one's own profile."""
+
+from typing import cast
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
+
+from personas.errors import Invalid
+from personas.members.forms import PersonForm, RenameForm, WorkspaceForm
+from personas.models import User
+from personas.roles import Permission
+from personas.tenancy.middleware import WorkspaceRequest, memberships_of, needs
+from personas.workspaces.account_adapter import INVITED
+from personas.workspaces.services import create_workspace, rename_workspace
+
+READ_OR_WRITE = ["GET", "HEAD", "POST"]
+
+
+@require_safe
+def start(request: HttpRequest) -> HttpResponse:
+    """Straight on to the only workspace; a choice between several; a first step for newcomers."""
+    if token := request.session.get(INVITED):
+        return redirect("invitation", token)
+    memberships = memberships_of(cast("User", request.user))
+    if len(memberships) == 1:
+        return redirect("home", memberships[0].workspace.slug)
+    return render(request, "personas/workspaces/choose.html", {"own": memberships})
+
+
+@require_http_methods(READ_OR_WRITE)
+def new_workspace(request: HttpRequest) -> HttpResponse:
+    form = WorkspaceForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            workspace = create_workspace(**form.cleaned_data, owner=cast("User", request.user))
+        except Invalid as error:
+            for name, said in error.errors.items():
+                form.add_error(name if name in form.fields else None, said)
+        else:
+            messages.success(
+                request, _("“%(workspace)s” is ready. Start with an agent.") % {"workspace": workspace.name}
+            )
+            return redirect("home", workspace.slug)
+    context = {"form": form}
+    return render(request, "personas/workspaces/new.html", context, status=422 if form.errors else 200)
+
+
+@needs(Permission.MANAGE_MEMBERS)
+def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
+    form = RenameForm(request.POST or None, initial={"name": request.workspace.name})
+    if request.method == "POST" and form.is_valid():
+        try:
+            rename_workspace(request.workspace, form.cleaned_data["name"], by=request.actor)
+        except Invalid as error:
+            form.add_error("name", error.errors.get("name", [error.message]))
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("workspace-settings", request.workspace.slug)
+    return render(
+        request, "personas/workspaces/settings.html", {"form": form}, status=422 if form.errors else 200
+    )
+
+
+@require_http_methods(READ_OR_WRITE)
+def profile(request: HttpRequest) -> HttpResponse:
+    """How the signed-in person is shown, and in which timezone they read."""
+    user = cast("User", request.user)
+    form = PersonForm(request.POST or None, initial={"name": user.name, "timezone": user.timezone})
+    if request.method == "POST" and form.is_valid():
+        user.name, user.timezone = form.cleaned_data["name"], form.cleaned_data["timezone"]
+        user.save(update_fields=["name", "timezone"])
+        messages.success(request, _("Saved."))
+        return redirect("profile")
+    return render(
+        request, "personas/workspaces/profile.html", {"form": form}, status=422 if form.errors else 200
+    )

@@ -1,0 +1,1 @@
+"""The OpenAPI document, its pages, and the URLs of the API."""

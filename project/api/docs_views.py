@@ -1,0 +1,178 @@
+"""The same document for people: operations by theme, what they take and give, and a line to try each."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from personas.api.problems import TITLES
+from project.api.api_docs import whole_document
+from project.api.problem_types import ADVICE
+
+METHODS = ("get", "post", "put", "patch", "delete")
+KINDS = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One value that is taken or given."""
+
+    name: str
+    kind: str
+    is_needed: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """One operation as the page shows it."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    note: str
+    takes: list[Line]
+    body: list[Line]
+    gives: list[Line]
+    status: str
+    refusals: list[tuple[str, str]]
+    try_it: str
+
+
+@dataclass
+class Theme:
+    """Operations that belong together."""
+
+    name: str
+    operations: list[Told] = field(default_factory=list)
+
+
+@cache
+def themes() -> list[Theme]:
+    found: dict[str, Theme] = {}
+    for path, item in whole_document()["paths"].items():
+        for method in METHODS:
+            if said := item.get(method):
+                tag = said["tags"][0]
+                theme = found.setdefault(tag, Theme(tag))
+                theme.operations.append(told(method, path, item.get("parameters", []), said))
+    return list(found.values())
+
+
+def told(method: str, path: str, named: list[dict[str, Any]], said: Mapping[str, Any]) -> Told:
+    body = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    good = next(status for status in said["responses"] if status < "300")
+    answer = said["responses"][good].get("content", {}).get("application/json", {}).get("schema")
+    return Told(
+        id=said["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=said["summary"],
+        note=said.get("description", ""),
+        takes=[parameter_line(one) for one in [*named, *said.get("parameters", [])]],
+        body=list(lines(body)) if body else [],
+        gives=list(lines(answer)) if answer else [],
+        status=good,
+        refusals=[
+            (status, words["description"]) for status, words in said["responses"].items() if status >= "400"
+        ],
+        try_it=curl(method.upper(), path, said, body),
+    )
+
+
+def parameter_line(one: Mapping[str, Any]) -> Line:
+    shape = one["schema"]
+    words = " ".join(filter(None, [one.get("description", ""), shape.get("description", ""), bounds(shape)]))
+    return Line(f"{one['name']} ({one['in']})", kind_of(shape), one.get("required", False), words)
+
+
+def lines(shape: Mapping[str, Any], prefix: str = "") -> Iterator[Line]:
+    """The fields of an object, and of the objects in it; lists are marked with []."""
+    if shape.get("type") == "array":
+        yield from lines(shape["items"], f"{prefix}[]")
+        return
+    needed = set(shape.get("required", ()))
+    for name, one in shape.get("properties", {}).items():
+        place = f"{prefix}.{name}" if prefix else name
+        yield Line(
+            place,
+            kind_of(one),
+            name in needed,
+            " ".join(filter(None, [one.get("description", ""), bounds(one)])),
+        )
+        inner = one.get("items", one)
+        if inner.get("properties"):
+            yield from lines(inner, f"{place}[]" if "items" in one else place)
+
+
+def kind_of(shape: Mapping[str, Any]) -> str:
+    if "anyOf" in shape:
+        return " or ".join(kind_of(one) for one in shape["anyOf"])
+    if "enum" in shape:
+        return "one of: " + ", ".join(map(str, shape["enum"]))
+    kinds = shape.get("type", "anything")
+    names = [kinds] if isinstance(kinds, str) else kinds
+    if shape.get("format") == "date-time":
+        names = ["moment" if name == "string" else name for name in names]
+    return " or ".join(KINDS.get(name, name) for name in names)
+
+
+def bounds(shape: Mapping[str, Any]) -> str:
+    if most := shape.get("maxLength"):
+        return f"At most {most:,} characters."
+    if shape.get("type") == "integer" and shape.get("maximum", 2**31) < 2**31 - 1:
+        return f"{shape.get('minimum', 0):,} to {shape['maximum']:,}."
+    return f"At most {shape['maxItems']:,}." if "maxItems" in shape else ""
+
+
+def curl(method: str, path: str, said: Mapping[str, Any], body: Mapping[str, Any] | None) -> str:
+    parts = [f"curl -X {method} {settings.PUBLIC_URL}{path}", "-H 'Authorization: Bearer $DRAMATIS_KEY'"]
+    if any(one["name"] == "If-Match" for one in said.get("parameters", [])):
+        parts.append("""-H 'If-Match: "1"'""")
+    if body is not None:
+        example = said["requestBody"]["content"]["application/json"].get("example") or made_up(body)
+        parts += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(example, ensure_ascii=False)}'"]
+    return " \\\n  ".join(parts).replace(
+        "'Authorization: Bearer $DRAMATIS_KEY'", '"Authorization: Bearer $DRAMATIS_KEY"'
+    )
+
+
+def made_up(shape: Mapping[str, Any]) -> dict[str, Any]:
+    """The needed fields, each with something in it."""
+    fields = shape.get("properties", {})
+    names = shape.get("required") or list(fields)[:1]
+    return {name: value_of(name, fields[name]) for name in names}
+
+
+def value_of(name: str, shape: Mapping[str, Any]) -> Any:
+    if "enum" in shape:
+        return shape["enum"][0]
+    kind = shape.get("type")
+    if kind == "array":
+        return [value_of(name, shape["items"])]
+    if kind == "object":
+        return made_up(shape)
+    return {"integer": 1, "boolean": True}.get(str(kind), name)
+
+
+@login_not_required
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    found = themes()
+    count = sum(len(theme.operations) for theme in found)
+    return render(request, "api/docs.html", {"themes": found, "count": count, "server": settings.PUBLIC_URL})
+
+
+@login_not_required
+@require_safe
+def errors(request: HttpRequest) -> HttpResponse:
+    said = [(code, title, ADVICE[code]) for code, title in sorted(TITLES.items())]
+    return render(request, "api/errors.html", {"problems": said})

@@ -1,0 +1,46 @@
+"""All resources of the API, one line each."""
+
+from importlib import import_module
+
+from django.urls import URLPattern, path
+
+import personas.api.url_converters  # noqa: F401  # registers what its addresses are made of
+from project.api import api_docs, docs_views
+
+RESOURCES = (
+    "personas.agents.api",
+    "personas.memories.api",
+    "personas.work.api",
+    "personas.api_keys.api",
+    "personas.members.api",
+    "skills.library.skills",
+    "skills.library.agent_api",
+    "skills.library.found_api",
+    "skills.sources.api",
+    "skills.files.api",
+    "skills.files.action_api",
+    "skills.agent_context.api",
+    "prompts.serving.fetch_api",
+    "prompts.serving.render_api",
+    "prompts.serving.batch_api",
+    "prompts.versions.prompts_api",
+    "prompts.versions.api",
+    "prompts.provenance.api",
+    "prompts.versions.diff_api",
+    "prompts.integrity.api",
+    "prompts.ledger.api",
+    "prompts.replay.api",
+    "prompts.ledger.reports_api",
+    "prompts.labels.api",
+    "prompts.releases.api",
+    "prompts.preview.api",
+    "prompts.preview.impact_api",
+    "prompts.settings.api",
+)
+
+urlpatterns: list[URLPattern] = [pattern for name in RESOURCES for pattern in import_module(name).urlpatterns]
+urlpatterns += [
+    path("openapi.json", api_docs.schema, name="schema"),
+    path("docs/", docs_views.docs, name="docs"),
+    path("docs/errors", docs_views.errors, name="errors"),
+]

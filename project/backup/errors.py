@@ -1,0 +1,23 @@
+"""What keeps a backup from being made or put back."""
+
+import sqlite3
+
+import psycopg
+from django.db import DatabaseError
+
+from project.database.roles import is_held
+
+# What the disk or a database may answer; the drivers' own where Django is passed by.
+TROUBLES = (OSError, DatabaseError, sqlite3.Error, psycopg.Error)
+
+
+class BackupError(Exception):
+    """The message is for the operator, and says what to do."""
+
+
+def refuse_held_role() -> None:
+    """It would take one workspace for all of them, or find nothing at all."""
+    if is_held():
+        raise BackupError(
+            "This role does not own the tables: name the owner in DATABASE_URL. With compose, use migrate."
+        )

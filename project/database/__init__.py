@@ -1,0 +1,1 @@
+"""Database configuration, roles and the audit of row-level security."""

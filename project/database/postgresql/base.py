@@ -1,0 +1,27 @@
+"""Django's connection to PostgreSQL, with cursors that tell how far they may look."""
+
+from typing import Any
+
+from django.db.backends.postgresql import base
+from django.db.backends.postgresql.psycopg_any import register_tzloader
+from psycopg.pq import Format
+
+from project.database.postgresql.rls_cursor import TellingCursor, TellingServerCursor, look_whether_walled
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    def get_connection_params(self) -> dict[str, Any]:
+        return {**super().get_connection_params(), "cursor_factory": TellingCursor}
+
+    def init_connection_state(self) -> None:
+        super().init_connection_state()
+        look_whether_walled(self.connection)
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        if not name:
+            return super().create_cursor(name)
+        raw = self.connection
+        cursor = TellingServerCursor(raw, name=name, scrollable=False, withhold=raw.autocommit)
+        if self.timezone != raw.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT).timezone:
+            register_tzloader(self.timezone, cursor)
+        return cursor

@@ -1,0 +1,97 @@
+"""The telling: if the connection's role is held by row security, each statement is sent with its sight.
+
+The telling lasts for one transaction and no longer, be it that of a single statement: a connection that goes
+back to the pool carries nothing. Rollbacks, savepoints and whoever had it before change nothing either, since
+no statement relies on what an earlier one has said.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db.backends.postgresql import base
+from psycopg.pq import TransactionStatus
+
+from core.db.workspace_scope import SETTING, sight
+
+Raw = psycopg.Connection[Any]
+# Neither all-powerful nor the tables' owner; no answer while there are no tables yet.
+HELD = """
+SELECT NOT (r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'USAGE'))
+FROM pg_roles r, pg_class t WHERE r.rolname = current_user AND t.oid = to_regclass('personas_workspace')
+"""
+MARK = "is_walled"
+RESET = f"RESET {SETTING}"
+# Whoever types Django knows nothing of these.
+Cursor: Any = base.Cursor
+ServerSideCursor: Any = base.ServerSideCursor
+
+
+def is_walled(raw: Raw) -> bool:
+    return bool(getattr(raw, MARK, False))
+
+
+def look_whether_walled(raw: Raw) -> None:
+    """Once per connection; until there are tables, each time anew."""
+    if getattr(raw, MARK, None) is None:
+        found = psycopg.ClientCursor(raw).execute(HELD).fetchone()
+        setattr(raw, MARK, found[0] if found else None)
+
+
+def hears(raw: Raw) -> bool:
+    """After an error a transaction listens to nothing but its end."""
+    return is_walled(raw) and raw.info.transaction_status != TransactionStatus.INERROR
+
+
+@contextmanager
+def told_apart(raw: Raw) -> Iterator[None]:
+    """For what cannot be sent together with it; outside of a transaction it is taken back at once."""
+    plain = psycopg.ClientCursor(raw)
+    if not raw.autocommit or raw.info.transaction_status == TransactionStatus.INTRANS:
+        plain.execute(f"SET LOCAL {SETTING} = '{sight()}'")
+        yield
+        return
+    plain.execute(f"SET {SETTING} = '{sight()}'")
+    try:
+        yield
+    finally:
+        try:
+            plain.execute(RESET)
+        except psycopg.Error:
+            # What may still carry a workspace is given to nobody.
+            raw.close()
+            raise
+
+
+class TellingCursor(Cursor):  # type: ignore[misc]  # see above
+    """Sends the telling and the statement as one: a single way there and back, a single transaction."""
+
+    def execute(self, query: Any, params: Any = None, **more: Any) -> "TellingCursor":
+        if not hears(self.connection):
+            super().execute(query, params, **more)
+            return self
+        words = query if isinstance(query, str) else query.as_string(self)
+        super().execute(f"SET LOCAL {SETTING} = '{sight()}'; {words}", params, **more)
+        # The first answer is to the telling.
+        self.nextset()
+        return self
+
+    def executemany(self, query: Any, params_seq: Any, **more: Any) -> None:
+        if not hears(self.connection):
+            super().executemany(query, params_seq, **more)
+            return
+        with told_apart(self.connection):
+            super().executemany(query, params_seq, **more)
+
+
+class TellingServerCursor(ServerSideCursor):  # type: ignore[misc]  # see above
+    """Is declared by a message that takes one statement only."""
+
+    def execute(self, query: Any, params: Any = None, **more: Any) -> "TellingServerCursor":
+        if not hears(self.connection):
+            super().execute(query, params, **more)
+            return self
+        with told_apart(self.connection):
+            super().execute(query, params, **more)
+        return self

@@ -1,0 +1,39 @@
+"""Errors outside of any view: problems for programs, pages for people."""
+
+import sys
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.views import defaults
+
+from personas.api.exception_handler import FAULT, NOT_FOUND, problem_of
+from personas.api.problems import Problem
+from personas.api.views import refused
+
+API = "/api/"
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.path_info.startswith(API):
+        return refused(Problem(400, "bad_request", "The request cannot be read."), request)
+    return defaults.bad_request(request, exception)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.path_info.startswith(API):
+        return refused(NOT_FOUND, request)
+    return defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
+    """A database that is away is no fault: whoever asks meanwhile is told to come again."""
+    error = sys.exception()
+    problem = problem_of(error) if error is not None else FAULT
+    problem = problem if problem.status == 503 else FAULT
+    if request.path_info.startswith(API):
+        return refused(problem, request)
+    if problem.status == 503:
+        # Without the request: whatever is shown around a page is asked from the database.
+        return HttpResponse(render_to_string("503.html"), status=503, headers=dict(problem.headers))
+    return defaults.server_error(request)

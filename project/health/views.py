@@ -1,0 +1,66 @@
+"""Two questions of an orchestrator: is the process alive, and can it serve?"""
+
+from collections.abc import Callable
+
+import structlog
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from project.redis_client import connect
+
+log = structlog.get_logger(__name__)
+
+
+@login_not_required
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Touches nothing: a sick database is no reason to restart the process."""
+    return JsonResponse({"status": "ok"})
+
+
+@login_not_required
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    checks = {name: outcome(check) for name, check in CHECKS.items()}
+    ready = all(result == "ok" for result in checks.values())
+    body = {"status": "ok" if ready else "unready", "checks": checks}
+    return JsonResponse(body, status=200 if ready else 503, headers={} if ready else {"Retry-After": "5"})
+
+
+def outcome(check: Callable[[], str]) -> str:
+    try:
+        return check()
+    # Whatever went wrong, the answer is "not ready"; the reason may name hosts, so it goes to the log only.
+    except Exception as error:  # noqa: BLE001
+        log.warning(
+            "readiness_check_failed", check=check.__name__, error=type(error).__name__, reason=str(error)
+        )
+        return "failed"
+
+
+def database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return "ok"
+
+
+def redis() -> str:
+    with connect(settings.REDIS_URL) as client:
+        client.ping()
+    return "ok"
+
+
+def migrations() -> str:
+    executor = MigrationExecutor(connection)
+    pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return f"{len(pending)} unapplied" if pending else "ok"
+
+
+CHECKS: dict[str, Callable[[], str]] = {"database": database, "redis": redis, "migrations": migrations}

@@ -1,0 +1,140 @@
+"""What is asked of database, Redis and disk at the moment of a scrape: little, and each by an index."""
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from project.metrics.text import Figure, Sample, gauge
+from project.redis_client import connect
+from project.tasks import HEARTBEAT_KEY
+from prompts.models import BuildCause, Checkpoint, LedgerBlock, LedgerEntry
+from skills.models import RefreshRun, RunStatus
+
+log = structlog.get_logger(__name__)
+
+QUEUE = "celery"
+UNACKED = "unacked"
+Asked = Callable[[], Sequence[Figure]]
+
+
+def present_figures() -> list[Figure]:
+    """What answers; a part that does not answer is down, and its figures are left out."""
+    found: list[Figure] = [*disk()]
+    states: list[Sample] = []
+    for part, questions in PARTS.items():
+        figures = answered(part, questions)
+        states.append(Sample(figures is not None, {"part": part}))
+        found += figures or []
+    return [Figure("up", "Whether a part of the product answers.", states), *found]
+
+
+def answered(part: str, questions: Sequence[Asked]) -> list[Figure] | None:
+    try:
+        return [figure for ask in questions for figure in ask()]
+    # Whatever went wrong, the part did not answer; the reason may name hosts, so it goes to the log only.
+    except Exception as error:  # noqa: BLE001
+        log.warning("figures_not_found", part=part, error=type(error).__name__, reason=str(error))
+        return None
+
+
+# --- database ------------------------------------------------------------------------------------------
+
+
+def reach() -> Sequence[Figure]:
+    """A question that needs no table, so that one that is missing counts as a part that is down."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return []
+
+
+def builds() -> Sequence[Figure]:
+    waiting = BuildCause.unscoped.aggregate(agents=Count("agent", distinct=True), oldest=Min("at"))
+    return [
+        gauge("build_queue_agents", "Agents whose prompts wait to be built.", waiting["agents"]),
+        gauge("build_queue_age_seconds", "How long the oldest of them waits.", age(waiting["oldest"])),
+    ]
+
+
+def refreshes() -> Sequence[Figure]:
+    rows = RefreshRun.unscoped.filter(status=RunStatus.QUEUED).order_by()
+    waiting = rows.aggregate(runs=Count("pk"), oldest=Min("requested_at"))
+    return [
+        gauge("refresh_queue_runs", "Looks at sources that wait for a worker.", waiting["runs"]),
+        gauge("refresh_queue_age_seconds", "How long the oldest of them waits.", age(waiting["oldest"])),
+    ]
+
+
+def record() -> Sequence[Figure]:
+    """Positions, by the newest row: counting millions of them is no question for a scrape."""
+    entry = LedgerEntry.unscoped.order_by("-pk").values_list("pk", flat=True).first()
+    block = LedgerBlock.unscoped.order_by("-pk").values_list("last_id", "at").first()
+    checkpoint = Checkpoint.unscoped.order_by("-pk").values_list("pk", "at").first()
+    return [
+        gauge("ledger_position", "Id of the newest ledger row.", entry or 0),
+        gauge("ledger_sealed_position", "Id of the last row in the newest block.", block[0] if block else 0),
+        gauge("ledger_block_age_seconds", "Since the newest block.", age(block[1]) if block else None),
+        gauge("checkpoint_position", "Id of the newest checkpoint.", checkpoint[0] if checkpoint else 0),
+        gauge("checkpoint_age_seconds", "Since it was signed.", age(checkpoint[1]) if checkpoint else None),
+    ]
+
+
+def heartbeat() -> Sequence[Figure]:
+    said = cache.get(HEARTBEAT_KEY)
+    # The note itself runs out after minutes; then nobody knows since when there is no worker.
+    seconds = age(datetime.fromisoformat(said)) if said else math.inf
+    return [gauge("worker_heartbeat_age_seconds", "Since broker, beat and worker last worked.", seconds)]
+
+
+def age(at: datetime | None) -> float:
+    return max(0.0, (timezone.now() - at).total_seconds()) if at else 0.0
+
+
+# --- Redis and disk ------------------------------------------------------------------------------------
+
+
+def broker() -> Sequence[Figure]:
+    with connect(settings.REDIS_URL) as client:
+        waiting, held = client.llen(QUEUE), client.hlen(UNACKED)
+        memory = client.info("memory")
+    return [
+        gauge("broker_messages", "Messages that no worker has taken.", int(str(waiting))),
+        gauge("broker_messages_held", "Messages that a worker has taken and not finished.", int(str(held))),
+        gauge("redis_memory_bytes", "Memory that Redis uses.", dict(memory)["used_memory"]),
+    ]
+
+
+def disk() -> Sequence[Figure]:
+    places = {"var": settings.VAR, "checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
+    found = {name: shutil.disk_usage(nearest(Path(place))) for name, place in places.items()}
+    return [
+        Figure(
+            "disk_free_bytes",
+            "Free room where the product writes.",
+            [Sample(usage.free, {"place": name}) for name, usage in found.items()],
+        ),
+        Figure(
+            "disk_size_bytes",
+            "The room there is in all.",
+            [Sample(usage.total, {"place": name}) for name, usage in found.items()],
+        ),
+    ]
+
+
+def nearest(place: Path) -> Path:
+    """The folder itself or, until it is made, the one it will lie in."""
+    return next(folder for folder in (place, *place.parents) if folder.exists())
+
+
+PARTS: dict[str, tuple[Asked, ...]] = {
+    "database": (reach, builds, refreshes, record, heartbeat),
+    "redis": (broker,),
+}

@@ -1,0 +1,1 @@
+"""Middleware: body size, request log, row-level security, sessions."""

@@ -1,0 +1,45 @@
+"""Refuse a request body above the limit before anybody reads it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from core.body_size import body_length, limit_of
+
+API_PREFIX = "/api/"
+
+
+class BodyLimitMiddleware:
+    """Django's own limit spares uploaded files, and answers a JSON client with an HTML page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        # A body without a stated length is read as empty by Django, so the header is enough.
+        if is_large(request) and body_length(request) > (limit := limit_of(request.path_info)):
+            return too_large(request, limit)
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]
+    ) -> HttpResponse | None:
+        """Only who has signed in may send more: the body is read before the page asks for the log-in."""
+        if is_large(request) and not request.user.is_authenticated:
+            return too_large(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        return None
+
+
+def is_large(request: HttpRequest) -> bool:
+    return body_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+
+
+def too_large(request: HttpRequest, limit: int) -> HttpResponse:
+    detail = f"The body may have at most {limit} bytes."
+    if not request.path_info.startswith(API_PREFIX):
+        return HttpResponse(detail, status=413, content_type="text/plain; charset=utf-8")
+    problem = {"type": "about:blank", "title": "Body too large", "status": 413, "detail": detail}
+    problem |= {"code": "body_too_large", "request_id": getattr(request, "request_id", "")}
+    return JsonResponse(problem, status=413, content_type="application/problem+json")

@@ -1,0 +1,1 @@
+"""The style guide page, and its colour contrast calculation."""

@@ -1,0 +1,149 @@
+"""The design system on one page, for those who build pages; only where errors are shown in full."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from core.text.diff import diff_lines
+from project.styleguide.contrast import Colour, contrast, themes
+
+STYLES = Path(settings.BASE_DIR) / "frontend" / "css"
+# Words are set on these.
+GROUNDS = ("--dr-canvas", "--dr-raised", "--dr-sunken")
+WORDS = (
+    "--color-base-content",
+    "--dr-muted",
+    "--dr-link",
+    "--dr-info",
+    "--dr-success",
+    "--dr-warning",
+    "--dr-error",
+    "--dr-accent",
+)
+# The ground of a button, and the words on it.
+PAIRS = ("primary", "secondary", "accent", "neutral", "info", "success", "warning", "error")
+KINDS = (
+    ("identity", "Identity", "identity"),
+    ("soul", "Soul", "soul"),
+    ("agent", "Agent", "agents"),
+    ("responsibility", "Responsibility", "duty"),
+    ("tool", "Tool", "tool"),
+    ("skill", "Skill", "skill"),
+    ("context-file", "Context file", "file"),
+    ("memory", "Memory", "memory"),
+    ("user-profile", "User profile", "profile"),
+    ("channel", "Channel", "channel"),
+)
+TOKEN_OF = {"context-file": "file", "user-profile": "user"}
+SIZES = (
+    ("text-xs", "12 px"),
+    ("text-sm", "14 px"),
+    ("text-base", "16 px"),
+    ("text-lg", "18 px"),
+    ("text-xl", "20 px"),
+)
+SPACES = (4, 8, 12, 16, 20, 24, 32)
+
+
+@dataclass(frozen=True)
+class Swatch:
+    """A token with how well words in it, or on it, can be read: the worst case of each theme."""
+
+    name: str
+    light: float
+    dark: float
+
+
+@login_not_required
+@require_safe
+def styleguide(request: HttpRequest) -> HttpResponse:
+    if not settings.DEBUG:
+        raise Http404("Only in development.")
+    return render(request, "styleguide.html", colours() | specimens())
+
+
+def colours() -> dict[str, Any]:
+    known = themes(STYLES)
+    return {
+        "words": [swatch(known, name) for name in WORDS],
+        "pairs": [pair(known, name) for name in PAIRS],
+        "kinds": [
+            (look, word, icon, swatch(known, f"--dr-kind-{TOKEN_OF.get(look, look)}"))
+            for look, word, icon in KINDS
+        ],
+        "sizes": SIZES,
+        "spaces": SPACES,
+    }
+
+
+def swatch(known: dict[str, dict[str, Colour]], name: str) -> Swatch:
+    """Against the least favourable of the grounds."""
+    worst = {
+        theme: min(contrast(tokens[name], tokens[ground]) for ground in GROUNDS)
+        for theme, tokens in known.items()
+    }
+    return Swatch(name, round(worst["light"], 1), round(worst["dark"], 1))
+
+
+def pair(known: dict[str, dict[str, Colour]], name: str) -> Swatch:
+    found = {
+        theme: contrast(tokens[f"--color-{name}"], tokens[f"--color-{name}-content"])
+        for theme, tokens in known.items()
+    }
+    return Swatch(name, round(found["light"], 1), round(found["dark"], 1))
+
+
+# --- specimens -----------------------------------------------------------------------------------------
+
+
+class Specimen(forms.Form):
+    """One field of every kind; bound to nothing, so that each required one complains."""
+
+    name = forms.CharField(help_text="As people call it.")
+    notes = forms.CharField(required=False, widget=forms.Textarea)
+    layout = forms.ChoiceField(choices=[("", "Choose"), ("dramatis", "Dramatis"), ("opal", "Opal")])
+    tools = forms.MultipleChoiceField(
+        required=False,
+        choices=[("read", "read_file"), ("edit", "edit_file")],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    sure = forms.BooleanField(label="I have looked at it")
+
+
+def specimens() -> dict[str, Any]:
+    now = timezone.now()
+    return {
+        "plain_form": Specimen(initial={"name": "Juniper"}, auto_id="plain_%s"),
+        "refused_form": Specimen({"name": ""}, auto_id="refused_%s"),
+        "page": Paginator([f"Row {number}" for number in range(1, 240)], 3).get_page(4),
+        "filters": [
+            {"name": "state", "label": "State", "options": [("", "All"), ("live", "Live")], "value": ""}
+        ],
+        "conflict": SimpleNamespace(
+            who="Bob",
+            when=now - timedelta(minutes=3),
+            revision=4,
+            changes=[SimpleNamespace(label="Text", theirs="Be quick.", yours="Be kind, then quick.")],
+        ),
+        "sections": [
+            {"name": "identity", "tokens": 120, "kind": "identity"},
+            {"name": "soul", "tokens": 380, "kind": "soul"},
+            {"name": "tools", "tokens": 610, "kind": "tool"},
+            {"name": "memories", "tokens": 240, "kind": "memory"},
+        ],
+        "lines": diff_lines(
+            "Be calm.\nAnswer within the hour.", "Be calm and exact.\nAnswer within the hour."
+        ),
+        "moments": [now - timedelta(seconds=5), now - timedelta(hours=3), now + timedelta(days=40)],
+    }

@@ -1,0 +1,92 @@
+"""The children of `manage.py up`: what they are called with, and when they count as up."""
+
+import contextlib
+import http.client
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+
+from django.conf import settings
+
+from project.supervisor.paths import embedded_socket, make_private, runtime_dir
+from project.supervisor.supervisor import BROKER, Supervisor
+from project.supervisor.valkey import start_valkey
+
+HEALTHY_SECONDS = 60.0
+WEB_THREADS = 16
+PYTHON = sys.executable
+
+
+class PortInUse(Exception):
+    """Somebody else listens there; the message is for people."""
+
+
+def refuse_used_port(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        # As granian does: a port in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise PortInUse(f"Cannot listen on {host}:{port}: {error.strerror}. Try --port.") from None
+
+
+def child_environment(host: str, port: int) -> dict[str, str]:
+    public = os.environ.get("PUBLIC_URL") or f"http://localhost:{port}"
+    return {
+        **os.environ,
+        "PUBLIC_URL": public,
+        "REDIS_URL": settings.REDIS_URL,
+        "DRAMATIS_VAR": str(settings.VAR),
+    }
+
+
+def start_broker(supervisor: Supervisor) -> None:
+    """Ours, unless REDIS_URL names another."""
+    if os.environ.get("REDIS_URL"):
+        return
+    make_private(runtime_dir(settings.VAR))
+    directory = settings.VAR / "valkey"
+    directory.mkdir(parents=True, exist_ok=True)
+    supervisor.adopt(BROKER, start_valkey(embedded_socket(settings.VAR), directory, durable=True))
+
+
+def start_web(supervisor: Supervisor, environment: Mapping[str, str], host: str, port: int) -> bool:
+    supervisor.start("web", web_command(host, port), environment)
+    return wait_until_healthy(supervisor, host, port)
+
+
+def start_jobs(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
+    celery = [PYTHON, "-m", "celery", "--quiet", "-A", "project"]
+    worker = ["worker", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    supervisor.start("worker", [*celery, *worker], environment)
+    supervisor.start("beat", [*celery, "beat", "--pidfile=", "--loglevel", "WARNING"], environment)
+    # In production files change by deployments, and the schedule is soon enough.
+    if not settings.PRODUCTION:
+        supervisor.start("watcher", [PYTHON, settings.BASE_DIR / "manage.py", "watch_sources"], environment)
+
+
+def web_command(host: str, port: int) -> list[str]:
+    # Most of a fetch is waiting for its row, and those who wait together are written together.
+    command = [PYTHON, "-m", "granian", "project.wsgi:application", "--interface", "wsgi"]
+    command += ["--host", host, "--port", str(port), "--blocking-threads", str(WEB_THREADS)]
+    return [*command, "--log-level", "error", "--workers-kill-timeout", "2"]
+
+
+def wait_until_healthy(supervisor: Supervisor, host: str, port: int) -> bool:
+    deadline = time.monotonic() + HEALTHY_SECONDS
+    while time.monotonic() < deadline and not supervisor.stopping and supervisor.ended() is None:
+        if is_healthy(host, port):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def is_healthy(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=2)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/healthz", headers={"Host": settings.ALLOWED_HOSTS[0]})
+        return connection.getresponse().status == 200
+    return False

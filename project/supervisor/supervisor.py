@@ -1,0 +1,82 @@
+"""Keep a few child processes together: one ends, all end."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from project.supervisor.processes import signal_group, start
+
+GUARD = Path(__file__).with_name("orphan_killer.py")
+# Asked politely, then killed: jobs are acknowledged late, so a killed one is run again.
+GRACE_SECONDS = 4.0
+POLL_SECONDS = 0.1
+BROKER = "broker"
+
+Process = subprocess.Popen[bytes]
+
+
+class Supervisor:
+    """Stops the broker last: the others still talk to it while they end."""
+
+    def __init__(self) -> None:
+        self.children: dict[str, Process] = {}
+        self.stopping = False
+        self.guard = subprocess.Popen(  # noqa: S603 - our own script
+            [sys.executable, "-I", "-S", str(GUARD)],
+            stdin=subprocess.PIPE,
+            # Out of our group: a signal to the whole group must not take the guard along.
+            start_new_session=True,
+        )
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._ask_to_stop)
+
+    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self.stopping = True
+
+    def start(self, name: str, command: Sequence[str | Path], env: Mapping[str, str]) -> None:
+        self.adopt(name, start(command, env=env))
+
+    def adopt(self, name: str, process: Process) -> None:
+        self.children[name] = process
+        self._tell_guard(str(process.pid))
+
+    def _tell_guard(self, line: str) -> None:
+        if self.guard.stdin:
+            self.guard.stdin.write(f"{line}\n".encode())
+            self.guard.stdin.flush()
+
+    def ended(self) -> str | None:
+        """The name of a child that is no longer there."""
+        return next((name for name, child in self.children.items() if child.poll() is not None), None)
+
+    def watch(self) -> str | None:
+        """Wait for the wish to stop, or for the first child to end; name that child."""
+        while not self.stopping and self.ended() is None:
+            time.sleep(POLL_SECONDS)
+        return None if self.stopping else self.ended()
+
+    def stop(self) -> None:
+        self.stopping = True
+        end_together([child for name, child in self.children.items() if name != BROKER])
+        end_together([child for name, child in self.children.items() if name == BROKER])
+        self._tell_guard("done")
+        if self.guard.stdin:
+            self.guard.stdin.close()
+        self.guard.wait()
+
+
+def end_together(processes: Sequence[Process]) -> None:
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    deadline = time.monotonic() + GRACE_SECONDS
+    while time.monotonic() < deadline and any(process.poll() is None for process in processes):
+        time.sleep(0.02)
+    for process in processes:
+        # The group, because a child that ended in haste may have left its own children.
+        signal_group(process, signal.SIGKILL)
+        process.wait()

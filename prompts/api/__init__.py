@@ -1,1 +1,0 @@
-"""The bots' door to prompts: fetch, render, many at once, versions and ledger."""

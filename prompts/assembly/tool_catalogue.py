@@ -1,0 +1,87 @@
+"""Tools as a program's author needs them: a heading, the signature in a code block, what the tool does."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from prompts.assembly.errors import AssemblyError
+from prompts.assembly.inputs import PromptInputs, Tool
+from prompts.assembly.text import fenced, fences_closed, single_line
+from prompts.assembly.tool_signatures import call_signature
+
+SIMPLE = {"string": ":string", "integer": ":int", "number": ":float", "boolean": ":bool", "array": "[:any]"}
+# Deeper than this a type helps nobody: the rest of it is :any.
+DEEPEST = 8
+
+
+def block(name: str, signature: str, description: str) -> str:
+    """One tool; neither its signature nor its description can leave a code block open."""
+    said = f"### {name}\n{fenced(signature)}"
+    return f"{said}\n{fences_closed(description)}" if description else said
+
+
+def blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
+    """The agent's tools of one use, in their order, each with its block."""
+    return [(tool, tool_block(tool, place)) for place, tool in enumerate(inputs.tools) if tool.use == use]
+
+
+def tool_block(tool: Tool, place: int) -> str:
+    """A tool with its own signature, else with the one that its parameters imply."""
+    name = single_line(tool.name)
+    if not name:
+        raise AssemblyError(f"tools[{place}].name", "must not be empty")
+    if tool.signature.strip():
+        signature = call_signature(tool.signature, f"tools[{place}].signature").text(name)
+    else:
+        signature = f"{name}({fields(tool.parameters or {}, DEEPEST)}) -> :any"
+    return block(name, signature, tool.description.strip() or tool.snippet.strip())
+
+
+def fields(schema: Mapping[str, Any], depth: int) -> str:
+    """The properties of a JSON schema as `name :type`; those not required may be absent."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, Mapping):
+        return ""
+    needed = (
+        {name for name in required if isinstance(name, str)} if isinstance(required, list | tuple) else ()
+    )
+    said = []
+    for name, property_ in properties.items():
+        kind, may_be_absent = kind_of(property_, depth - 1)
+        mark = "?" if may_be_absent or name not in needed else ""
+        said.append(f"{single_line(name)} {kind}{mark}")
+    return ", ".join(said)
+
+
+def kind_of(schema: Any, depth: int) -> tuple[str, bool]:
+    """The type a JSON schema stands for, and whether it allows null; what it leaves open is `:any`."""
+    if not isinstance(schema, Mapping) or depth < 1:
+        return ":any", False
+    kind = schema.get("type")
+    kinds = list(kind) if isinstance(kind, list | tuple) else [kind]
+    named = [each for each in kinds if each != "null"]
+    word = named[0] if len(named) == 1 and isinstance(named[0], str) else ""
+    return shape(word, schema, depth), "null" in kinds
+
+
+def shape(word: str, schema: Mapping[str, Any], depth: int) -> str:
+    if word == "object":
+        inside = fields(schema, depth)
+        return f"{{{inside}}}" if inside else ":map"
+    if word == "array" and "items" in schema:
+        kind, is_optional = kind_of(schema["items"], depth - 1)
+        return f"[{kind}{'?' if is_optional else ''}]"
+    return SIMPLE.get(word, ":any")
+
+
+def tool_problems(inputs: PromptInputs, reserved: frozenset[str]) -> list[str]:
+    """Signatures that speak of another tool, and tools that take the name of one the layout brings."""
+    said = []
+    for place, tool in enumerate(inputs.tools):
+        name = tool.name.strip()
+        if name in reserved:
+            said.append(f"tools[{place}].name: {name} is the name of a tool that every agent has")
+        # It was read before: what stands before the bracket is its name.
+        own = tool.signature.partition("(")[0].strip()
+        if own and own != name:
+            said.append(f"tools[{place}].signature: is that of {own}, not of {name}")
+    return said

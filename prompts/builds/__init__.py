@@ -1,0 +1,1 @@
+"""Builds: from changed records to published versions."""

@@ -1,0 +1,58 @@
+"""Tells whoever edited something what it meant for prompts: on the next page, or in the API's answer."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import ngettext
+
+from prompts.builds.echoes import Echo, listen
+
+API = "/api/"
+HEADER = "Dramatis-Prompts-"
+# In the session until the next page has said how far the workers have come since.
+REBUILDING_SINCE = "rebuilding_since"
+
+
+class EchoMiddleware:
+    """Counts what a request rebuilt; programs are told at once, people on the page they are led to."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        echo, begun = listen(), timezone.now()
+        response = self.get_response(request)
+        if request.path.startswith(API):
+            put_headers(response, echo)
+        elif request.method == "POST" and 300 <= response.status_code < 400:
+            tell(request, echo)
+            if echo.pending:
+                request.session[REBUILDING_SINCE] = begun.isoformat()
+        return response
+
+
+def put_headers(response: HttpResponse, echo: Echo) -> None:
+    counts = {"Built": echo.built, "Pending": echo.pending, "Failed": echo.failed}
+    for name, count in counts.items():
+        if count:
+            response[f"{HEADER}{name}"] = str(count)
+
+
+def tell(request: HttpRequest, echo: Echo) -> None:
+    if echo.built:
+        words = ngettext("%(count)s prompt rebuilt.", "%(count)s prompts rebuilt.", echo.built)
+        messages.info(request, words % {"count": f"{echo.built:,}"})
+    if echo.pending:
+        words = ngettext(
+            "%(count)s prompt is being rebuilt.", "%(count)s prompts are being rebuilt.", echo.pending
+        )
+        messages.info(request, words % {"count": f"{echo.pending:,}"})
+    if echo.failed:
+        words = ngettext(
+            "%(count)s prompt could not be built and stays as it was: its versions say why.",
+            "%(count)s prompts could not be built and stay as they were: their versions say why.",
+            echo.failed,
+        )
+        messages.warning(request, words % {"count": f"{echo.failed:,}"})

@@ -1,0 +1,30 @@
+"""Fills a new workspace with the demo's cast, for whoever wants to look around first."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from personas.errors import DomainError
+from personas.roles import Permission
+from personas.selectors import agents_of
+from personas.tenancy.middleware import WorkspaceRequest, needs
+from prompts.demo.load import bring_cast
+
+
+@needs(Permission.MANAGE_SOURCES)
+@require_POST
+def load(request: WorkspaceRequest) -> HttpResponse:
+    """Only where nobody has begun: the cast is not to be mixed into somebody's own agents."""
+    if agents_of(request.workspace).exists():
+        messages.error(request, _("This workspace has agents already. The demo is for an empty one."))
+    else:
+        try:
+            bring_cast(request.workspace, by=request.user)
+        except DomainError as error:
+            # What is here already is in the way, or a second click was as quick as the first.
+            messages.error(request, _("The demo could not be loaded. %(why)s") % {"why": error.message})
+        else:
+            messages.success(request, _("The demo is here: seven agents of a small company. Look around."))
+    return redirect("home", request.workspace.slug)

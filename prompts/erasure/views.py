@@ -1,0 +1,84 @@
+"""Erasing personal words for good, and the tombstones that tell of it."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.errors import DomainError, Invalid
+from personas.models import Erasure, Record
+from personas.roles import Permission
+from personas.selectors import memories_of, profiles_of
+from personas.tenancy.middleware import WorkspaceRequest, needs
+from prompts.erasure.services import erase_record
+from prompts.models import PromptVersion
+
+PAGE_SIZE = 50
+
+
+class ErasureForm(forms.Form):
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=500,
+        help_text=_("Kept with the tombstone, so without personal data of its own."),
+    )
+    sure = forms.BooleanField(label=_("Yes, erase these words everywhere. This cannot be undone."))
+
+
+def index(request: WorkspaceRequest) -> HttpResponse:
+    rows = Erasure.objects.in_workspace(request.workspace).order_by("-pk")
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    return render(request, "prompts/erasures/list.html", {"page": page})
+
+
+def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
+    """The report: every version that held the words."""
+    tomb = get_object_or_404(Erasure.objects.in_workspace(request.workspace), pk=key)
+    rows = PromptVersion.objects.in_workspace(request.workspace).filter(pk__in=tomb.versions)
+    rows = rows.select_related("prompt__agent", "prompt__channel").order_by("prompt_id", "number")
+    columns = rows.only("number", "created_at", "hash", "workspace", "prompt__agent", "prompt__channel")
+    page = Paginator(columns, PAGE_SIZE).get_page(request.GET.get("page"))
+    return render(request, "prompts/erasures/detail.html", {"tomb": tomb, "page": page})
+
+
+@needs(Permission.MANAGE_KEYS)
+def erase(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
+    record = find(request, family, key)
+    form = ErasureForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            tomb = erase_record(record, reason=form.cleaned_data["reason"], by=request.actor)
+        except Invalid as error:
+            form.add_error("reason", error.errors.get("reason", [error.message]))
+        except DomainError as error:
+            form.add_error(None, error.message)
+        else:
+            words = gettext("Erased, from %(count)s versions too.")
+            messages.success(request, words % {"count": len(tomb.versions)})
+            return redirect("erasures:detail", request.workspace.slug, tomb.pk)
+    context: dict[str, Any] = {"form": form, "record": record, "family": family}
+    return render(request, "prompts/erasures/erase.html", context, status=422 if form.errors else 200)
+
+
+def find(request: WorkspaceRequest, family: str, key: str) -> Record:
+    if family == "memories" and key.isdecimal() and len(key) < 19:
+        return get_object_or_404(memories_of(request.workspace), pk=int(key))
+    if family == "user-profiles":
+        return get_object_or_404(profiles_of(request.workspace), slug=key)
+    raise Http404("Nothing of this kind can be erased.")
+
+
+urls = (
+    [
+        path("", index, name="list"),
+        path("<int:key>/", detail, name="detail"),
+        path("<slug:family>/<str:key>/", erase, name="erase"),
+    ],
+    "erasures",
+)

@@ -1,0 +1,166 @@
+"""What people do with many prompts at once: release, roll back, rebuild; all that were chosen, or none."""
+
+from collections.abc import Callable, Sequence
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from personas.errors import DomainError, Invalid
+from personas.roles import Permission, may
+from personas.tenancy.middleware import WorkspaceRequest, needs, wanting
+from personas.ui.returning import back_or
+from prompts.builds.causes import ask_for_rebuild
+from prompts.builds.echoes import heard
+from prompts.builds.progress import pairs_of
+from prompts.builds.services import rebuild_agents
+from prompts.fleet.rollback_preview import Return, returns_of
+from prompts.labels.forms import RollBackForm
+from prompts.labels.services import roll_back
+from prompts.models import AgentPrompt, LabelMove
+from prompts.page_lookup import LARGEST
+from prompts.tasks import hand_on
+from prompts.versions.timeline import with_latest
+
+Prompts = Sequence[AgentPrompt]
+# As many as a release has room for.
+MOST = 400
+
+
+@needs(Permission.READ)
+def bulk(request: WorkspaceRequest) -> HttpResponse:
+    """The gate lets every member in; what it takes depends on the verb."""
+    verb = VERBS.get(request.POST.get("verb", ""))
+    needed = verb[0] if verb else Permission.EDIT
+    if not may(request.membership.role, needed):
+        raise PermissionDenied(wanting(needed))
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    if verb is None:
+        raise Http404("There is no such verb.")
+    prompts = chosen(request)
+    if not prompts or len(prompts) > MOST:
+        few = _("Choose at least one prompt.")
+        messages.error(request, few if not prompts else _("Choose at most %d prompts at once.") % MOST)
+        return back(request)
+    return verb[1](request, prompts)
+
+
+def chosen(request: WorkspaceRequest) -> Prompts:
+    """What was ticked; one id that is not of this workspace, or not in use, refuses all of them."""
+    said = set(request.POST.getlist("chosen"))
+    ids = {int(key) for key in said if key.isascii() and key.isdecimal() and len(key) < 11}
+    rows = AgentPrompt.objects.in_workspace(request.workspace).filter(
+        pk__in=[key for key in ids if key <= LARGEST], is_live=True
+    )
+    found = list(with_latest(rows).order_by("agent__name", "channel__name", "pk"))
+    if len(found) != len(said):
+        raise Http404("Not all of these prompts are here.")
+    return found
+
+
+def back(request: WorkspaceRequest) -> HttpResponse:
+    return redirect(back_or(request, reverse("home", args=[request.workspace.slug])))
+
+
+def release(request: WorkspaceRequest, prompts: Prompts) -> HttpResponse:
+    """On to the page on which a release is asked for, with these ticked."""
+    ids = ",".join(str(prompt.pk) for prompt in prompts)
+    address = reverse("releases:new", args=[request.workspace.slug])
+    return redirect(f"{address}?{urlencode({'prompts': ids}).replace('%2C', ',')}")
+
+
+# --- rebuild -------------------------------------------------------------------------------------------
+
+
+def rebuild(request: WorkspaceRequest, prompts: Prompts) -> HttpResponse:
+    """Builds work by the agent, on all its channels: few are built now, many are left to the workers."""
+    agents = {prompt.agent_id for prompt in prompts}
+    count = pairs_of(request.workspace, agents).count()
+    ask_for_rebuild(request.workspace, agents, by=request.actor)
+    if count > settings.DRAMATIS_BUILD_AT_ONCE:
+        heard().pending += count
+        hand_on(request.workspace.pk, sorted(agents))
+        return back(request)
+    built = rebuild_agents(request.workspace, agents)
+    words = ngettext("Built %(count)d prompt anew", "Built %(count)d prompts anew", count - built.failed)
+    words = words % {"count": count - built.failed}
+    fresh = len(built.versions)
+    more = ngettext("%(count)d has other words now", "%(count)d have other words now", fresh)
+    more = more % {"count": fresh} if fresh else _("every word is as it was")
+    if count > built.failed:
+        messages.success(request, f"{words}: {more}.")
+    if built.failed:
+        failed = ngettext(
+            "%(count)d prompt could not be built and stays as it was.",
+            "%(count)d prompts could not be built and stay as they were.",
+            built.failed,
+        )
+        messages.error(request, failed % {"count": built.failed})
+    return back(request)
+
+
+# --- roll back -----------------------------------------------------------------------------------------
+
+
+def put_back(request: WorkspaceRequest, prompts: Prompts) -> HttpResponse:
+    """First the page that says what would move; then, with a reason, the move itself."""
+    found = returns_of(request.workspace, prompts)
+    moving = [one for one in found if one.target]
+    if not moving:
+        messages.error(request, _("Nothing to roll back: production was never anywhere before."))
+        return back(request)
+    if "seen" not in request.POST:
+        return confirm(request, found, RollBackForm())
+    form = RollBackForm(request.POST)
+    if set(request.POST.getlist("seen")) != {one.seen for one in moving}:
+        form.add_error(None, _("Something moved after you looked. Look again, then roll back."))
+    elif form.is_valid() and (moves := rolled_back(request, form, moving)):
+        words = ngettext(
+            "Rolled %(count)d prompt back in production. Builds leave it there until someone releases.",
+            "Rolled %(count)d prompts back in production. Builds leave them there until someone releases.",
+            len(moves),
+        )
+        messages.success(request, words % {"count": len(moves)})
+        return back(request)
+    return confirm(request, found, form, status=422)
+
+
+def rolled_back(
+    request: WorkspaceRequest, form: RollBackForm, moving: Sequence[Return]
+) -> Sequence[LabelMove]:
+    """All in one transaction; what the verb refuses stands on the form."""
+    prompts, seen = [one.prompt for one in moving], dict(one.places for one in moving)
+    try:
+        # Looked at once more by the verb, which holds them: a second click may be as quick as the first.
+        return roll_back(prompts, by=request.actor, note=form.cleaned_data["note"], expected=seen)
+    except Invalid as error:
+        form.take_errors(error)
+    except DomainError as error:
+        form.add_error(None, error.message)
+    return []
+
+
+def confirm(
+    request: WorkspaceRequest, found: Sequence[Return], form: RollBackForm, status: int = 200
+) -> HttpResponse:
+    context = {
+        "form": form,
+        "moving": [one for one in found if one.target],
+        "staying": [one for one in found if not one.target],
+        "back": back_or(request, reverse("home", args=[request.workspace.slug])),
+    }
+    return render(request, "prompts/fleet/roll_back.html", context, status=status)
+
+
+VERBS: dict[str, tuple[Permission, Callable[[WorkspaceRequest, Prompts], HttpResponse]]] = {
+    "release": (Permission.EDIT, release),
+    "rebuild": (Permission.EDIT, rebuild),
+    "roll-back": (Permission.APPROVE, put_back),
+}

@@ -1,0 +1,93 @@
+"""The figures above the matrix, and what has been done of a first set-up: one statement for all of them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Exists, IntegerField, Min, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from personas.models import (
+    Agent,
+    AgentChannel,
+    ApiKey,
+    Invitation,
+    Membership,
+    Memory,
+    MemoryState,
+    Soul,
+    Workspace,
+)
+from prompts.models import AgentPrompt, BuildCause, LedgerEntry, Release, ReleaseStatus
+from skills.inbox.selectors import last_runs, unsettled_of
+from skills.models import FileState, RunStatus
+
+DAY = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Counts of what waits, of what was built, and whether each first step was taken."""
+
+    agents: int
+    built: int
+    unbuilt: int
+    proposed: int
+    requested: int
+    waiting_files: int
+    quarantined: int
+    failing_sources: int
+    waiting_since: datetime | None
+    has_channel: bool
+    has_soul: bool
+    has_key: bool
+    has_fetch: bool
+    has_company: bool
+
+
+def figures_of(workspace: Workspace) -> Figures:
+    asked = counts(workspace) | first_steps(workspace) | {"waiting_since": oldest_cause(workspace)}
+    names = list(Figures.__annotations__)
+    row = Workspace.objects.filter(pk=workspace.pk).annotate(**asked).values(*names).get()
+    return Figures(**row)
+
+
+def counts(workspace: Workspace) -> dict[str, Any]:
+    prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
+    files = unsettled_of(workspace)
+    memories = Memory.objects.in_workspace(workspace).filter(archived_at=None)
+    releases = Release.objects.in_workspace(workspace)
+    rows: dict[str, QuerySet[Any]] = {
+        "agents": Agent.objects.in_workspace(workspace).filter(archived_at=None),
+        "built": prompts.filter(built_at__gte=timezone.now() - DAY),
+        "unbuilt": prompts.exclude(problem=""),
+        "proposed": memories.filter(state=MemoryState.PROPOSED),
+        "requested": releases.filter(status=ReleaseStatus.REQUESTED),
+        "waiting_files": files.exclude(state=FileState.QUARANTINED),
+        "quarantined": files.filter(state=FileState.QUARANTINED),
+        "failing_sources": last_runs(workspace).filter(status=RunStatus.FAILED),
+    }
+    return {name: size_of(found) for name, found in rows.items()}
+
+
+def size_of(rows: QuerySet[Any]) -> Coalesce:
+    counted = rows.order_by().values("workspace").annotate(size=Count("pk")).values("size")
+    return Coalesce(Subquery(counted), 0, output_field=IntegerField())
+
+
+def oldest_cause(workspace: Workspace) -> Subquery:
+    rows = BuildCause.objects.in_workspace(workspace).order_by()
+    return Subquery(rows.values("workspace").annotate(oldest=Min("at")).values("oldest"))
+
+
+def first_steps(workspace: Workspace) -> dict[str, Any]:
+    members = Membership.objects.in_workspace(workspace).values("workspace").annotate(size=Count("pk"))
+    invited = Invitation.objects.in_workspace(workspace).filter(withdrawn_at=None)
+    return {
+        "has_channel": Exists(AgentChannel.objects.in_workspace(workspace).filter(agent__archived_at=None)),
+        "has_soul": Exists(Soul.objects.in_workspace(workspace)),
+        "has_key": Exists(ApiKey.objects.in_workspace(workspace)),
+        "has_fetch": Exists(LedgerEntry.objects.in_workspace(workspace)),
+        "has_company": Q(Exists(members.filter(size__gt=1))) | Q(Exists(invited)),
+    }

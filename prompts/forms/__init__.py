@@ -1,1 +1,0 @@
-"""What people say when they label and release."""

@@ -1,0 +1,95 @@
+"""The rows that the prompts of some agents are made of, as they are saved; all read in one question."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from personas.models import Agent, AgentTool, Channel, Memory, Responsibility, Workspace
+from personas.together import read_together
+from prompts.inputs.queries import WHOLE, questions_about
+from prompts.models import PromptSettings
+from skills.agent_context.effective import Given, given_to_all
+from skills.agent_context.one_agent import OneAgent
+from skills.agent_context.preload import Stock, stock_questions
+
+__all__ = ["WHOLE", "Loaded", "given_now"]
+
+
+class Loaded:
+    """Shared by all who look at the same agents: as they are saved, and as a draft would make them."""
+
+    def __init__(
+        self, workspace: Workspace | int, agents: Sequence[Agent | int], *, is_stocked: bool = False
+    ) -> None:
+        self.workspace = workspace
+        self.ids = [agent if isinstance(agent, int) else agent.pk for agent in agents]
+        # A single one has a shelf of its own, which reads no more than concerns it; but that is asked apart.
+        self.is_stocked = is_stocked or len(self.ids) != 1
+
+    @classmethod
+    def around(cls, workspace: Workspace, agent: Agent, channels: Sequence[Channel]) -> "Loaded":
+        """One agent that was loaded whole, and where it speaks: neither is asked for again."""
+        loaded = cls(workspace, [agent])
+        loaded.agents = [] if agent.is_archived else [agent]
+        loaded.channels = {agent.pk: list(channels)}
+        return loaded
+
+    @cached_property
+    def rows(self) -> dict[str, list[Any]]:
+        """What was laid here before is not asked for."""
+        about = questions_about(self.workspace, self.ids)
+        asked = {name: rows for name, rows in about.items() if name not in self.__dict__}
+        stock = stock_questions(self.workspace) if self.is_stocked else []
+        answers = read_together(*asked.values(), *stock)
+        return dict(zip(asked, answers, strict=False)) | {"stock": answers[len(asked) :]}
+
+    @cached_property
+    def agents(self) -> list[Agent]:
+        return self.rows["agents"]
+
+    @cached_property
+    def channels(self) -> dict[int, list[Channel]]:
+        """Where each agent speaks, in its order."""
+        found: dict[int, list[Channel]] = defaultdict(list)
+        for link in self.rows["channels"]:
+            found[link.agent_id].append(link.channel)
+        return found
+
+    @cached_property
+    def tool_links(self) -> list[AgentTool]:
+        tools = {tool.pk: tool for tool in self.rows["tools"]}
+        for link in self.rows["tool_links"]:
+            link.tool = tools[link.tool_id]
+        return self.rows["tool_links"]
+
+    @property
+    def duties(self) -> list[Responsibility]:
+        """In the order of their agents."""
+        return self.rows["duties"]
+
+    @cached_property
+    def memories(self) -> list[Memory]:
+        """The oldest first: a stable order keeps the text, and so the version, unchanged."""
+        return sorted(self.rows["memories"], key=lambda row: row.pk)
+
+    @property
+    def settings(self) -> list[PromptSettings]:
+        return self.rows["settings"]
+
+    @property
+    def stock(self) -> Stock | None:
+        return Stock(*self.rows["stock"]) if self.is_stocked else None
+
+    @cached_property
+    def given(self) -> dict[int, Given]:
+        return given_now(self.workspace, self.agents, self.stock)
+
+
+def given_now(
+    workspace: Workspace | int, agents: Sequence[Agent], stock: Stock | None = None
+) -> dict[int, Given]:
+    """By agent, from what is in stock where that was read."""
+    if len(agents) != 1 or stock is not None:
+        return given_to_all(workspace, agents, stock=stock)
+    return {agent.pk: OneAgent(agent, is_whole=True).given(agent) for agent in agents}

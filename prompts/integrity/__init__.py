@@ -1,0 +1,1 @@
+"""Checkpoints, signing keys and verification."""

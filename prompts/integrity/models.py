@@ -1,0 +1,86 @@
+"""Signed statements of how far the record had come, the keys that signed them, and looks at all of it."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import WorkspaceOwned
+
+
+class Checkpoint(WorkspaceOwned):
+    """The sums over all chains of a workspace at one moment, signed; a copy lies in a file."""
+
+    sequence = models.PositiveIntegerField()
+    body = models.JSONField()
+    # The ends of the chains that the body sums up: all, or those that are new; see prompts.proof.chain_heads.
+    heads = models.JSONField()
+    at = models.DateTimeField()
+    previous_hash = models.CharField(max_length=64, blank=True)
+    hash = models.CharField(max_length=64)
+    key_id = models.CharField(max_length=16)
+    signature = models.CharField(max_length=128)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-sequence"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "sequence"], name="checkpoints_numbered_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"checkpoint {self.sequence}"
+
+
+class SigningKey(WorkspaceOwned):
+    """A public key that has signed checkpoints of the workspace; kept, so that old signatures verify."""
+
+    key_id = models.CharField(max_length=16)
+    public_key = models.CharField(max_length=200)
+    # Of the first checkpoint it signed.
+    first_used_at = models.DateTimeField()
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-pk"]
+        constraints = [models.UniqueConstraint(fields=["workspace", "key_id"], name="signing_key_once")]
+
+    def __str__(self) -> str:
+        return self.key_id
+
+
+class VerificationState(models.TextChoices):
+    """How far a look has come."""
+
+    QUEUED = "queued", _("Waiting for a worker")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Not finished")
+
+
+class VerificationRun(WorkspaceOwned):
+    """One look at the whole record of a workspace, asked for by a person and carried out by a worker."""
+
+    state = models.CharField(
+        max_length=7, choices=VerificationState.choices, default=VerificationState.QUEUED
+    )
+    asked_label = models.CharField(max_length=254)
+    asked_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    # As prompts.integrity.verify tells it: rows per table, faults, notes, seconds.
+    result = models.JSONField(default=dict)
+    # Why it was not finished, in words.
+    problem = models.CharField(max_length=300, blank=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace"], condition=Q(state__in=["queued", "running"]), name="one_look_at_a_time"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_state_display()} ({self.asked_at:%Y-%m-%d %H:%M})"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in {VerificationState.DONE, VerificationState.FAILED}

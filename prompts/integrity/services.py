@@ -1,0 +1,59 @@
+"""Looks at the whole record that people ask for: one at a time, by a worker, kept with what was found."""
+
+from datetime import timedelta
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.models import Workspace
+from personas.records.revisions import note_event
+from prompts.integrity.verify import verify_workspace
+from prompts.models import VerificationRun, VerificationState
+
+log = structlog.get_logger(__name__)
+
+# As long as the job may run, and a little: whoever has not ended by then never will.
+LONGEST = timedelta(minutes=65)
+OPEN = (VerificationState.QUEUED, VerificationState.RUNNING)
+
+
+@transaction.atomic
+def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
+    """The look that is under way, or a new one."""
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    rows = VerificationRun.objects.in_workspace(workspace).filter(state__in=OPEN)
+    rows.filter(started_at__lt=timezone.now() - LONGEST).update(
+        state=VerificationState.FAILED, ended_at=timezone.now(), problem="The worker was lost on the way."
+    )
+    if (waiting := rows.first()) is not None:
+        return waiting
+    run = VerificationRun(workspace=workspace, asked_label=by.label[:254])
+    run.save(force_insert=True)
+    note_event(workspace, "asked for", "verification", run.pk, "Verification", by=by)
+    return run
+
+
+def carry_out_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
+    """Look, and write down what was found; None when another worker has it. Call it outside transactions."""
+    rows = VerificationRun.objects.in_workspace(workspace_id)
+    waiting = rows.filter(pk=run_id, state=VerificationState.QUEUED)
+    if not waiting.update(state=VerificationState.RUNNING, started_at=timezone.now()):
+        return None
+    run = rows.select_related("workspace").get(pk=run_id)
+    try:
+        found = verify_workspace(run.workspace)
+    except BaseException as error:
+        end(run, VerificationState.FAILED, f"It was stopped by an error of ours ({type(error).__name__}).")
+        raise
+    run.result = found.data()
+    if found.first:
+        log.error("record_not_sound", workspace=workspace_id, bad=found.bad, first=str(found.first))
+    return end(run, VerificationState.DONE)
+
+
+def end(run: VerificationRun, state: VerificationState, problem: str = "") -> VerificationRun:
+    run.state, run.problem, run.ended_at = state, problem, timezone.now()
+    run.save(update_fields=["state", "problem", "ended_at", "result"])
+    return run

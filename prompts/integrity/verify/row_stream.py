@@ -1,0 +1,179 @@
+"""Rows from the database one after the other, in constant memory; one that cannot be read is named."""
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from django.db import Error as DatabaseFailure
+from django.db import connection
+from django.db.models import CharField, Func, QuerySet
+
+from personas.models import Workspace
+from prompts.hashed_rows import Columns, Line
+from prompts.models import AgentPrompt, PromptVersion
+from prompts.proof.faults import Fault
+
+T = TypeVar("T")
+CHUNK = 2_000
+# Rows that are sorted in one go: those of few prompts, so that no sort outgrows its memory.
+BATCH_ROWS = 5_000
+# Columns that are counted or compared with.
+NUMBERS = (
+    "number",
+    "sequence",
+    "first_id",
+    "last_id",
+    "months",
+    "prompt_id",
+    "version_id",
+    "block_id",
+    "size",
+)
+# Version numbers remembered at a time.
+MOST_KNOWN = 50_000
+# What a value that is not of its column's kind ends in; SQLite holds whatever it was given.
+UNREADABLE = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, DatabaseFailure)
+
+
+class Spelled(Func):
+    """A time as the text that is hashed: the database writes it quicker than we read and write it again."""
+
+    template = """to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+    output_field = CharField()
+
+
+def each_row(
+    rows: QuerySet[Any], columns: tuple[str, ...], table: str, *, chunk: int = CHUNK, spelled: str = ""
+) -> Iterator[Columns | Fault]:
+    """Named tuples of the columns, `id` first, in the order of the question.
+
+    The time in the column `spelled` is there to be hashed only, and may come as text.
+    """
+    seen, has_types = 0, connection.vendor == "postgresql"
+    asked = [Spelled(name) if has_types and name == spelled else name for name in columns]
+    named = tuple_of(columns)
+    try:
+        for values in rows.values_list("id", *asked).iterator(chunk_size=chunk):
+            seen += 1
+            row = named(values)
+            yield row if has_types else mistyped(row, table) or row
+    except UNREADABLE:
+        if has_types:
+            # This is trouble with the database, and not a row's fault.
+            raise
+        yield from one_by_one(rows, columns, table, seen)
+
+
+@cache
+def tuple_of(columns: tuple[str, ...]) -> Callable[[Iterable[Any]], Columns]:
+    kind: Any = namedtuple("Row", ("id", *columns))  # type: ignore[misc]  # noqa: PYI024  # one for each table
+    make: Callable[[Iterable[Any]], Columns] = kind._make
+    return make
+
+
+def one_by_one(
+    rows: QuerySet[Any], columns: tuple[str, ...], table: str, seen: int
+) -> Iterator[Columns | Fault]:
+    """From the first row that broke the stream on: slow, and only when something is wrong."""
+    ids = list(islice(rows.values_list("id", flat=True).iterator(), seen, None))
+    for number in ids:
+        try:
+            yield tuple_of(columns)(rows.filter(pk=number).values_list("id", *columns).get())
+        except UNREADABLE as error:
+            yield Fault(table, f"{table} with the id {number}", f"it cannot be read: {type(error).__name__}")
+
+
+def mistyped(row: Columns, table: str) -> Fault | None:
+    """SQLite keeps words in a column for numbers, and then neither counts nor compares."""
+    for name in NUMBERS:
+        value = getattr(row, name, None)
+        if not (value is None or isinstance(value, int)):
+            return Fault(table, f"{table} with the id {row.id}", f"its {name} is no number")
+    return None
+
+
+class Prompt(NamedTuple):
+    """A prompt as its own row tells it: agent, channel, and where its chains are said to end."""
+
+    id: int
+    agent_id: int
+    channel_id: int
+    last_number: int
+    last_hash: str
+    latest_id: int | None
+    last_move: int
+    last_move_hash: str
+
+    @property
+    def line(self) -> Line:
+        return Line(self.agent_id, self.channel_id)
+
+
+NOWHERE = Line(0, None)
+
+
+class Prompts:
+    """The prompts of a workspace; few, and so held."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        rows = AgentPrompt.objects.in_workspace(workspace).order_by("pk").values_list(*Prompt._fields)
+        self.by_id = {row[0]: Prompt(*row) for row in rows}
+
+    def line(self, prompt_id: int) -> Line:
+        """Of a prompt that is not there, one that no hash was made with."""
+        found = self.by_id.get(prompt_id)
+        return found.line if found else NOWHERE
+
+    def batches(self, length: str) -> Iterator[list[int]]:
+        """Ids of prompts whose chains, `last_number` or `last_move` long, are read together."""
+        batch: list[int] = []
+        rows = 0
+        for prompt in self.by_id.values():
+            batch.append(prompt.id)
+            rows += getattr(prompt, length) + 1
+            if rows > BATCH_ROWS:
+                yield batch
+                batch, rows = [], 0
+        if batch:
+            yield batch
+
+
+class Numbers:
+    """Which number of which prompt a version's id stands for: asked in bulk, so many remembered."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.known: dict[int, tuple[int, int]] = {}
+
+    def learn(self, ids: Iterable[int | None]) -> None:
+        wanted = {number for number in ids if isinstance(number, int) and number not in self.known}
+        if not wanted:
+            return
+        if len(self.known) > MOST_KNOWN:
+            self.known.clear()
+        rows = PromptVersion.objects.in_workspace(self.workspace)
+        for some in chunks(sorted(wanted), CHUNK):
+            found = rows.filter(pk__in=some).values_list("id", "prompt_id", "number")
+            self.known.update((key, (prompt, number)) for key, prompt, number in found)
+
+    def of(self, version_id: int | None, prompt_id: int) -> int | None:
+        """The number; nought for a version that this prompt does not have."""
+        if version_id is None:
+            return None
+        prompt, number = self.known.get(version_id, (0, 0))
+        return number if prompt == prompt_id else 0
+
+
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    waiting = iter(items)
+    while some := list(islice(waiting, size)):
+        yield some
+
+
+def strays(rows: QuerySet[Any], prompts: Prompts, table: str) -> Iterator[Fault]:
+    """Rows of the workspace whose prompt is not: no chain would meet them."""
+    lost = rows.exclude(prompt_id__in=list(prompts.by_id)) if prompts.by_id else rows
+    for number in lost.order_by("pk").values_list("id", flat=True)[:10]:
+        yield Fault(table, f"{table} with the id {number}", "it belongs to no prompt of this workspace")

@@ -1,0 +1,76 @@
+"""Labels point at versions; every move is kept."""
+
+from django.db import models
+
+from personas.models import WorkspaceOwned
+from personas.workspaces.models import slug_rule
+from prompts.builds.models import AgentPrompt
+from prompts.versions.models import PromptVersion
+
+LATEST, PRODUCTION = "latest", "production"
+
+
+class PromptLabel(WorkspaceOwned):
+    """A movable pointer to a version of one prompt."""
+
+    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="labels")
+    name = models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="labels")
+    moved_at = models.DateTimeField()
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["prompt", "name"], name="label_once_per_prompt"),
+            # Moves of many labels are written as rows that are there already, told by this key.
+            models.UniqueConstraint(fields=["workspace", "id"], name="labels_by_workspace"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prompt} {self.name}"
+
+
+class LabelMove(WorkspaceOwned):
+    """One move of one label: append-only, chained per prompt. No version means the label was taken off."""
+
+    # Found by the index of sequences; what was left is never asked for.
+    prompt = models.ForeignKey(
+        AgentPrompt, on_delete=models.PROTECT, related_name="label_moves", db_index=False
+    )
+    sequence = models.PositiveIntegerField()
+    label = models.CharField(max_length=40)
+    version = models.ForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
+    previous_version = models.ForeignKey(
+        PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    # build, release, override, rollback, moved, removed, erasure
+    reason = models.CharField(max_length=20)
+    note = models.CharField(max_length=500, blank=True)
+    release = models.ForeignKey("Release", null=True, on_delete=models.PROTECT, related_name="moves")
+    author_label = models.CharField(max_length=254)
+    at = models.DateTimeField()
+    previous_hash = models.CharField(max_length=64, blank=True)
+    hash = models.CharField(max_length=64)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["prompt", "sequence"], name="label_moves_numbered_once")
+        ]
+        indexes = [models.Index(fields=["prompt", "label", "-at"], name="label_moves_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.prompt} {self.label} → {self.version_id}"
+
+
+class LabelRule(WorkspaceOwned):
+    """What the workspace says of a label, wherever it stands; protected ones are moved by owners only."""
+
+    name = models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+    is_protected = models.BooleanField(default=False)
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="label_rule_once")]
+
+    def __str__(self) -> str:
+        return self.name

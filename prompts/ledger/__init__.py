@@ -1,0 +1,1 @@
+"""The ledger of served prompts: rows, blocks, partitions, retention, reports."""

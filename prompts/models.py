@@ -1,0 +1,34 @@
+"""The records of the prompts app."""
+
+from prompts.builds.models import AgentPrompt, BuildCause
+from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
+from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, PromptLabel
+from prompts.ledger.models import LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.ledger.report_models import DigestReport
+from prompts.releases.models import Release, ReleaseItem, ReleaseStatus
+from prompts.settings.models import PromptSettings
+from prompts.versions.models import PromptVersion, VersionPart
+
+__all__ = [
+    "LATEST",
+    "PRODUCTION",
+    "AgentPrompt",
+    "BuildCause",
+    "Checkpoint",
+    "DigestReport",
+    "LabelMove",
+    "LabelRule",
+    "LedgerBlock",
+    "LedgerEntry",
+    "LedgerRollOff",
+    "PromptLabel",
+    "PromptSettings",
+    "PromptVersion",
+    "Release",
+    "ReleaseItem",
+    "ReleaseStatus",
+    "SigningKey",
+    "VerificationRun",
+    "VerificationState",
+    "VersionPart",
+]

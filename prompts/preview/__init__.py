@@ -1,0 +1,1 @@
+"""Previews of unsaved changes and their impact on prompts."""

@@ -1,0 +1,31 @@
+"""The families of pages whose records feed prompts, by the word in their addresses."""
+
+from typing import Any
+
+from django.http import Http404
+
+from personas.models import Record
+from personas.records.views import RecordPages
+from personas.tenancy.middleware import WorkspaceRequest
+from personas.urls import FAMILIES
+from skills.library.views import SkillPages
+
+PAGES: dict[str, RecordPages[Any]] = {
+    pages.name: pages for pages in (*FAMILIES, SkillPages()) if pages.feeds_prompts
+}
+
+
+def found_pages(family: str) -> RecordPages[Any]:
+    pages = PAGES.get(family)
+    if pages is None:
+        raise Http404("No such kind of record.")
+    return pages
+
+
+def found_record(request: WorkspaceRequest, pages: RecordPages[Any], key: str) -> Record:
+    """By what stands in an address, also where no address has looked at it first."""
+    is_number = key.isascii() and key.isdecimal() and len(key) < 19
+    if "\x00" in key or (pages.converter == "int" and not is_number):
+        raise Http404("No such record.")
+    record: Record = pages.find(request, key)
+    return record

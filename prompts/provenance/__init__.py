@@ -1,0 +1,1 @@
+"""Where the text of a prompt comes from, and where a record is used."""

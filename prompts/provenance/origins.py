@@ -1,0 +1,221 @@
+"""Where words came from, for people: kind, name, revision, author, and the page to read it on."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import CharField, Q, QuerySet, TextField, Value
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce, Substr
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import (
+    Agent,
+    Channel,
+    Identity,
+    Memory,
+    Responsibility,
+    Revision,
+    Soul,
+    Tool,
+    UserProfile,
+    Workspace,
+    WorkspaceOwned,
+)
+from prompts.assembly.segments import Origin
+from prompts.models import PromptSettings
+from prompts.versions.parts import is_key
+from skills.models import ContextFile, Skill
+
+OURS = "Dramatis"
+LONGEST_NAME = 80
+
+
+class Kind(NamedTuple):
+    """A kind of record: its word, its family of pages, and what stands for one record in an address."""
+
+    words: str | Promise
+    family: str
+    model: type[WorkspaceOwned]
+    key: str = "pk"
+
+
+KINDS: dict[str, Kind] = {
+    "identity": Kind(_("Identity"), "identities", Identity, "slug"),
+    "soul": Kind(_("Soul"), "souls", Soul, "slug"),
+    "user_profile": Kind(_("User profile"), "user-profiles", UserProfile, "slug"),
+    "agent": Kind(_("Agent"), "agents", Agent, "slug"),
+    "responsibility": Kind(_("Responsibility"), "responsibilities", Responsibility),
+    "memory": Kind(_("Memory"), "memories", Memory),
+    "tool": Kind(_("Tool"), "tools", Tool, "name"),
+    "channel": Kind(_("Channel"), "channels", Channel, "slug"),
+    "skill": Kind(_("Skill"), "skills", Skill, "name"),
+    "context_file": Kind(_("File"), "files", ContextFile),
+    "prompt_settings": Kind(_("Prompt settings"), "", PromptSettings),
+}
+
+RecordKey = tuple[str, int]
+RevisionKey = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Told:
+    """One origin in words."""
+
+    kind: str
+    words: str
+    name: str = ""
+    revision: int = 0
+    author: str = ""
+    url: str = ""
+    # What has happened to it since, where that is worth a word.
+    news: str = ""
+    news_url: str = ""
+    # What stands for the record in its addresses.
+    key: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        return self.kind == "layout"
+
+
+LAYOUT_WORDS = Told("layout", OURS)
+
+
+def told_of(
+    workspace: Workspace,
+    origins: Iterable[Origin],
+    said: Mapping[RevisionKey, tuple[str, str]] | None = None,
+    known: Mapping[RecordKey, str] | None = None,
+) -> dict[Origin, Told]:
+    """Every origin with its words; at most three queries, whatever their number and kinds.
+
+    Whoever has loaded the records knows what stands for them in addresses, and need not ask for that.
+    """
+    wanted = {origin for origin in origins if origin.kind in KINDS}
+    levels = {origin for origin in wanted if origin.kind == PromptSettings.kind}
+    wanted -= levels
+    keyed = {origin for origin in wanted if is_key(origin.id)}
+    if said is None:
+        said = revisions_said(workspace, revision_keys(keyed))
+    keys = {**(known or {})}
+    keys |= keys_of(workspace, [one for one in keyed if (one.kind, int(one.id)) not in keys])
+    found = {
+        origin: told(workspace, origin, said, keys) if origin in keyed else unkeyed(workspace, origin)
+        for origin in wanted
+    }
+    return found | settings_told(workspace, levels)
+
+
+def told(
+    workspace: Workspace,
+    origin: Origin,
+    said: Mapping[RevisionKey, tuple[str, str]],
+    keys: Mapping[RecordKey, str],
+) -> Told:
+    kind, number = KINDS[origin.kind], int(origin.id)
+    name, author = said.get((origin.kind, number, origin.revision), ("", ""))
+    key = keys.get((origin.kind, number))
+    url = address(workspace, kind.family, key, origin.revision) if kind.family and key is not None else ""
+    return Told(
+        origin.kind,
+        str(kind.words),
+        origin.path or name or gettext("number %(number)s") % {"number": number},
+        origin.revision,
+        author,
+        url,
+        key=key or "",
+    )
+
+
+def unkeyed(workspace: Workspace, origin: Origin) -> Told:
+    """Words of an agent's own settings name it by its slug; a file may be known by its path alone."""
+    kind = KINDS[origin.kind]
+    url = reverse("agents:detail", args=[workspace.slug, origin.id]) if origin.kind == "agent" else ""
+    return Told(
+        origin.kind, str(kind.words), origin.path or origin.id, origin.revision, "", url if origin.id else ""
+    )
+
+
+def settings_told(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origin, Told]:
+    """Settings have no name of their own: they are those of an agent, a channel or all of the workspace."""
+    ids = {int(origin.id): origin for origin in origins if is_key(origin.id)}
+    if not ids:
+        return {}
+    rows = PromptSettings.objects.in_workspace(workspace).filter(pk__in=ids)
+    url = reverse("prompt-settings:list", args=[workspace.slug])
+    words = str(KINDS[PromptSettings.kind].words)
+    return {
+        ids[row.pk]: Told(row.kind, words, str(row), ids[row.pk].revision, "", url)
+        for row in rows.select_related("agent", "channel")
+    }
+
+
+def address(workspace: Workspace, family: str, key: Any, revision: int) -> str:
+    if not revision:
+        return reverse(f"{family}:detail", args=[workspace.slug, key])
+    return reverse(f"{family}:revision", args=[workspace.slug, key, revision])
+
+
+def revision_keys(origins: Iterable[Origin]) -> list[RevisionKey]:
+    return [(one.kind, int(one.id), one.revision) for one in origins if is_key(one.id)]
+
+
+def revisions_said(
+    workspace: Workspace | int, wanted: Iterable[RevisionKey]
+) -> dict[RevisionKey, tuple[str, str]]:
+    """What each revision called its record, and who wrote it; one query, without the long texts."""
+    by_kind: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+    for kind, key, number in wanted:
+        by_kind[kind][0].add(key)
+        by_kind[kind][1].add(number)
+    if not by_kind:
+        return {}
+    asked = Q()
+    for kind, (keys, numbers) in by_kind.items():
+        asked |= Q(kind=kind, object_id__in=keys, number__in=numbers)
+    name = Coalesce(
+        *(KT(f"data__{field}") for field in ("label", "name", "title")),
+        Substr(KT("data__text"), 1, LONGEST_NAME + 1, output_field=TextField()),
+    )
+    rows = Revision.objects.in_workspace(workspace).filter(asked).annotate(name=name)
+    found = rows.values_list("kind", "object_id", "number", "name", "author_label")
+    return {(kind, key, number): (shortened(said or ""), author) for kind, key, number, said, author in found}
+
+
+def shortened(name: str) -> str:
+    """A memory has no name but its words."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def key_of(record: WorkspaceOwned, kind: str) -> tuple[RecordKey, str]:
+    return (kind, record.pk), str(getattr(record, KINDS[kind].key))
+
+
+def keys_of(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[RecordKey, str]:
+    """What stands for each record in its address; one query for all kinds."""
+    ids: dict[str, set[int]] = defaultdict(set)
+    for origin in origins:
+        ids[origin.kind].add(int(origin.id))
+    asked = [keys_in(workspace, name, numbers) for name, numbers in sorted(ids.items())]
+    if not asked:
+        return {}
+    return {(name, number): key for name, number, key in asked[0].union(*asked[1:], all=True)}
+
+
+def keys_in(workspace: Workspace | int, name: str, numbers: Iterable[int]) -> "QuerySet[Any, Any]":
+    kind = KINDS[name]
+    rows = kind.model.objects.in_workspace(workspace).filter(pk__in=list(numbers)).order_by()
+    rows = rows.annotate(its_kind=Value(name, CharField()), its_key=Cast(kind.key, CharField()))
+    return rows.values_list("its_kind", "pk", "its_key")
+
+
+def record_of(workspace: Workspace | int, kind: str, key: int) -> WorkspaceOwned | None:
+    """The record or file itself, if the workspace has it."""
+    if kind not in KINDS:
+        return None
+    return KINDS[kind].model.objects.in_workspace(workspace).filter(pk=key).first()

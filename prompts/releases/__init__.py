@@ -1,0 +1,1 @@
+"""Releases: review and approval before production."""

@@ -1,0 +1,74 @@
+"""Releases: many prompts to one label at once, approved by a second person where the agent asks for it."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from core.db.fields import LineField
+from personas.models import WorkspaceOwned
+from prompts.builds.models import AgentPrompt
+from prompts.versions.models import PromptVersion
+
+
+class ReleaseStatus(models.TextChoices):
+    """How far a release has come."""
+
+    REQUESTED = "requested", _("Waiting for approval")
+    APPROVED = "approved", _("Approved")
+    RELEASED = "released", _("Released")
+    REJECTED = "rejected", _("Rejected")
+    WITHDRAWN = "withdrawn", _("Withdrawn")
+    VOIDED = "voided", _("Voided by a change")
+
+
+class Release(WorkspaceOwned):
+    """A wish to move a label on one or many prompts, bound to the exact versions it names."""
+
+    number = models.PositiveIntegerField()
+    label = models.CharField(max_length=40)
+    message = LineField(max_length=300)
+    status = models.CharField(max_length=9, choices=ReleaseStatus.choices, default=ReleaseStatus.REQUESTED)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    requested_label = models.CharField(max_length=254)
+    requested_at = models.DateTimeField(auto_now_add=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    decided_label = models.CharField(max_length=254, blank=True)
+    decided_at = models.DateTimeField(null=True)
+    # Why it was rejected, voided, or released without approval.
+    reason = LineField(max_length=500, blank=True)
+    is_override = models.BooleanField(default=False)
+    released_at = models.DateTimeField(null=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "number"], name="releases_numbered_once"),
+            models.CheckConstraint(condition=Q(status__in=ReleaseStatus.values), name="release_status_known"),
+            models.CheckConstraint(
+                condition=~Q(is_override=True, reason=""), name="an_override_has_a_reason"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Release {self.number}"
+
+
+class ReleaseItem(WorkspaceOwned):
+    """One prompt of a release, with the version it shall get and the one it had."""
+
+    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="items")
+    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+")
+    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    before = models.ForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [models.UniqueConstraint(fields=["release", "prompt"], name="prompt_once_per_release")]
+
+    def __str__(self) -> str:
+        return f"{self.release} {self.prompt}"

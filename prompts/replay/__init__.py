@@ -1,0 +1,1 @@
+"""Replay of served prompts, and evidence bundles."""

@@ -1,0 +1,64 @@
+"""Which moment of the past, or which request: one form for both."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from personas.workspaces.models import slug_rule
+from prompts.models import PRODUCTION
+
+Choices = Sequence[tuple[str, str]]
+
+
+class MomentWidget(forms.DateTimeInput):
+    """The browser's own picker, down to the second."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        super().__init__(attrs={"step": "1"}, format="%Y-%m-%dT%H:%M:%S")
+
+
+class PastForm(forms.Form):
+    """Fields that share a page with those of the other way, so none may be demanded by the browser."""
+
+    use_required_attribute = False
+
+
+class MomentForm(PastForm):
+    """An agent on a channel, a label, and when."""
+
+    agent = forms.ChoiceField(label=_("Agent"))
+    channel = forms.ChoiceField(label=_("Channel"))
+    at = forms.DateTimeField(label=_("Moment"), widget=MomentWidget)
+    label = forms.CharField(label=_("Label"), max_length=40, validators=[slug_rule], initial=PRODUCTION)
+
+    def __init__(self, *args: Any, agents: Choices, channels: Choices, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.fields["agent"].choices = agents  # type: ignore[attr-defined]  # a choice field
+        self.fields["channel"].choices = channels  # type: ignore[attr-defined]  # a choice field
+        zone = timezone.get_current_timezone_name()
+        self.fields["at"].help_text = _("In your time zone, %(zone)s.") % {"zone": zone}
+        self.fields["at"].initial = timezone.now
+        self.fields["label"].help_text = _("What bots get is “production”; every build moves “latest”.")
+
+    def clean_at(self) -> object:
+        at = self.cleaned_data["at"]
+        if at > timezone.now():
+            raise forms.ValidationError(_("Name a moment that has passed."))
+        return at
+
+
+class RequestForm(PastForm):
+    """The id that an answer carried, or the number of a row in the ledger."""
+
+    request = forms.CharField(
+        max_length=64,
+        label=_("Request"),
+        help_text=_(
+            "The id that came with the answer, or the number of a ledger row. It says all by itself."
+        ),
+    )

@@ -1,0 +1,23 @@
+"""Builds the text of a piece of evidence again: from its segments and slots alone, without a database."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Each layout registers the renderers of its slots when it is imported.
+import prompts.assembly.layouts  # noqa: F401
+from prompts.assembly.slots import fill, skeleton
+from prompts.proof.evidence_reader import Segment
+from prompts.serving.slots import slots_from_json
+from prompts.versions.segments import unpacked
+
+
+def fill_again(segments: Sequence[Segment], slots: Mapping[str, Any]) -> str:
+    """As serving does it."""
+    contents = {
+        segment.stored[name]: words.encode()
+        for segment in segments
+        for name, words in (("content", segment.text), ("given", segment.given))
+        if name in segment.stored and words is not None
+    }
+    rows = [segment.stored for segment in segments]
+    return fill(skeleton(unpacked(rows, contents)), slots_from_json(slots))

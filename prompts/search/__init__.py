@@ -1,0 +1,1 @@
+"""Search over records, versions, releases and members."""

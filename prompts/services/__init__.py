@@ -1,1 +1,0 @@
-"""What can be done with prompts: build, label, release, hand out, prove."""

@@ -1,0 +1,135 @@
+"""A version laid out for one call: its text, where each section stands in it, and where caches may break."""
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from json import dumps
+from typing import Any, NamedTuple
+
+from prompts.assembly.report import boundaries
+from prompts.assembly.segments import SESSION, TURN, Segment
+from prompts.assembly.slots import Slots, Stretch, skeleton
+
+# Nothing from here on is worth a place in a provider's cache.
+OF_THE_CALL = frozenset({SESSION, TURN})
+# What each slot says of a call: None keeps the words that were built, "" leaves the part out.
+Said = tuple[str | None, ...]
+
+
+class Piece(NamedTuple):
+    """So many characters of one section."""
+
+    section: str
+    volatility: str
+    slot: str
+    length: int
+
+
+class Part(NamedTuple):
+    """A stretch of the built text with the pieces it consists of."""
+
+    stretch: Stretch
+    pieces: tuple[Piece, ...]
+
+
+class Sheet(NamedTuple):
+    """The filled text, and the beginning of an answer's JSON: what is told of the version and of the text."""
+
+    said: Said
+    text: str
+    size: int
+    digest: str
+    told: bytes
+    # SHA-256 so far: bodies differ only in what comes after.
+    hashed: Any
+
+
+def parts_of(segments: Sequence[Segment]) -> tuple[Part, ...]:
+    """The stretches of the skeleton, each with its pieces; made once per version."""
+    pieces: list[list[Piece]] = []
+    place, is_open = 0, False
+    while place < len(segments):
+        first = segments[place]
+        run = segments[place : place + first.span]
+        place += first.span
+        made = [Piece(one.section, one.volatility, first.slot, len(one.text)) for one in run]
+        if first.slot or not is_open:
+            pieces.append([])
+        pieces[-1] += made
+        is_open = not first.slot
+    return tuple(
+        Part(stretch, tuple(joined(own))) for stretch, own in zip(skeleton(segments), pieces, strict=True)
+    )
+
+
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Neighbours of one section in one; who wrote which words of it is told by the provenance."""
+    out: list[Piece] = []
+    for piece in pieces:
+        if out and out[-1][:3] == piece[:3]:
+            out[-1] = piece._replace(length=out[-1].length + piece.length)
+        else:
+            out.append(piece)
+    return out
+
+
+def said_by(parts: Iterable[Part], slots: Slots) -> Said:
+    """What the call puts into the slots, in their order."""
+    return tuple([stretch.render(slots, stretch.given) for stretch, _ in parts if stretch.render is not None])
+
+
+def laid_out(parts: Iterable[Part], said: Said, told_before: str = "") -> Sheet:
+    """The same text as `fill` gives, with the place of every section."""
+    texts: list[str] = []
+    pieces: list[Piece] = []
+    rest = iter(said)
+    for part in parts:
+        words = None if part.stretch.render is None else next(rest)
+        if words == "":
+            continue
+        if words is not None and part.stretch.is_replacing:
+            texts.clear()
+            pieces.clear()
+        text, own = placed(part, words, is_first=not texts)
+        texts.append(text)
+        pieces += own
+    return written_out("".join(texts), joined(pieces), said, told_before)
+
+
+def placed(part: Part, words: str | None, *, is_first: bool) -> tuple[str, Sequence[Piece]]:
+    """The built words or those of the call, without the separator where nothing stands before."""
+    (text, lead, *_), own = part
+    if words is not None:
+        said = words if is_first else lead + words
+        return said, (own[0]._replace(length=len(said)),)
+    if not is_first or not lead:
+        return text, own
+    return text[len(lead) :], (own[0]._replace(length=own[0].length - len(lead)), *own[1:])
+
+
+def written_out(text: str, pieces: Sequence[Piece], said: Said, told_before: str) -> Sheet:
+    data = text.encode()
+    digest = sha256(data).hexdigest()
+    starts = [0]
+    for piece in pieces:
+        starts.append(starts[-1] + piece.length)
+    breaks = boundaries([(piece.volatility, at) for piece, at in zip(pieces, starts, strict=False)])
+    lasting = next(
+        (at for piece, at in zip(pieces, starts, strict=False) if piece.volatility in OF_THE_CALL), len(text)
+    )
+    told = {
+        "served_digest": digest,
+        "text": text,
+        "segments": [
+            {
+                "section": piece.section,
+                "volatility": piece.volatility,
+                "range": [at, at + piece.length],
+                "slot": piece.slot or None,
+                "cacheable": at + piece.length <= lasting,
+            }
+            for piece, at in zip(pieces, starts, strict=False)
+        ],
+        "cache_boundaries": [{"offset": offset, "volatility": level} for level, offset in breaks],
+    }
+    whole = f"{{{told_before}{dumps(told, ensure_ascii=False, separators=(',', ':'))[1:-1]}".encode()
+    return Sheet(said, text, len(data), digest, whole, sha256(whole))

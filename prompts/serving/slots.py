@@ -1,0 +1,73 @@
+"""The facts of a call as they are stored: enough to fill the same words again, to the byte."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from personas.errors import Invalid
+from prompts.assembly.errors import AssemblyError
+from prompts.assembly.json_codec import dump, load
+from prompts.assembly.slots import Slots
+
+Facts = dict[str, Any]
+
+
+def settled(slots: Slots) -> tuple[Slots, Facts]:
+    """The slots as they will be read back, and stored; filled with any others, a replay could differ."""
+    try:
+        read = slots_from_json(storable(dump(slots), "slots"))
+    except AssemblyError as error:
+        raise Invalid.on(error.path or "slots", error.message) from error
+    return read, slots_json(read)
+
+
+def clock_alone(now: datetime, timezone: str) -> tuple[Slots, Facts]:
+    """The same for a call that says nothing, as most do; quicker, for there is only the time to settle."""
+    local = now.astimezone(_zone(timezone))
+    said, zone = local.isoformat(), local.tzname() or ""
+    facts = {"now": said, "zone": zone} if zone else {"now": said}
+    return Slots(now=datetime.fromisoformat(said), zone=zone), facts
+
+
+def slots_json(slots: Slots) -> Facts:
+    said: Facts = dump(slots)
+    return said
+
+
+def slots_from_json(data: Mapping[str, Any]) -> Slots:
+    return load(Slots, data)
+
+
+def storable(value: Any, path: str) -> Any:
+    """The value without what a database or a digest would not give back as it was."""
+    if isinstance(value, float):
+        # A fraction has many spellings and no one form: it is kept, and so served, as the text of it.
+        return repr(value)
+    if isinstance(value, dict):
+        return {storable(key, path): storable(item, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [storable(item, f"{path}[{place}]") for place, item in enumerate(value)]
+    if isinstance(value, str) and "\0" in value:
+        raise AssemblyError(path, "the character U+0000 cannot be stored")
+    return value
+
+
+def with_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
+    """The time where the user is, unless the caller has said what time it is; with the name of its zone.
+
+    The name is stored apart: a moment in JSON keeps only its offset.
+    """
+    local = slots.now or now.astimezone(_zone(slots.timezone or timezone))
+    return replace(slots, now=local, zone=slots.zone or local.tzname() or "")
+
+
+@lru_cache(maxsize=500)
+def _zone(name: str) -> ZoneInfo:
+    """A zone nobody knows is no reason to hand out nothing."""
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return ZoneInfo("UTC")

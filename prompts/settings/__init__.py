@@ -1,0 +1,1 @@
+"""Prompt settings of workspace, agent and channel."""

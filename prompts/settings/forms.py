@@ -1,0 +1,65 @@
+"""What holds for many prompts at once, as a form."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from personas.records.forms import RecordChoice, RecordForm
+from personas.selectors import identities_of, profiles_of, souls_of
+from prompts.models import PromptSettings
+
+TOOLS = [("", _("As the level before says")), ("yes", _("Yes, as definitions")), ("no", _("No, in the text"))]
+ON_AGENTS = ("identity", "soul", "user_profile")
+
+
+class PromptSettingsForm(RecordForm):
+    model = PromptSettings
+    plain = ("mission", "entry", "mode", "total_characters", "token_budget")
+    labels = {
+        "entry": _("Entry point"),
+        "total_characters": _("Most characters"),
+        "token_budget": _("Token budget"),
+    }
+    help_texts = {
+        "mission": _("For the ptc layout: the task, with {{placeholders}}."),
+        "entry": _("For the moltis layout: how much of it is built."),
+        "mode": _("For the ptc layout: one program, or many turns."),
+        "total_characters": _("Longer prompts are cut, least important part first."),
+        "token_budget": _("Nothing is cut for it; what passes it is marked."),
+    }
+    fieldsets = (
+        (_("Persona"), _("For agents that choose none of their own."), ON_AGENTS),
+        (_("Shape"), "", ("native_tools", "entry", "mode", "mission")),
+        (_("Size"), "", ("total_characters", "token_budget")),
+    )
+
+    identity = RecordChoice(required=False, empty_label=_("As the level before says"))
+    soul = RecordChoice(required=False, empty_label=_("As the level before says"))
+    user_profile = RecordChoice(required=False, empty_label=_("As the level before says"))
+    native_tools = forms.ChoiceField(
+        choices=TOOLS, required=False, label=_("Tools go to the provider as definitions")
+    )
+
+    record: PromptSettings | None
+
+    def __init__(self, *args: Any, is_agent: bool = False, **kwargs: Any) -> None:
+        self.is_agent = is_agent
+        super().__init__(*args, **kwargs)
+
+    def initial_values(self) -> dict[str, Any]:
+        values = super().initial_values()
+        said = values.get("native_tools")
+        return values | {"native_tools": "" if said is None else ("yes" if said else "no")}
+
+    def link_fields(self) -> None:
+        if self.is_agent:
+            # An agent's own are chosen on the agent.
+            for name in ON_AGENTS:
+                del self.fields[name]
+            return
+        for name, rows in zip(ON_AGENTS, (identities_of, souls_of, profiles_of), strict=True):
+            self.offer(name, rows(self.workspace), getattr(self.record, name, None))
+
+    def clean_native_tools(self) -> bool | None:
+        return {"yes": True, "no": False}.get(self.cleaned_data["native_tools"])

@@ -1,0 +1,35 @@
+"""Settings of a level: written the first time, edited afterwards."""
+
+from typing import Any
+
+from django.db import transaction
+
+from personas.actors import Actor
+from personas.models import Agent, Channel, Workspace
+from personas.records.services import create_record, edit_record
+from prompts.models import PromptSettings
+
+
+def settings_at(
+    workspace: Workspace, agent: Agent | None = None, channel: Channel | None = None
+) -> PromptSettings | None:
+    rows = PromptSettings.objects.in_workspace(workspace)
+    return rows.filter(agent=agent, channel=channel).select_related("agent", "channel").first()
+
+
+@transaction.atomic
+def put_settings(
+    workspace: Workspace,
+    values: dict[str, Any],
+    *,
+    expected: int,
+    by: Actor,
+    agent: Agent | None = None,
+    channel: Channel | None = None,
+) -> PromptSettings:
+    """Say what holds at this level; what is left empty comes from the level before."""
+    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    row = settings_at(workspace, agent, channel)
+    if row is None:
+        return create_record(PromptSettings, workspace, values | {"agent": agent, "channel": channel}, by=by)
+    return edit_record(row, values, expected=expected, by=by)

@@ -1,0 +1,115 @@
+"""What a bot's call would say, tried out in the Studio: filled in by the same code that serves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from core.timezones import refuse_unknown_timezone
+from personas.errors import Invalid
+from personas.models import Agent, Workspace
+from prompts.assembly.errors import AssemblyError
+from prompts.assembly.json_codec import load
+from prompts.assembly.runtime_lines import HOST_KEYS, SANDBOX_KEYS
+from prompts.assembly.segments import Segment
+from prompts.assembly.slots import Slots, filled
+from prompts.serving.call_tasks import task_facts
+from prompts.serving.slots import settled, with_clock
+
+SANDBOX = "sandbox."
+WORDS: dict[str, Any] = {"true": True, "false": False}
+
+
+class SlotForm(forms.Form):
+    """The facts of one call; without any the prompt is shown as it is stored."""
+
+    prefix = "slot"
+    fill = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("Show it as a bot would get it"),
+        help_text=gettext_lazy("What a call says takes the place of the marked words."),
+    )
+    now = forms.DateTimeField(
+        required=False,
+        label=gettext_lazy("Moment"),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text=gettext_lazy("In your timezone. Left empty: now."),
+    )
+    timezone = forms.CharField(
+        required=False,
+        max_length=64,
+        label=gettext_lazy("Timezone of the call"),
+        validators=[refuse_unknown_timezone],
+        help_text=gettext_lazy("Such as Europe/Vienna. Left empty: the user’s own."),
+    )
+    task = forms.IntegerField(
+        required=False, min_value=1, max_value=2**31 - 1, label=gettext_lazy("Number of a task")
+    )
+    is_background = forms.BooleanField(
+        required=False, label=gettext_lazy("In the background: nobody reads the answer")
+    )
+    facts = forms.CharField(
+        required=False,
+        max_length=4_000,
+        label=gettext_lazy("Runtime facts"),
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    def __init__(self, data: Any, *, workspace: Workspace, agent: Agent) -> None:
+        super().__init__(data)
+        self.workspace, self.agent = workspace, agent
+        known = ", ".join([*HOST_KEYS[:4], f"{SANDBOX}{SANDBOX_KEYS[1]}"])
+        self.fields["facts"].help_text = _("One name=value a line, such as %(names)s.") % {"names": known}
+
+    def clean_facts(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {"host": {}, "sandbox": {}}
+        for number, line in enumerate(self.cleaned_data["facts"].splitlines(), start=1):
+            name, sign, value = map(str.strip, line.partition("="))
+            if not line.strip():
+                continue
+            if not sign or not name:
+                raise forms.ValidationError(_("Line %(number)d is no name=value.") % {"number": number})
+            place = "sandbox" if name.startswith(SANDBOX) else "host"
+            found[place][name.removeprefix(SANDBOX)] = WORDS.get(value.lower(), value)
+        return found
+
+    def clean_task(self) -> dict[str, Any] | None:
+        number = self.cleaned_data["task"]
+        if number is None:
+            return None
+        found = task_facts(self.workspace, self.agent.slug, number)
+        if found is None:
+            raise forms.ValidationError(_("There is no such task."))
+        return found
+
+    def said(self) -> dict[str, Any]:
+        """What is said, as the body of a render call says it."""
+        cleaned = self.cleaned_data
+        facts = cleaned["facts"]
+        said = {
+            "now": cleaned["now"].isoformat() if cleaned["now"] else None,
+            "timezone": cleaned["timezone"],
+            "task": cleaned["task"],
+            "is_background": cleaned["is_background"],
+            **facts,
+        }
+        return {name: value for name, value in said.items() if value}
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything is to be filled in at all."""
+        return self.is_valid() and bool(self.cleaned_data["fill"] or self.said())
+
+
+def filled_in(segments: Sequence[Segment], form: SlotForm) -> tuple[Segment, ...]:
+    """The segments with the call's facts in their slots, settled as serving settles them."""
+    zone = next((zone for one in segments if (zone := (one.given or {}).get("timezone"))), "")
+    try:
+        ready, _facts = settled(with_clock(load(Slots, form.said()), timezone.now(), zone))
+    except (Invalid, AssemblyError) as error:
+        form.add_error(None, error.message)
+        return tuple(segments)
+    return filled(segments, ready)

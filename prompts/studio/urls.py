@@ -1,0 +1,21 @@
+"""The pages of the Studio: the desk, its live preview, kept drafts and the review before saving."""
+
+from django.urls import path
+
+from prompts.studio import draft_views, preview_views, review_views
+from prompts.studio import views as studio_views
+
+urls = (
+    [
+        path("studio/", studio_views.home, name="home"),
+        path("studio/<slug:agent>/", studio_views.show, name="show"),
+        path("studio/<slug:agent>/preview/", preview_views.preview, name="preview"),
+        path("studio/<slug:agent>/layouts/", preview_views.layouts, name="layouts"),
+        path("studio/<slug:agent>/state/", studio_views.state, name="state"),
+        path("studio/<slug:agent>/save/", draft_views.save, name="save"),
+        path("studio/<slug:agent>/review/", review_views.review, name="review"),
+        path("drafts/", draft_views.index, name="drafts"),
+        path("drafts/discard/", draft_views.discard, name="discard"),
+    ],
+    "studio",
+)

@@ -1,0 +1,1 @@
+"""Prompt versions: text, lockfile, diff, timeline, pages and API."""

@@ -1,0 +1,78 @@
+"""Versions: what was assembled, immutable and chained."""
+
+from django.db import models
+
+from core.db.compact import CompactJSON
+from personas.models import Workspace, WorkspaceOwned
+from prompts.builds.models import AgentPrompt
+
+
+class PromptVersion(WorkspaceOwned):
+    """One assembled prompt of an agent on a channel. Never changed, never deleted.
+
+    The text is the join of the segments; tenants' words lie in `Content` by digest, so that they are kept
+    once, and can be erased while the list and its hashes stay.
+    """
+
+    # Found by the index of numbers.
+    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="versions", db_index=False)
+    number = models.PositiveIntegerField()
+    # Of the words, slots and tools, without where they came from: equal means no new version.
+    digest = models.CharField(max_length=64)
+    text_digest = models.CharField(max_length=64)
+    layout = models.CharField(max_length=40)
+    compiler = models.CharField(max_length=20)
+    segments = models.JSONField()
+    # Digests of contents: the definitions for the provider's interface, if any, and what became of the parts.
+    tools = models.CharField(max_length=64, blank=True)
+    report = models.CharField(max_length=64)
+    characters = models.PositiveIntegerField()
+    tokens = models.PositiveIntegerField()
+    # By section: characters and tokens.
+    sizes = CompactJSON()
+    # Whole, or as changes to that of the version before: see prompts.versions.lockfiles.
+    lockfile = CompactJSON()
+    causes = CompactJSON()
+    author_label = models.CharField(max_length=254)
+    message = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField()
+    previous_hash = models.CharField(max_length=64, blank=True)
+    hash = models.CharField(max_length=64)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-number"]
+        constraints = [models.UniqueConstraint(fields=["prompt", "number"], name="versions_numbered_once")]
+        indexes = [
+            models.Index(fields=["prompt", "-created_at"], name="versions_by_time"),
+            # The plain column: behind row security no condition through a function can use an index.
+            models.Index(fields=["workspace", "digest"], name="versions_by_digest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prompt} v{self.number}"
+
+
+class VersionPart(WorkspaceOwned):
+    """From this version on its prompt holds a record or file at a revision; with none, it holds it no more.
+
+    Only changes are kept: what a version does not mention stands as in the versions before it. So an edit
+    leaves one row, and a record still finds every version that it is or was in. Append-only.
+    """
+
+    # The one index begins with the workspace and serves every question.
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
+    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
+    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=20)
+    object_id = models.BigIntegerField()
+    revision = models.PositiveIntegerField(null=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        indexes = [
+            models.Index(
+                fields=["workspace", "kind", "object_id", "prompt", "version"], name="parts_by_record"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.version} {self.kind} {self.object_id}"

@@ -1,0 +1,206 @@
+"""What the page of one version shows."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import ngettext
+
+from personas.models import Workspace
+from prompts.assembly.report import Boundary, boundaries
+from prompts.assembly.segments import Origin, Segment
+from prompts.hashed_rows import version_row
+from prompts.models import PromptVersion
+from prompts.provenance.causes import causes_in_words, keys_in
+from prompts.provenance.file_news import news_of
+from prompts.provenance.origins import (
+    KINDS,
+    LAYOUT_WORDS,
+    RevisionKey,
+    Told,
+    revision_keys,
+    revisions_said,
+    told_of,
+)
+from prompts.versions.diff import first_per_call
+from prompts.versions.segments import GONE, digests_in, unpacked
+from prompts.versions.selectors import contents_of, parts_of, report_in
+from prompts.versions.text_rows import Row, rows_by_section
+from skills.files.visible_text import Seen
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A row of the text with its origins in words."""
+
+    row: Row
+    told: Sequence[Told]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the text, with how much of the whole it is."""
+
+    name: str
+    rows: Sequence[Beside]
+    characters: int
+    tokens: int
+    # What a call may fill anew in it.
+    slots: Sequence[str] = ()
+    # What a cache keeps up to here, where a level ends.
+    boundary: str = ""
+    # Where most of its words come from.
+    kind: str = "layout"
+
+
+@dataclass(frozen=True)
+class Locked:
+    """A line of the lockfile: what was pinned, at which digest."""
+
+    told: Told
+    digest: str
+
+
+def main_kind(rows: Sequence[Row]) -> str:
+    """The kind of record that says most in these rows; our own words only where nobody else speaks."""
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        for stretch in row.stretches:
+            sizes[stretch.origin.kind] += stretch.end - stretch.start
+    told = [(size, kind) for kind, size in sizes.items() if kind not in ("layout", "slot")]
+    return max(told)[1] if told else "layout"
+
+
+class Reading:
+    """One version, read for a page."""
+
+    def __init__(self, workspace: Workspace, version: PromptVersion, *, has_lockfile: bool = False) -> None:
+        self.workspace, self.version, self.has_lockfile = workspace, version, has_lockfile
+
+    @cached_property
+    def contents(self) -> dict[str, bytes | None]:
+        """The words and the report in one question."""
+        version = self.version
+        return contents_of(version.workspace_id, [*digests_in(version.segments), version.report])
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        return unpacked(self.version.segments, self.contents)
+
+    @cached_property
+    def seen(self) -> Seen:
+        return Seen("".join([segment.text for segment in self.segments]))
+
+    @cached_property
+    def is_erased(self) -> bool:
+        return any(segment.text == GONE for segment in self.segments)
+
+    @cached_property
+    def boundaries(self) -> Sequence[Boundary]:
+        """Where caches can end, told from how often each segment changes."""
+        offsets = accumulate([len(segment.text) for segment in self.segments], initial=0)
+        return boundaries(
+            (segment.volatility, at) for segment, at in zip(self.segments, offsets, strict=False)
+        )
+
+    @cached_property
+    def pinned(self) -> list[tuple[Origin, str]]:
+        """The lockfile's parts, if they are asked for: "kind:id@revision" and a digest."""
+        if not self.has_lockfile:
+            return []
+        paths = {segment.origin._replace(path=""): segment.origin for segment in self.segments}
+        found = []
+        for name, digest in parts_of(self.version).items():
+            kind, _, rest = name.partition(":")
+            key, _, revision = rest.rpartition("@")
+            origin = Origin(kind, key, int(revision) if revision.isdecimal() else 0)
+            found.append((paths.get(origin, origin), digest))
+        return found
+
+    @cached_property
+    def told(self) -> dict[Origin, Told]:
+        told = told_of(self.workspace, self.origins, self.said)
+        return told | {origin: self.with_news(origin, told[origin]) for origin in self.news}
+
+    @cached_property
+    def origins(self) -> set[Origin]:
+        return {*(segment.origin for segment in self.segments), *(origin for origin, _ in self.pinned)}
+
+    @cached_property
+    def said(self) -> dict[RevisionKey, tuple[str, str]]:
+        """What all revisions that the page names were called, and by whom they were written."""
+        known = [origin for origin in self.origins if origin.kind in KINDS]
+        return revisions_said(self.workspace, [*revision_keys(known), *keys_in(self.version.causes)])
+
+    def with_news(self, origin: Origin, told: Told) -> Told:
+        url = reverse("files:detail", args=[self.workspace.slug, origin.id])
+        return replace(told, news=self.news[origin], news_url=url)
+
+    @cached_property
+    def news(self) -> dict[Origin, str]:
+        """What has become of the files since."""
+        return news_of(self.workspace, {segment.origin for segment in self.segments})
+
+    def words_for(self, origin: Origin) -> Told:
+        return self.told.get(origin, LAYOUT_WORDS)
+
+    @property
+    def news_words(self) -> str:
+        count = len({origin.id for origin in self.news})
+        return ngettext("%(count)s source changed", "%(count)s sources changed", count) % {"count": count}
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        ends = {boundary.offset: boundary.volatility for boundary in self.boundaries}
+        return [self.section(name, rows, ends) for name, rows in rows_by_section(self.segments)]
+
+    def section(self, name: str, rows: Sequence[Row], ends: dict[int, str]) -> Section:
+        characters, tokens = self.version.sizes.get(name, (0, 0))
+        beside = [Beside(row, [self.words_for(origin) for origin in row.origins]) for row in rows]
+        # The line end before a section's first row belongs to the section too.
+        begin = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
+        slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
+        return Section(name, beside, characters, tokens, slots, ends.get(begin, ""), main_kind(rows))
+
+    @property
+    def tokens(self) -> int:
+        return self.version.tokens
+
+    @cached_property
+    def cache_share(self) -> float:
+        """How much of the text stands before the words that every call fills anew."""
+        return min(first_per_call(self.segments), len(self.seen.text)) / max(len(self.seen.text), 1)
+
+    @cached_property
+    def lockfile(self) -> list[Locked]:
+        return [Locked(self.words_for(origin), digest) for origin, digest in self.pinned]
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        return report_in(self.contents, self.version)
+
+    @cached_property
+    def omitted(self) -> dict[str, list[str]]:
+        """By reason, the parts that are not there."""
+        found: dict[str, list[str]] = {}
+        for name, reason in self.report.get("omitted", {}).items():
+            found.setdefault(reason, []).append(name)
+        return found
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the stored row still has the hash it was written with."""
+        return version_row(self.version).hash(self.version.previous_hash) == self.version.hash
+
+    def context(self) -> dict[str, Any]:
+        [causes] = causes_in_words(self.workspace, [self.version.causes], shown=20, said=self.said)
+        return {
+            "version": self.version,
+            "reading": self,
+            "report": self.report,
+            "causes": causes,
+        }

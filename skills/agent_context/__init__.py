@@ -1,0 +1,1 @@
+"""Which context files an agent reads."""

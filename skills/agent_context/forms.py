@@ -1,0 +1,41 @@
+"""Which source an agent reads, by whose rules and from which folder."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import Agent
+from personas.records.forms import RecordChoice
+from personas.ui.action_form import VerbForm
+from skills.discovery.harnesses import HARNESSES
+from skills.models import Source
+
+
+class ContextForm(VerbForm):
+    """The agent's own choice; it starts with what holds now, be it inherited."""
+
+    source = RecordChoice(label=_("Source"), required=False, empty_label=_("None: it reads no files"))
+    harness = forms.ChoiceField(
+        label=_("Rule set"),
+        choices=[(name, name) for name in HARNESSES],
+        help_text=_("Which files count, and in which order."),
+    )
+    working_directory = forms.CharField(
+        label=_("Working directory"),
+        required=False,
+        max_length=1_000,
+        help_text=_(
+            "Below the source’s root; files are looked for from here upwards. Empty: the root, or what "
+            "its parent has."
+        ),
+    )
+    revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+    def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rows = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
+        chosen = self.initial.get("source")
+        # Only its id counts: it is offered even if it has been archived since.
+        current = Source(pk=chosen) if chosen else None
+        self.fields["source"].offer(rows, current)  # type: ignore[attr-defined]  # a RecordChoice

@@ -1,0 +1,73 @@
+"""Which source an agent reads and by whose rules."""
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from personas.actors import Actor
+from personas.errors import Invalid
+from personas.models import Agent
+from personas.records.revisions import note_event
+from personas.records.services import edit_record
+from personas.signals import agent_changed
+from skills.discovery.harnesses import HARNESSES
+from skills.models import AgentContext, Source
+
+
+@transaction.atomic
+def choose_context(
+    agent: Agent, source: Source | None, harness: str, *, working_directory: str, expected: int, by: Actor
+) -> AgentContext:
+    """Let an agent read a source; None means it reads nothing, also not what its parent reads."""
+    if harness not in HARNESSES:
+        raise Invalid.on("harness", _("That is none of the rule sets."))
+    if source is not None and harness not in source.harnesses:
+        raise Invalid.on(
+            "harness",
+            _("“%(source)s” is not looked through by these rules. Edit the source first.")
+            % {"source": source},
+        )
+    agent = edit_record(agent, {"working_directory": working_directory}, expected=expected, by=by)
+    rows = AgentContext.objects.in_workspace(agent.workspace_id).select_related("source")
+    row = rows.filter(agent=agent).first() or AgentContext(workspace_id=agent.workspace_id, agent=agent)
+    before = told(row) if row.pk else None
+    row.source, row.harness = source, harness
+    row.save()
+    note(agent, "chose context", before, told(row), by=by)
+    return row
+
+
+@transaction.atomic
+def inherit_context(agent: Agent, *, by: Actor) -> None:
+    """Drop an agent's own choice; it reads what its parent reads, or nothing."""
+    row = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent=agent).first()
+    if row is None:
+        return
+    before = told(row)
+    row.delete()
+    note(agent, "inherits context", before, None, by=by)
+
+
+def told(row: AgentContext) -> dict[str, object]:
+    return {"source": row.source_id, "harness": row.harness}
+
+
+def note(
+    agent: Agent, verb: str, before: dict[str, object] | None, after: dict[str, object] | None, *, by: Actor
+) -> None:
+    if before == after:
+        return
+    note_event(agent.workspace_id, verb, "agent", agent.pk, str(agent), by=by, before=before, after=after)
+    below = agents_below(agent)
+    agent_changed.send(sender=Agent, workspace_id=agent.workspace_id, agent_ids=below, cause=None)
+
+
+def agents_below(agent: Agent) -> list[int]:
+    """The agent and all its descendants: any of them may inherit."""
+    children: dict[int | None, list[int]] = {}
+    for pk, parent in Agent.objects.in_workspace(agent.workspace_id).values_list("pk", "parent_id"):
+        children.setdefault(parent, []).append(pk)
+    found, open_ones = [], [agent.pk]
+    while open_ones:
+        found.append(at := open_ones.pop())
+        open_ones += children.get(at, [])
+    return sorted(found)

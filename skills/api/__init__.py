@@ -1,1 +1,0 @@
-"""The addresses of skills, sources and context files in the API."""

@@ -1,0 +1,135 @@
+"""One file of a zip: what its two headers say, and its bytes if they bear that out."""
+
+import stat
+import struct
+import zlib
+from functools import cached_property
+from typing import NamedTuple
+
+from skills.discovery.filesystem import KINDS, Refused
+
+LOCAL = struct.Struct("<4s5H3L2H")
+LOCAL_SIGN = b"PK\x03\x04"
+STORED, DEFLATED = 0, 8
+# Of a file, by either of two methods, or of the headers too.
+ENCRYPTED = 0x0001 | 0x0040 | 0x2000
+PATCH = 0x0020
+# The sizes come after the bytes, and the header may leave them out.
+DESCRIPTOR = 0x0008
+DOS_FOLDER = 0x10
+WIDE = 0xFFFFFFFF
+
+
+class Record(NamedTuple):
+    """What the table of contents says of one entry."""
+
+    name: bytes
+    flags: int
+    method: int
+    crc: int
+    packed: int
+    size: int
+    attributes: int
+    place: int
+
+
+class Entry:
+    """A record with the archive that it speaks of, and where in that its bytes begin."""
+
+    def __init__(self, record: Record, archive: bytes, begin: int) -> None:
+        self.record, self.archive, self.begin = record, archive, begin
+
+    @cached_property
+    def path(self) -> str:
+        """Marked as UTF-8 or not: in other character sets nobody could know the letters."""
+        return self.record.name.removesuffix(b"/").decode("utf-8", "surrogateescape")
+
+    @property
+    def size(self) -> int:
+        return self.record.size
+
+    @property
+    def is_folder(self) -> bool:
+        return self.record.name.endswith(b"/")
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.record.packed
+
+    @property
+    def is_encrypted(self) -> bool:
+        return bool(self.record.flags & ENCRYPTED)
+
+    @property
+    def has_descriptor(self) -> bool:
+        return bool((self.record.flags | self.header.flags) & DESCRIPTOR)
+
+    @property
+    def header(self) -> Record:
+        """What stands before its bytes, as a record of the same place."""
+        _, _, flags, method, _, _, crc, packed, size, name, _ = LOCAL.unpack_from(
+            self.archive, self.record.place
+        )
+        start = self.record.place + LOCAL.size
+        own = self.archive[start : start + name]
+        return Record(own, flags, method, crc, packed, size, self.record.attributes, self.record.place)
+
+    def check(self) -> None:
+        self.check_kind()
+        if self.is_encrypted:
+            raise Refused("encrypted", "It is locked with a password; send it without one.")
+        if self.record.method not in {STORED, DEFLATED} or self.record.flags & PATCH:
+            raise Refused("compression", "It is packed in a way that is not read; use a plain zip.")
+        if not agree(self.record, self.header):
+            raise Refused("mismatch", "The archive says two different things about it.")
+
+    def check_kind(self) -> None:
+        """Only regular files, and folders without bytes of their own."""
+        kind = stat.S_IFMT(self.record.attributes >> 16)
+        if kind == stat.S_IFLNK:
+            raise Refused("link", "It is a link; push the file that it leads to.")
+        if self.is_folder and self.size:
+            raise Refused("folder", "It is named like a folder but holds bytes like a file.")
+        is_marked = kind == stat.S_IFDIR or self.record.attributes & DOS_FOLDER
+        if is_marked and not self.is_folder:
+            raise Refused(*KINDS[stat.S_IFDIR])
+        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            raise Refused(*KINDS.get(kind, ("kind", "It is not a regular file.")))
+
+    def content(self) -> bytes:
+        """Its bytes: as many as announced, counted while they come, and with the right checksum."""
+        packed = memoryview(self.archive)[self.begin : self.end]
+        is_stored = self.record.method == STORED
+        if is_stored and len(packed) != self.size:
+            raise other_size()
+        content = bytes(packed) if is_stored else inflated(packed, self.size)
+        if zlib.crc32(content) != self.record.crc:
+            raise Refused("damaged", "It is damaged: its checksum is not the one in the archive.")
+        return content
+
+
+def inflated(packed: memoryview, size: int) -> bytes:
+    """At most one byte more than announced is ever unpacked, whatever the packed bytes hold."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        content = inflater.decompress(packed, size + 1)
+    except zlib.error as error:
+        raise Refused("damaged", "It is damaged and cannot be unpacked.") from error
+    if len(content) != size or not inflater.eof or inflater.unused_data:
+        raise other_size()
+    return content
+
+
+def other_size() -> Refused:
+    return Refused("mismatch", "Unpacked it has another size than the archive says.")
+
+
+def agree(record: Record, header: Record) -> bool:
+    """Whether both say the same; sizes may be left to the descriptor, or to a field for larger numbers."""
+    if (record.name, record.method) != (header.name, header.method):
+        return False
+    if (record.flags ^ header.flags) & ENCRYPTED:
+        return False
+    pairs = ((record.crc, header.crc), (record.size, header.size), (record.packed, header.packed))
+    is_late = header.flags & DESCRIPTOR
+    return bool(is_late) or all(own in {said, WIDE} for said, own in pairs)

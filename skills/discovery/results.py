@@ -1,0 +1,63 @@
+"""What a discovery hands back: files, skills, and what was refused with a reason a person can read."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from skills.discovery.filesystem import Stamp
+from skills.discovery.harnesses import Kind
+from skills.discovery.lookup import chain
+
+
+class FoundFile(NamedTuple):
+    """A good file; content is None when its stamp was known, and so nothing was read."""
+
+    path: str
+    kind: Kind
+    stamp: Stamp
+    content: bytes | None
+    # Where it really lies, if a link led there.
+    target: str = ""
+
+
+class Refusal(NamedTuple):
+    """A file or folder that was left out; the path is safe to print and to store, "." is the whole source."""
+
+    path: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files and skills in the order they count; seen are those that a rule named, read those opened."""
+
+    files: tuple[FoundFile, ...]
+    skills: tuple[FoundFile, ...]
+    refusals: tuple[Refusal, ...]
+    seen: int
+    read: int
+    # False when a cap, or a root or working directory that cannot be entered, ended it early.
+    is_complete: bool
+
+    def gone(self, known: Iterable[str]) -> list[str]:
+        """Paths of an earlier run of the same search that surely are no more: not found, and not hidden."""
+        if not self.is_complete:
+            return []
+        present = {file.path for file in (*self.files, *self.skills)}
+        hidden = {refusal.path for refusal in self.refusals}
+        return sorted([path for path in known if path not in present and hidden.isdisjoint(chain(path))])
+
+
+def shown(path: str) -> str:
+    """What cannot be shown is escaped as in a Python text, so that no name breaks a line or a log."""
+    return path if path.isprintable() else "".join([shown_character(each) for each in path])
+
+
+def shown_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    # Bytes that are not UTF-8 reach Python as these.
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")

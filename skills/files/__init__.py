@@ -1,0 +1,1 @@
+"""Context files: revisions, states, policy, pages and API."""

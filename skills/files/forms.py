@@ -1,0 +1,60 @@
+"""What a person says about a found file."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.models import Workspace
+from personas.records.forms import RecordChoices
+from personas.selectors import agents_of
+from personas.ui.action_form import VerbForm
+from skills.files.services import LONGEST_WAIVER
+from skills.models import Reach
+
+USUAL_WAIVER = timedelta(days=30)
+
+
+class WaiverForm(VerbForm):
+    """Why a quarantined revision may be used all the same, and until when."""
+
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=500,
+        help_text=_("For those who ask later: why this text is all right as it is."),
+    )
+    until = forms.DateField(
+        label=_("Last day"), help_text=_("At most a year from now; the next day it is in quarantine again.")
+    )
+    digest = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        today = timezone.now().date()
+        self.fields["until"].initial = today + USUAL_WAIVER
+        self.fields["until"].widget.attrs |= {
+            "min": today.isoformat(),
+            "max": (today + LONGEST_WAIVER).isoformat(),
+        }
+
+
+class ReachForm(VerbForm):
+    """Which agents a discovered skill is for."""
+
+    reach = forms.ChoiceField(label=_("Who gets it"), choices=Reach.choices, widget=forms.RadioSelect)
+    agents = RecordChoices(label=_("Chosen agents"))
+
+    def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rows = agents_of(workspace).prefetch_related(None)
+        # Agents have no archived ones among the choices, but those chosen before stay.
+        self.fields["agents"].offer(rows, self.initial.get("agents"))  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or self.cleaned_data
+        if said.get("reach") == Reach.CHOSEN and not said.get("agents") and "agents" not in self.errors:
+            self.add_error("agents", gettext("Choose at least one agent."))
+        return said

@@ -1,0 +1,156 @@
+"""The files a source holds, every revision they had, and which one prompts use."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from core.db.fields import LineField
+from personas.models import Agent, Content, WorkspaceOwned
+from skills.discovery.harnesses import KINDS
+from skills.sources.models import Source
+
+
+class FileState(models.TextChoices):
+    """What a person should know about a file at a glance."""
+
+    NEW = "new", _("New")
+    CURRENT = "current", _("Current")
+    CHANGED = "changed", _("Changed")
+    MISSING = "missing", _("Missing")
+    INVALID = "invalid", _("Invalid")
+    QUARANTINED = "quarantined", _("Quarantined")
+    IGNORED = "ignored", _("Ignored")
+
+
+class Reach(models.TextChoices):
+    """Which agents a discovered skill is for."""
+
+    FOUND = "found", _("Agents whose rules find it")
+    ALL = "all", _("Every agent")
+    CHOSEN = "chosen", _("Chosen agents")
+
+
+class ContextFile(WorkspaceOwned):
+    """A discovered file; what it says lies in its revisions."""
+
+    source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="files")
+    path = models.CharField(max_length=1_000)
+    file_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in KINDS])
+    state = models.CharField(max_length=11, choices=FileState.choices, default=FileState.NEW)
+    # Why nothing could be read this time, in words; the revisions know the rest.
+    problem = models.CharField(max_length=500, blank=True)
+    is_there = models.BooleanField(default=True)
+    is_ignored = models.BooleanField(default=False)
+    # The last seen on disk, the last a person agreed to, and the one prompts use.
+    newest = models.ForeignKey(
+        "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    agreed = models.ForeignKey(
+        "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    in_force = models.ForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
+    # A person has dealt with what the state says; the inbox shows the others.
+    is_settled = models.BooleanField(default=False)
+    # The stamp of what was last read: equal means unread.
+    size = models.BigIntegerField(default=0)
+    mtime_ns = models.BigIntegerField(default=0)
+    inode = models.BigIntegerField(default=0)
+    # Skills only.
+    name = models.CharField(max_length=200, blank=True)
+    trusted_digest = models.CharField(max_length=64, blank=True)
+    reach = models.CharField(max_length=6, choices=Reach.choices, default=Reach.FOUND)
+    first_seen_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["path"]
+        constraints = [
+            models.UniqueConstraint(fields=["source", "path"], name="file_once_per_source"),
+            models.CheckConstraint(condition=Q(state__in=FileState.values), name="file_state_known"),
+            models.CheckConstraint(condition=Q(reach__in=Reach.values), name="file_reach_known"),
+        ]
+        indexes = [
+            models.Index(fields=["workspace", "is_settled", "state"], name="files_by_state"),
+            models.Index(fields=["workspace", "file_kind", "name"], name="files_by_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Verdict(models.TextChoices):
+    """What was made of a revision when it was read."""
+
+    GOOD = "good", _("Good")
+    INVALID = "invalid", _("Invalid")
+    BLOCKED = "blocked", _("Quarantined")
+
+
+class FileRevision(WorkspaceOwned):
+    """What a file said from one look to another."""
+
+    file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)
+    content = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="+")
+    size = models.PositiveIntegerField()
+    verdict = models.CharField(max_length=7, choices=Verdict.choices)
+    # A list of scanning findings and one of parsing problems, each as a plain object.
+    findings = models.JSONField(default=list)
+    problems = models.JSONField(default=list)
+    # What a skill's head says, so that no prompt parses it again.
+    head = models.JSONField(default=dict)
+    first_seen_at = models.DateTimeField()
+    # None while it is what lies there: then it was last seen when the source was last refreshed.
+    last_seen_at = models.DateTimeField(null=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["file", "number"], name="file_revisions_numbered_once"),
+            models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="file_verdict_known"),
+        ]
+        indexes = [models.Index(fields=["workspace", "digest"], name="revisions_by_digest")]
+
+    def __str__(self) -> str:
+        return f"{self.file} r{self.number}"
+
+
+class Waiver(WorkspaceOwned):
+    """A person's word that a quarantined revision may be used all the same, until a day."""
+
+    file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="waivers")
+    digest = models.CharField(max_length=64)
+    reason = LineField(max_length=500)
+    until = models.DateField()
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    person_label = models.CharField(max_length=254)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["file", "digest"], condition=Q(ended_at=None), name="one_open_waiver"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.file} until {self.until}"
+
+
+class FileAgent(WorkspaceOwned):
+    """An agent chosen for a discovered skill."""
+
+    file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="agent_links")
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="file_links")
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [models.UniqueConstraint(fields=["file", "agent"], name="file_once_per_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.file} · {self.agent}"

@@ -1,0 +1,79 @@
+"""Why a file is in its state and what prompts hold meanwhile, in words; pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from core.text.lists import first_few
+from skills.models import ContextFile, FileState
+
+KIND_WORDS = {
+    "base": _("System prompt"),
+    "append": _("Addition to the system prompt"),
+    "persona": _("Persona file"),
+    "context": _("Context file"),
+    "workspace": _("Workspace file"),
+    "skill": _("Skill"),
+}
+# The gravest first: what a person should look at before anything else.
+GRAVITY = (
+    FileState.QUARANTINED,
+    FileState.INVALID,
+    FileState.MISSING,
+    FileState.CHANGED,
+    FileState.NEW,
+)
+STATE_WORDS: Mapping[str, str | Promise] = {
+    FileState.MISSING: _("It is no longer at its source."),
+    FileState.CHANGED: _("It says something else than what was last agreed to."),
+    FileState.NEW: _("Nobody has looked at it yet."),
+    FileState.IGNORED: _("Someone chose to leave it out of every prompt, whatever it says."),
+}
+MOST_LINES_NAMED = 3
+
+
+def reasons_of(file: ContextFile) -> list[str]:
+    """What is to be said of the file, each reason as a sentence or two."""
+    if file.state in STATE_WORDS:
+        return [str(STATE_WORDS[file.state])]
+    if file.problem:
+        return [file.problem]
+    newest = file.newest
+    if newest is None or file.state == FileState.CURRENT:
+        return []
+    if file.state == FileState.QUARANTINED:
+        return told([one for one in newest.findings if one["severity"] == "block"])
+    return told(newest.problems) or [gettext("It cannot be read.")]
+
+
+def standing_of(file: ContextFile) -> str:
+    """What prompts hold of the file now."""
+    used = file.in_force
+    if used is None:
+        waits = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
+        return (
+            gettext("No prompt holds it until someone trusts it.")
+            if waits
+            else gettext("No prompt holds it.")
+        )
+    if used.pk == file.newest_id and file.is_there:
+        return gettext("Prompts hold this revision.")
+    return gettext("Revision %(number)s stays in force, unchanged.") % {"number": used.number}
+
+
+def told(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Each message once, with the lines it is about."""
+    lines: dict[str, list[int]] = {}
+    for entry in entries:
+        lines.setdefault(entry["message"], []).append(entry["line"])
+    return [said(message, sorted({line for line in where if line})) for message, where in lines.items()]
+
+
+def said(message: str, lines: list[int]) -> str:
+    if not lines:
+        return message
+    words = ngettext("Line %(lines)s: %(message)s", "Lines %(lines)s: %(message)s", len(lines))
+    return words % {"lines": first_few(list(map(str, lines)), MOST_LINES_NAMED), "message": message}

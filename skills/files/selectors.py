@@ -1,0 +1,88 @@
+"""The questions asked about found files: what they say, said before, and who vouched for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from personas.models import Agent, Workspace
+from skills.inbox.selectors import FINISHED
+from skills.models import ContextFile, FileRevision, PushedFile, RefreshRun, SourceKind, Waiver
+
+
+def files_of(workspace: Workspace) -> QuerySet[ContextFile]:
+    rows = ContextFile.objects.in_workspace(workspace)
+    return rows.select_related("source__workspace", "newest", "agreed", "in_force")
+
+
+def seen_digest(file: ContextFile) -> str:
+    """What someone looking at the file now agrees to; nothing, when it is gone."""
+    return file.newest.digest if file.newest and file.is_there else ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a revision says, as far as it can be shown."""
+
+    text: str
+    is_erased: bool = False
+
+
+def words_of(revision: FileRevision) -> Words:
+    """Also of a file that was refused for not being text: bytes that are none are written out."""
+    data = revision.content.data
+    if data is None:
+        return Words("", is_erased=True)
+    return Words(bytes(data).decode(errors="backslashreplace"))
+
+
+def revisions_of(file: ContextFile) -> QuerySet[FileRevision]:
+    rows = FileRevision.objects.in_workspace(file.workspace_id).filter(file=file)
+    return rows.order_by("-number")
+
+
+def waivers_of(file: ContextFile) -> QuerySet[Waiver]:
+    return Waiver.objects.in_workspace(file.workspace_id).filter(file=file).order_by("-pk")
+
+
+def last_looked_at(file: ContextFile) -> datetime | None:
+    """When the source was last looked through: what lay there then was seen."""
+    runs = RefreshRun.objects.in_workspace(file.workspace_id).filter(source=file.source_id)
+    last = runs.filter(status__in=FINISHED).order_by("-pk").first()
+    return last.finished_at if last else None
+
+
+def agents_by_id(workspace: Workspace, ids: list[int]) -> list[Agent]:
+    rows = Agent.objects.in_workspace(workspace).filter(pk__in=ids)
+    return list(rows.order_by("name", "pk"))
+
+
+def compared(file: ContextFile) -> tuple[FileRevision, FileRevision] | None:
+    """What to lay beside what: the words in force or those last agreed to, and the newest."""
+    newest = file.newest
+    if newest is None:
+        return None
+    older = file.in_force if file.in_force and file.in_force_id != newest.pk else file.agreed
+    return (older, newest) if older is not None and older.digest != newest.digest else None
+
+
+def skill_folder(file: ContextFile) -> tuple[str, list[tuple[str, bytes]]] | None:
+    """A skill as a folder to take away: its name, and its files; None when its words were erased."""
+    revision = file.in_force or file.newest
+    if revision is None or revision.content.data is None:
+        return None
+    folder, _, _ = file.path.rpartition("/")
+    name = folder.rpartition("/")[2] or file.name or "skill"
+    return name, [(f"{name}/SKILL.md", bytes(revision.content.data)), *beside(file, folder, name)]
+
+
+def beside(file: ContextFile, folder: str, name: str) -> list[tuple[str, bytes]]:
+    """What was pushed along with a skill; of a folder on disk nothing but the skill is kept."""
+    if file.source.source_kind != SourceKind.PUSHED or not folder:
+        return []
+    rows = PushedFile.objects.in_workspace(file.workspace_id).filter(source=file.source)
+    rows = rows.filter(path__startswith=f"{folder}/").exclude(path=file.path)
+    return [
+        (f"{name}/{row.path[len(folder) + 1 :]}", bytes(row.content.data or b""))
+        for row in rows.select_related("content")
+    ]

@@ -1,0 +1,184 @@
+"""Turns what a look found into rows: new revisions, states, and which revision is in force."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from skills.discovery import Found, FoundFile
+from skills.files.contents import Contents
+from skills.files.evaluate import Judged, judged
+from skills.files.models import Verdict
+from skills.files.policy import house_of
+from skills.files.state_changes import ring_readers, settle
+from skills.models import ContextFile, FileRevision, RefreshRun, Source
+
+LONGEST_PATH = 1_000
+
+
+@dataclass
+class Change:
+    """A file with what this look says of it, before anything is written."""
+
+    file: ContextFile
+    is_new: bool = False
+    revision: FileRevision | None = None
+    left: FileRevision | None = None
+    is_touched: bool = False
+
+
+@dataclass
+class Stored:
+    """The files of a source in memory, by path."""
+
+    source: Source
+    now: datetime
+    files: dict[str, ContextFile]
+    contents: Contents
+    verdicts: Mapping[str, Judged]
+
+
+def judge_found(source: Source, found: Found, notice: Callable[[int, int, int], object]) -> dict[str, Judged]:
+    """What to make of each file that was read; before the transaction, since it takes time and no rows."""
+    verdicts = {}
+    for entry in (*found.files, *found.skills):
+        if entry.content is not None:
+            verdicts[entry.path] = judged(entry.kind, entry.path, entry.content, source.harnesses)
+            notice(found.seen, found.read, len(found.refusals))
+    return verdicts
+
+
+def store_found(
+    source: Source, found: Found, verdicts: Mapping[str, Judged], *, by_run: RefreshRun
+) -> dict[str, int]:
+    """Write what changed and nothing else; gives back how many files came into which state."""
+    now = timezone.now()
+    stored = Stored(source, now, files_of(source), Contents(source.workspace), verdicts)
+    changes = [*read_changes(stored, found), *refused_changes(stored, found), *gone_changes(stored, found)]
+    touched = [change for change in changes if change.is_touched]
+    write(stored, touched)
+    house = house_of(source)
+    before = {change.file.pk: change.file.state for change in touched if not change.is_new}
+    moved = settle([change.file for change in touched], house, now=now)
+    ring_readers(source, moved, cause=by_run)
+    states = Counter(
+        change.file.state
+        for change in touched
+        if before.get(change.file.pk) != change.file.state or change.revision
+    )
+    return dict(states)
+
+
+def files_of(source: Source) -> dict[str, ContextFile]:
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
+    return {row.path: row for row in rows.select_related("newest", "agreed", "in_force")}
+
+
+def read_changes(stored: Stored, found: Found) -> Iterator[Change]:
+    for entry in (*found.files, *found.skills):
+        if len(entry.path) <= LONGEST_PATH:
+            yield read_change(stored, entry)
+
+
+def read_change(stored: Stored, entry: FoundFile) -> Change:
+    """Compare one found file with what is stored of it."""
+    file = stored.files.get(entry.path)
+    change = Change(file or new_file(stored, entry), is_new=file is None)
+    file = change.file
+    was_away = not file.is_there or bool(file.problem)
+    file.is_there, file.problem = True, ""
+    if entry.kind != file.file_kind:
+        file.file_kind, change.is_touched = entry.kind, True
+    if entry.content is not None and (stamp := entry.stamp[:3]) != (file.size, file.mtime_ns, file.inode):
+        file.size, file.mtime_ns, file.inode = stamp
+        change.is_touched = True
+    if entry.content is not None and (file.newest is None or file.newest.digest != entry.stamp.digest):
+        take_revision(stored, change, entry.content)
+    elif was_away and file.newest is not None:
+        file.newest.last_seen_at = None
+        change.left = file.newest
+    change.is_touched |= change.is_new or was_away
+    if change.is_touched and (was_away or change.revision):
+        file.is_settled = False
+    return change
+
+
+def new_file(stored: Stored, entry: FoundFile) -> ContextFile:
+    return ContextFile(
+        workspace=stored.source.workspace,
+        source=stored.source,
+        path=entry.path,
+        file_kind=entry.kind,
+        first_seen_at=stored.now,
+        changed_at=stored.now,
+    )
+
+
+def take_revision(stored: Stored, change: Change, data: bytes) -> None:
+    """The file says something else than before: keep that, with what is to be made of it."""
+    file, source = change.file, stored.source
+    verdict = stored.verdicts[file.path]
+    content = stored.contents.take(data)
+    if file.newest is not None:
+        file.newest.last_seen_at = stored.now
+        change.left = file.newest
+    change.revision = FileRevision(
+        workspace=source.workspace,
+        file=file,
+        number=file.newest.number + 1 if file.newest else 1,
+        digest=content.digest,
+        content=content,
+        size=len(data),
+        verdict=Verdict(verdict.verdict),
+        findings=verdict.findings,
+        problems=verdict.problems,
+        head=verdict.head,
+        first_seen_at=stored.now,
+    )
+    file.name = str(verdict.head.get("name", ""))[:200]
+    file.changed_at, change.is_touched = stored.now, True
+
+
+def refused_changes(stored: Stored, found: Found) -> Iterator[Change]:
+    """A known file that could not be read this time; its last good revision stays."""
+    for refusal in found.refusals:
+        file = stored.files.get(refusal.path)
+        if file is not None and (file.problem != refusal.reason[:500] or not file.is_there):
+            file.problem, file.is_there, file.is_settled = refusal.reason[:500], True, False
+            file.changed_at = stored.now
+            yield Change(file, is_touched=True)
+
+
+def gone_changes(stored: Stored, found: Found) -> Iterator[Change]:
+    present = [path for path, file in stored.files.items() if file.is_there]
+    for path in found.gone(present):
+        file = stored.files[path]
+        file.is_there, file.problem, file.is_settled, file.changed_at = False, "", False, stored.now
+        change = Change(file, is_touched=True)
+        if file.newest is not None:
+            file.newest.last_seen_at = stored.now
+            change.left = file.newest
+        yield change
+
+
+def write(stored: Stored, changes: list[Change]) -> None:
+    """Rows in the order they lean on each other; `settle` writes the files' own columns."""
+    workspace = stored.source.workspace
+    stored.contents.keep()
+    files, revisions = (
+        ContextFile.objects.in_workspace(workspace),
+        FileRevision.objects.in_workspace(workspace),
+    )
+    files.bulk_create([change.file for change in changes if change.is_new])
+    made = [change.revision for change in changes if change.revision]
+    for revision in made:
+        revision.file, revision.content = revision.file, stored.contents.by_digest[revision.digest]
+    revisions.bulk_create(made)
+    revisions.bulk_update(
+        [change.left for change in changes if change.left], ["last_seen_at"], batch_size=500
+    )
+    for change in changes:
+        if change.revision:
+            change.file.newest = change.revision

@@ -1,0 +1,1 @@
+"""The inbox of context files that need a decision."""

@@ -1,0 +1,1 @@
+"""Skills: records, discovered skills, assignment to agents, pages and API."""

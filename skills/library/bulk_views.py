@@ -1,0 +1,114 @@
+"""What the list of skills does to many at once, and how it leaves as a file."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from personas.errors import DomainError
+from personas.models import Agent, Workspace
+from personas.records.bulk_views import ARCHIVE, RESTORE, BulkVerb, chosen_ids
+from personas.selectors import agents_of
+from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.export import CHUNK, Column
+from personas.ui.returning import back_or
+from skills.library.assignment import give_skill, give_skill_to_all, take_skill
+from skills.library.file_views import SkillFilePages
+from skills.library.list import Entry, ListedSkill, listed_skills
+from skills.models import Skill
+
+GIVE = BulkVerb(
+    "give", gettext_lazy("Give to agent…"), gettext_lazy("Given"), shelves=("", "trusted"), needs_agent=True
+)
+TAKE = BulkVerb(
+    "take",
+    gettext_lazy("Take from agent…"),
+    gettext_lazy("Taken back"),
+    shelves=("", "trusted"),
+    needs_agent=True,
+)
+GIVE_ALL = BulkVerb(
+    "give_all", gettext_lazy("Give to all"), gettext_lazy("Given to all agents"), shelves=("", "trusted")
+)
+COLUMNS = [
+    Column("name", lambda listed: listed.title),
+    Column("description", lambda listed: listed.description),
+    Column("source", lambda listed: listed.file.source.label if listed.file else ""),
+    Column("path", lambda listed: listed.file.path if listed.file else ""),
+    Column("state", lambda listed: listed.state),
+    Column("for_all_agents", lambda listed: listed.is_for_all),
+    Column("agents", lambda listed: listed.agent_count),
+]
+
+
+class SkillBulkPages(SkillFilePages):
+    """Skills that are written here, given and taken back, archived and restored."""
+
+    shelf_filter = "state"
+    bulk_verbs = (
+        GIVE,
+        TAKE,
+        GIVE_ALL,
+        replace(ARCHIVE, shelves=("", "trusted")),
+        replace(RESTORE, shelves=("aside",)),
+    )
+
+    def give_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
+        return give_skill(skill, self.agent_meant(request), by=request.actor)
+
+    def take_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
+        return take_skill(skill, self.agent_meant(request), by=request.actor)
+
+    def give_all_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
+        return give_skill_to_all(skill, by=request.actor)
+
+    def bulk(self, request: WorkspaceRequest, route: str = "bulk") -> HttpResponse:
+        """Where an agent is meant, a page asks which one; the list itself need not know them all."""
+        verb = next((one for one in (GIVE, TAKE) if one.name == request.POST.get("verb")), None)
+        rows = self.rows(request).filter(pk__in=chosen_ids(request.POST.getlist("chosen")))
+        if verb is None or "agent" in request.POST or not rows:
+            return super().bulk(request, route)
+        context = {
+            "verb": verb,
+            "skills": rows,
+            "agents": agent_choices(request.workspace),
+            "back": back_or(request, reverse("skills:list", args=[request.workspace.slug])),
+        }
+        return render(request, "skills/which_agent.html", context)
+
+    def carry_out_on_all(self, request: WorkspaceRequest, verb: BulkVerb, ids: Sequence[int]) -> None:
+        if verb.needs_agent:
+            try:
+                self.agent_meant(request)
+            except DomainError as error:
+                messages.error(request, error.message)
+                return
+        super().carry_out_on_all(request, verb, ids)
+
+    def agent_meant(self, request: WorkspaceRequest) -> Agent:
+        said = request.POST.get("agent", "")
+        live = Agent.objects.in_workspace(request.workspace).filter(archived_at=None)
+        is_key = said.isascii() and said.isdecimal() and len(said) < 16
+        agent = live.filter(pk=int(said)).first() if is_key else None
+        if agent is None:
+            raise DomainError(_("Choose an agent first."))
+        return agent
+
+
+def agent_choices(workspace: Workspace) -> list[tuple[str, str]]:
+    """Whom skills can be given to; the first choice is none."""
+    rows = agents_of(workspace).filter(archived_at=None).prefetch_related(None)
+    return [("", _("Choose an agent")), *((str(pk), name) for pk, name in rows.values_list("pk", "name"))]
+
+
+def in_chunks(
+    workspace: Workspace, everything: Sequence[Entry], found: Sequence[Entry]
+) -> Iterator[ListedSkill]:
+    """Every row that was asked for, a chunk of them at a time."""
+    for start in range(0, len(found), CHUNK):
+        yield from listed_skills(workspace, everything, found[start : start + CHUNK])

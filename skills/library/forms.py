@@ -1,0 +1,135 @@
+"""A skill, written in the browser or taken in from a file."""
+
+from copy import copy
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.errors import Invalid
+from personas.records.forms import RecordChoices, RecordForm
+from personas.selectors import agents_of
+from skills.models import Skill
+from skills.skill_format import metadata as skill_format_metadata
+from skills.skill_format.decode import MAX_BYTES
+
+
+class SkillForm(RecordForm):
+    model = Skill
+    plain = (
+        "name",
+        "description",
+        "body",
+        "license",
+        "compatibility",
+        "allowed_tools",
+        "disable_model_invocation",
+        "for_all_agents",
+    )
+    editors = {"body": "markdown"}
+    labels = {
+        "body": _("Instructions"),
+        "disable_model_invocation": _("Only people may start it"),
+        "for_all_agents": _("Give it to every agent"),
+    }
+    help_texts = {
+        "name": _("Lower-case letters, digits and hyphens, such as release-notes."),
+        "description": _("What it does and when to use it: all a model sees before it loads the skill."),
+        "body": _("Markdown, loaded only when the skill is used."),
+        "allowed_tools": _("Names separated by spaces."),
+        "disable_model_invocation": _("Leaves it out of the list that models choose from."),
+    }
+    fieldsets = (
+        (_("Skill"), "", ("name", "description", "body")),
+        (_("Who has it"), "", ("for_all_agents", "agents")),
+        (
+            _("Terms"),
+            "",
+            ("license", "compatibility", "allowed_tools", "metadata", "disable_model_invocation"),
+        ),
+    )
+
+    agents = RecordChoices(label=_("Or to these agents"))
+    metadata = forms.CharField(
+        required=False,
+        max_length=skill_format_metadata.LONGEST,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("One “key: value” per line."),
+    )
+
+    record: Skill | None
+
+    def initial_values(self) -> dict[str, Any]:
+        if self.record is None:
+            return {}
+        metadata = skill_format_metadata.written(self.record.metadata)
+        agents = self.record.snapshot()["agents"]
+        return super().initial_values() | {"metadata": metadata, "agents": agents}
+
+    def link_fields(self) -> None:
+        self.offer("agents", agents_of(self.workspace).prefetch_related(None), self.initial.get("agents"))
+
+    def clean_metadata(self) -> dict[str, str]:
+        try:
+            return skill_format_metadata.read(self.cleaned_data["metadata"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    # --- before saving ----------------------------------------------------------------------------------
+
+    def draft(self) -> Skill:
+        """The skill as typed so far, what the form refuses included; never saved."""
+        skill = copy(self.record) if self.record else Skill(workspace=self.workspace)
+        texts = [(name, self.fields[name]) for name in self.plain]
+        typed = {
+            name: str(self[name].value() or "")[: field.max_length]
+            for name, field in texts
+            if isinstance(field, forms.CharField)
+        }
+        skill.put(typed | self.values())
+        return skill
+
+    def check(self) -> Skill:
+        """Note at once all that saving would refuse: the form's own rules, then the model's."""
+        refused = set(self.errors)
+        skill = self.draft()
+        try:
+            skill.full_clean()
+        except ValidationError as error:
+            said = Invalid.from_validation(error).errors
+            # Of a field that it could not read the form has spoken already.
+            self.take_errors(Invalid({name: words for name, words in said.items() if name not in refused}))
+        return skill
+
+
+class SkillImportForm(forms.Form):
+    """A SKILL.md, or its text pasted."""
+
+    file = forms.FileField(
+        label=_("File"), required=False, max_length=200, help_text=_("At most 256 KiB of UTF-8 text.")
+    )
+    text = forms.CharField(
+        required=False, strip=False, widget=forms.Textarea(attrs={"rows": 18}), label=_("Or paste the text")
+    )
+
+    def clean_file(self) -> Any:
+        upload = self.cleaned_data["file"]
+        if upload and upload.size > MAX_BYTES:
+            raise forms.ValidationError(gettext("This file is larger than 256 KiB."))
+        return upload
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if not cleaned.get("file") and not cleaned.get("text", "").strip() and not self.errors:
+            self.add_error("file", gettext("Choose a file or paste its text."))
+        return cleaned
+
+    def source(self) -> bytes | str:
+        upload = self.cleaned_data.get("file")
+        return upload.read() if upload else str(self.cleaned_data["text"])
+
+    def keep(self, text: str) -> None:
+        """Show what the file says in the box, to be mended there: a browser forgets which file it was."""
+        self.data = {**self.data, "text": text}

@@ -1,0 +1,136 @@
+"""Skills, written here or found: one list, and the pages of those that are written here."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.records.list_views import chosen_filters, search_words
+from personas.records.views import PAGE_SIZE, asked, posted
+from personas.roles import Permission
+from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.ui.export import file_answer, file_asked
+from personas.ui.sorting import sorting_asked
+from skills.files.services import require_trust
+from skills.library.bulk_views import COLUMNS, SkillBulkPages, in_chunks
+from skills.library.form_checks import check_of, look_at
+from skills.library.forms import SkillForm
+from skills.library.list import Asked, listed_skills, namesakes_of, skill_entries, source_choices
+from skills.library.selectors import skills_of
+from skills.models import Skill
+
+PLACES = [("", _("Everywhere")), ("here", _("Written here")), ("found", _("Found"))]
+STATES = [
+    ("", _("In view")),
+    ("trusted", _("Trusted")),
+    ("waiting", _("Waiting for trust")),
+    ("quarantined", _("Quarantined")),
+    ("invalid", _("Invalid")),
+    ("missing", _("Missing")),
+    ("aside", _("Archived or ignored")),
+]
+
+
+class SkillPages(SkillBulkPages):
+    model, form = Skill, SkillForm
+    one, many = _("skill"), _("Skills")
+    name, icon, templates = "skills", "skill", "skills"
+    lede = _("Know-how in Markdown: agents see name and description, and load the rest when they need it.")
+    key, used_word = "name", "skill"
+    sorts = {"name": ("sort",), "where": ("kind", "source_id", "path")}
+    usual_sort = "name"
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Skill]:
+        return skills_of(request.workspace)
+
+    def more_urls(self) -> list[URLPattern]:
+        return [
+            # No skill's page lies under these, whatever its name.
+            path("new/check/", posted(self.check), name="check"),
+            path("trust/policy/", posted(self.decide_trust), name="trust-policy"),
+            *super().more_urls(),
+        ]
+
+    # --- the list ---------------------------------------------------------------------------------------
+
+    def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+        sources = source_choices(request.workspace)
+        offered: list[tuple[str, str, Sequence[tuple[str, object]]]] = [
+            ("where", gettext("Where"), PLACES),
+            ("state", gettext("State"), STATES),
+        ]
+        if sources:
+            offered.append(("source", gettext("Source"), [("", gettext("Every source")), *sources]))
+        return [{"name": name, "label": label, "options": options} for name, label, options in offered]
+
+    def index(self, request: WorkspaceRequest) -> HttpResponseBase:
+        filters, words = chosen_filters(request, self.filters(request)), search_words(request)
+        wanted = Asked(words, **{entry["name"]: entry["value"] for entry in filters})
+        everything = skill_entries(request.workspace, wanted)
+        sorting = sorting_asked(request, self.sorts, self.usual_sort)
+        found = [entry for entry in everything if entry.is_asked]
+        if sorting.word != self.usual_sort:
+            found.sort(key=attrgetter(*self.sorts[sorting.name]), reverse=sorting.is_down)
+        if file_format := file_asked(request):
+            rows = in_chunks(request.workspace, everything, found)
+            return file_answer(request.workspace, self.name, file_format, COLUMNS, rows)
+        page: Any = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+        page.object_list = listed_skills(request.workspace, everything, page.object_list)
+        context = {
+            "page": page,
+            "filters": filters,
+            "q": words,
+            "sorting": sorting,
+            "is_narrowed": wanted != Asked(),
+        }
+        return self.show(request, "list", context)
+
+    @needs(Permission.MANAGE_SOURCES)
+    def decide_trust(self, request: WorkspaceRequest) -> HttpResponse:
+        """Whether found skills wait for someone's trust."""
+        needed = request.POST.get("needed")
+        if needed not in {"0", "1"}:
+            messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
+        else:
+            require_trust(request.workspace, needed == "1", by=request.actor)
+            said = (
+                gettext("Found skills now wait until someone trusts them.")
+                if needed == "1"
+                else gettext("Found skills now are used as soon as they are sound.")
+            )
+            messages.success(request, said)
+        return redirect("skills:list", request.workspace.slug)
+
+    # --- one skill --------------------------------------------------------------------------------------
+
+    def detail_context(self, request: WorkspaceRequest, record: Skill) -> dict[str, Any]:
+        return {"namesakes": namesakes_of(record)}
+
+    def show(
+        self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        if page == "form":
+            context["check"] = self.first_look(context["form"])
+        return super().show(request, page, context, status)
+
+    def first_look(self, form: SkillForm) -> Any:
+        if form.is_bound:
+            return check_of(form)
+        return look_at(form.record) if form.record else None
+
+    @needs(Permission.EDIT)
+    def check(self, request: WorkspaceRequest) -> HttpResponse:
+        """What saving would say to what is typed so far; `of` names the skill that is being edited."""
+        key = asked(request, "of")
+        record = self.find(request, key) if key else None
+        form = self.form(request.POST, workspace=request.workspace, record=record)
+        return render(request, "skills/_checked.html", {"check": check_of(form)})

@@ -1,0 +1,38 @@
+"""The records of the skills app."""
+
+from skills.files.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
+from skills.library.models import Skill, SkillLink
+from skills.rule_sets.models import RuleSet
+from skills.sources.models import (
+    Adoption,
+    AgentContext,
+    PushedFile,
+    RefreshRun,
+    RunStatus,
+    Source,
+    SourceGrant,
+    SourceKind,
+    is_allowed,
+)
+
+__all__ = [
+    "Adoption",
+    "AgentContext",
+    "ContextFile",
+    "FileAgent",
+    "FileRevision",
+    "FileState",
+    "PushedFile",
+    "Reach",
+    "RefreshRun",
+    "RuleSet",
+    "RunStatus",
+    "Skill",
+    "SkillLink",
+    "Source",
+    "SourceGrant",
+    "SourceKind",
+    "Verdict",
+    "Waiver",
+    "is_allowed",
+]

@@ -1,0 +1,1 @@
+"""Refresh runs: reading sources again, and watching them for changes."""

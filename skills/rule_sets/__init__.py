@@ -1,0 +1,1 @@
+"""Discovery rules of a workspace."""

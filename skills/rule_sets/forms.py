@@ -1,0 +1,108 @@
+"""A harness's rules as JSON, with a box for each kind of file; every fault is named by its place."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from skills.discovery.harness_json import InvalidHarness, dump, load
+from skills.rule_sets.descriptions import KIND_WORDS
+from skills.rule_sets.selectors import Rules
+
+MOST_CHARACTERS = 60_000
+# Said by the address and by the boxes.
+ELSEWHERE = ("name", "off")
+
+
+class Twice(ValueError):
+    """A key that stands twice in one object: all but the last would go unseen."""
+
+
+class RulesForm(forms.Form):
+    """`values()` is the whole harness as a JSON column holds it."""
+
+    revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
+    kinds = forms.MultipleChoiceField(
+        label=gettext_lazy("Kinds of files that are read"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("A kind without a tick is left out of every look."),
+    )
+    rules = forms.CharField(
+        label=gettext_lazy("Rules"),
+        max_length=MOST_CHARACTERS,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "data-editor": "yaml"}),
+        help_text=gettext_lazy(
+            "JSON. Each rule has a kind, its paths in order, “at” (each: in every folder from the root down "
+            "to the working directory; project: there alone) and “take” (all, or the first that is there). "
+            "~/ stands for the global folder. Caps can be lowered, not raised."
+        ),
+    )
+
+    def __init__(self, data: Any = None, *, shown: Rules) -> None:
+        self.shown = shown
+        now = {
+            "revision": shown.copy.revision if shown.copy else 0,
+            "kinds": [kind for kind in shown.kinds if kind not in shown.harness.off],
+            "rules": written(dump(shown.harness)),
+        }
+        super().__init__(data, initial=now)
+        boxes: Any = self.fields["kinds"]
+        boxes.choices = [(kind, KIND_WORDS[kind]) for kind in shown.kinds]
+
+    def clean_rules(self) -> dict[str, Any]:
+        data = parsed(self.cleaned_data["rules"])
+        if not isinstance(data, dict):
+            raise forms.ValidationError("/: " + _("Expected an object."))
+        problems = [f"/{key}: " + _("This is not said here.") for key in ELSEWHERE if key in data]
+        whole = {key: value for key, value in data.items() if key not in ELSEWHERE}
+        try:
+            load({"name": self.shown.name} | whole)
+        except InvalidHarness as error:
+            problems += [f"{place or '/'}: {words}" for place, words in error.problems]
+        if problems:
+            raise forms.ValidationError(problems)
+        return whole
+
+    def values(self) -> dict[str, Any]:
+        """Filled up with what was left to the defaults, so that equal rules are equal data."""
+        off = [kind for kind in self.shown.kinds if kind not in self.cleaned_data["kinds"]]
+        whole = {"name": self.shown.name, "off": off} | self.cleaned_data["rules"]
+        return dump(load(whole))
+
+
+def written(plain: dict[str, Any]) -> str:
+    """As people edit it: one path to a line, and nothing that is said elsewhere."""
+    kept = {key: value for key, value in plain.items() if key not in ELSEWHERE}
+    return json.dumps(kept, indent=2, ensure_ascii=False)
+
+
+def parsed(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        raise forms.ValidationError(
+            _("Line %(line)s, column %(column)s: this is not JSON. %(problem)s.")
+            % {"line": error.lineno, "column": error.colno, "problem": error.msg}
+        ) from error
+    except Twice as error:
+        raise forms.ValidationError(str(error)) from error
+    except (RecursionError, ValueError) as error:
+        raise forms.ValidationError(
+            _("This JSON is nested too deeply or holds an endless number.")
+        ) from error
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise Twice(_("The key “%(key)s” stands twice in one object.") % {"key": key})
+    return dict(pairs)
+
+
+def refuse_constant(name: str) -> Any:
+    raise ValueError(name)

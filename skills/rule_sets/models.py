@@ -1,0 +1,58 @@
+"""A workspace's own copy of a harness's rules."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.translation import gettext as _
+
+from core.db.fields import LineField
+from personas.models import Record
+from skills.discovery.harness_json import InvalidHarness, load
+from skills.discovery.harnesses import HARNESSES, Harness
+
+
+class RuleSet(Record):
+    """Rules that stand in for the built-in ones of the same name in this workspace."""
+
+    kind = "rule_set"
+    content = ("rules",)
+
+    harness = LineField(max_length=40)
+    rules = models.JSONField()
+
+    class Meta(Record.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "harness"], name="rule_set_once")]
+
+    def __str__(self) -> str:
+        return self.harness
+
+    def clean(self) -> None:
+        super().clean()
+        if self.harness not in HARNESSES:
+            raise ValidationError({"harness": _("That is none of the harnesses.")})
+        try:
+            name = load(self.rules).name
+        except InvalidHarness as error:
+            said = [f"{place or '/'}: {words}" for place, words in error.problems]
+            raise ValidationError({"rules": said}) from error
+        if name != self.harness:
+            raise ValidationError({"rules": "/name: " + _("Expected “%(name)s”.") % {"name": self.harness}})
+
+    def as_harness(self) -> Harness:
+        return load(self.rules)
+
+    def agent_ids(self) -> list[int]:
+        from skills.sources.models import AgentContext, Source
+
+        chosen = AgentContext.objects.in_workspace(self.workspace_id).filter(harness=self.harness)
+        sources = Source.objects.in_workspace(self.workspace_id).filter(
+            pk__in=chosen.values("source_id"), archived_at=None
+        )
+        found: set[int] = set()
+        for source in sources:
+            found |= set(source.agent_ids())
+        return sorted(found)
+
+    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {"rules": data["rules"]}

@@ -1,0 +1,63 @@
+"""The rule sets of a workspace as people see them: built in or its own, and who works by them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.db.models import QuerySet
+
+from personas.models import Workspace
+from skills.discovery.harnesses import HARNESSES, KINDS, Harness, Kind
+from skills.models import RuleSet, Source
+from skills.rule_sets.descriptions import files_read
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One harness in one workspace; the copy may be laid aside."""
+
+    name: str
+    copy: RuleSet | None = None
+    sources: tuple[Source, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_own(self) -> bool:
+        return self.copy is not None and not self.copy.is_archived
+
+    @cached_property
+    def harness(self) -> Harness:
+        """As the workspace works by it."""
+        return self.copy.as_harness() if self.copy and self.is_own else HARNESSES[self.name]
+
+    @property
+    def reads(self) -> str:
+        return files_read(self.harness)
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Those that it has rules for, or that were switched off."""
+        named = {rule.kind for rule in self.harness.rules} | set(self.harness.off)
+        named |= {rule.kind for rule in HARNESSES[self.name].rules}
+        return [kind for kind in KINDS if kind in named]
+
+
+def rule_sets_of(workspace: Workspace) -> QuerySet[RuleSet]:
+    return RuleSet.objects.in_workspace(workspace).order_by("harness")
+
+
+def rule_set_of(workspace: Workspace, harness: str) -> RuleSet | None:
+    """The workspace's own copy, also one that is laid aside."""
+    return rule_sets_of(workspace).filter(harness=harness).first()
+
+
+def rules_of(workspace: Workspace, names: Iterable[str] = HARNESSES) -> list[Rules]:
+    """Two queries, however many harnesses are asked for."""
+    copies = {row.harness: row for row in rule_sets_of(workspace)}
+    live = list(Source.objects.in_workspace(workspace).filter(archived_at=None).order_by("label", "pk"))
+    return [
+        Rules(name, copies.get(name), tuple([source for source in live if name in source.harnesses]))
+        for name in names
+    ]

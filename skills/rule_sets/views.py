@@ -1,0 +1,160 @@
+"""The rules by which files are found, built in or a workspace's own copy."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from personas.errors import Conflict, DomainError, Invalid
+from personas.records.services import restore_record
+from personas.records.views import RecordPages, posted
+from personas.roles import Permission
+from personas.selectors import revisions_of
+from personas.tenancy.middleware import WorkspaceRequest
+from skills.discovery.harness_json import dump
+from skills.discovery.harnesses import HARNESSES
+from skills.models import RuleSet
+from skills.refresh.runs import request_refresh
+from skills.rule_sets.descriptions import caps_in_words, rules_in_words
+from skills.rule_sets.forms import RulesForm, written
+from skills.rule_sets.selectors import Rules, rule_sets_of, rules_of
+from skills.rule_sets.services import reset_rules, write_rules
+from skills.tasks import dispatch
+
+
+class RuleSetPages(RecordPages[RuleSet]):
+    """Six harnesses are always there; a record is made by the first change to one."""
+
+    model = RuleSet
+    one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
+    name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
+    lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
+    key, write = "harness", Permission.MANAGE_SOURCES
+    # As with sources: other rules find other files, but only a look can tell which.
+    feeds_prompts = False
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[RuleSet]:
+        return rule_sets_of(request.workspace)
+
+    # --- pages ------------------------------------------------------------------------------------------
+
+    def index(self, request: WorkspaceRequest) -> HttpResponse:
+        return self.show(request, "list", {"rule_sets": rules_of(request.workspace)})
+
+    def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        shown = self.shown(request, key)
+        rows, caps = rules_in_words(shown.harness), caps_in_words(shown.harness.caps)
+        history = revisions_of(shown.copy).defer("data")[:5] if shown.copy else []
+        context = {"rules": shown, "rows": rows, "caps": caps, "revisions": list(history)}
+        return self.show(request, "detail", context | self.addresses(request, key))
+
+    def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        shown = self.shown(request, key)
+        form = RulesForm(request.POST if request.method == "POST" else None, shown=shown)
+        context = {"rules": shown, "form": form} | self.addresses(request, key)
+        if request.method == "POST" and form.is_valid():
+            try:
+                return self.write_down(request, shown, form)
+            except Conflict as conflict:
+                context |= {"conflict": conflict, "theirs": written(conflict.record.snapshot()["rules"])}
+                return self.show(request, "form", context, status=409)
+            except Invalid as error:
+                form.add_error("rules", [said for messages in error.errors.values() for said in messages])
+        return self.show(request, "form", context, status=422 if form.errors else 200)
+
+    def write_down(self, request: WorkspaceRequest, shown: Rules, form: RulesForm) -> HttpResponse:
+        overwritten = request.POST.get("overwrite", "")
+        is_chosen = overwritten.isdecimal() and len(overwritten) < 10
+        expected = int(overwritten) if is_chosen else form.cleaned_data["revision"] or 0
+        before = shown.copy.revision if shown.copy and shown.is_own else 0
+        copy = write_rules(request.workspace, shown.name, form.values(), expected=expected, by=request.actor)
+        is_changed = copy is not None and copy.revision != before
+        messages.success(
+            request,
+            _("“%(name)s” saved.") % {"name": shown.name} if is_changed else _("Nothing had changed."),
+        )
+        return self.afterwards(request, shown.name, is_changed=is_changed)
+
+    def reset(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        shown = self.shown(request, key)
+        reset_rules(request.workspace, key, by=request.actor)
+        messages.success(request, _("“%(name)s” works by the built-in rules again.") % {"name": key})
+        return self.afterwards(request, key, is_changed=shown.is_own)
+
+    def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        copy = self.find(request, key)
+        restore_record(copy, by=request.actor)
+        messages.success(request, _("Your own rules for “%(name)s” are in use again.") % {"name": key})
+        return self.afterwards(request, key, is_changed=copy.is_archived)
+
+    def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
+        copy = self.find(request, key)
+        revision = get_object_or_404(revisions_of(copy), number=number)
+        earlier = revisions_of(copy).filter(number=number - 1).first()
+        before = earlier.data["rules"] if earlier else dump(HARNESSES[key])
+        words = {"before": pretty(before), "after": pretty(revision.data["rules"])}
+        return self.show(
+            request, "revision", {"record": copy, "revision": revision, "earlier": earlier} | words
+        )
+
+    def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
+        before = self.find(request, key)
+        answer = super().revert(request, key, number)
+        if self.find(request, key).revision != before.revision:
+            self.look_again(request, key)
+        return answer
+
+    # --- plumbing ---------------------------------------------------------------------------------------
+
+    def shown(self, request: WorkspaceRequest, key: str) -> Rules:
+        if key not in HARNESSES:
+            raise Http404("No such rule set.")
+        return rules_of(request.workspace, [key])[0]
+
+    def afterwards(self, request: WorkspaceRequest, key: str, *, is_changed: bool) -> HttpResponse:
+        if is_changed:
+            self.look_again(request, key)
+        return redirect("rule-sets:detail", request.workspace.slug, key)
+
+    def look_again(self, request: WorkspaceRequest, key: str) -> None:
+        """What other rules find is known only after a look."""
+        for source in self.shown(request, key).sources:
+            try:
+                dispatch(request_refresh(source, cause="rules", by=request.actor))
+            except DomainError:
+                # Archived a moment ago: nobody needs the look any more.
+                continue
+
+    def addresses(self, request: WorkspaceRequest, key: str) -> dict[str, Any]:
+        at = {page: reverse(f"rule-sets:{page}", args=[request.workspace.slug, key]) for page in PAGES}
+        return {"urls": at}
+
+    def urls(self) -> tuple[list[URLPattern], str]:
+        one = "<slug:key>/"
+        routes = [
+            path("", self.index, name="list"),
+            path(one, self.detail, name="detail"),
+            path(f"{one}edit/", self.writing(self.edit), name="edit"),
+            path(f"{one}reset/", posted(self.writing(self.reset)), name="reset"),
+            path(f"{one}restore/", posted(self.writing(self.restore)), name="restore"),
+            path(f"{one}history/", self.history, name="history"),
+            path(f"{one}history/<int:number>/", self.revision, name="revision"),
+            path(f"{one}history/<int:number>/restore/", posted(self.writing(self.revert)), name="revert"),
+        ]
+        return routes, self.name
+
+
+PAGES = ("detail", "edit", "history")
+
+
+def pretty(rules: dict[str, Any]) -> str:
+    return json.dumps(rules, indent=2, ensure_ascii=False)
+
+
+urls = RuleSetPages().urls()

@@ -1,0 +1,80 @@
+"""Words put where a person will not read them: in comments, in link titles, in long base64."""
+
+import re
+from collections.abc import Iterator
+
+from skills.scanning.findings import Hit
+from skills.scanning.prefilter import Glance
+
+# How orders to a model begin. Gaps are bounded, so no text is read over and over.
+ORDERS = re.compile(
+    r"""
+      \b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}
+      \b(?:instructions?|rules?|prompts?|above|previous|prior)\b
+    | \b(?:you\ are\ now|from\ now\ on|act\ as\ (?:an?|the|if)|pretend\ (?:to|that|you))\b
+    | \byou\ (?:must|should|shall|need\ to|have\ to|will)\b
+    | \b(?:do\ not|don't|never)\ (?:tell|mention|reveal|disclose|inform|show|ask)\b
+    | \bwithout\ (?:asking|telling|informing|mentioning|confirmation)\b
+    | \b(?:system\ prompt|developer\ mode|jailbreak)\b
+    | \b(?:ai|llm|assistant|agent|model|chatbot|claude|gpt|gemini|copilot)s?\ ?[:,!]
+    | \b(?:run|execute|eval)\ (?:the|this|these|following)\b
+    | \b(?:send|post|upload|forward|exfiltrate|e-?mail)\b[^.!?\n]{0,40}
+      \b(?:https?://|keys?|tokens?|passwords?|secrets?|credentials)
+    | \b(?:curl|wget|iwr)\ [^\n]{0,60}https?://
+    | \b(?:ignorier|vergiss|ignora[rz]?|ignorez|olvida|oublie|negeer|zignoruj)\w{0,4}\b[^.!?\n]{0,40}
+      \b(?:anweisung|regel|instruc|instru[çk]|règle|regla|instrukc)
+    | (?:игнорируй|забудь)\w{0,4}\b[^.!?\n]{0,40}(?:инструкц|правил)
+    | (?:忽略|无视|無視|忘记)[^。\n]{0,20}(?:指令|指示|规则|提示|説明)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# Link and definition alike, also the `[//]: # (…)` that serves as a comment; an unclosed title counts.
+LINK_TITLE = re.compile(
+    r"\][(:]\s{0,9}+[^\s()]{0,300}+\s{1,9}+"
+    r"(?:\"(?P<double>[^\"]{1,500}+)|'(?P<single>[^']{1,500}+)|\((?P<round>[^()]{1,500}+))"
+)
+# One long line, or four and more wrapped as mail and PEM wrap them.
+BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{256,}+={0,2}"
+    # The group itself may give back: early releases of Python 3.11 lose matches of possessive groups.
+    r"|(?:[A-Za-z0-9+/]{60,76}+\r?\n[ \t>]{0,8}+){3,}[A-Za-z0-9+/]{1,76}+={0,2})"
+)
+BASE64_LINE_END = re.compile(r"[A-Za-z0-9+/]{60}\Z")
+MIXTURE = (re.compile(r"[A-Z]"), re.compile(r"[a-z]"), re.compile(r"[0-9]"))
+
+
+def orders_in_comments(text: str) -> Iterator[Hit]:
+    """The first order in each HTML comment."""
+    for start, end in comments(text):
+        if found := ORDERS.search(text, start, end):
+            yield Hit(*found.span())
+
+
+def comments(text: str) -> Iterator[tuple[int, int]]:
+    """Found by hand: a pattern would look for the end again at every beginning of an unclosed one."""
+    start = text.find("<!--")
+    while start >= 0:
+        end = text.find("-->", start + 4)
+        yield start, len(text) if end < 0 else end
+        start = -1 if end < 0 else text.find("<!--", end)
+
+
+def orders_in_titles(text: str) -> Iterator[Hit]:
+    """The first order in each title of a link."""
+    for title in LINK_TITLE.finditer(text):
+        if found := ORDERS.search(text, *title.span(title.lastgroup or 0)):
+            yield Hit(*found.span())
+
+
+def may_hold_base64(look: Glance) -> bool:
+    """A word as long as the shortest run, or three that could be its lines."""
+    words = [word for word in look.long_words.split(" ") if len(word) >= 60]
+    lines = [word for word in words if BASE64_LINE_END.match(word, len(word) - 60)]
+    return len(lines) >= 3 or any(len(word) >= 256 for word in words)
+
+
+def long_base64(text: str) -> Iterator[Hit]:
+    """Long runs; rulers, paths and lists of hashes do not mix capitals, small letters and digits."""
+    for found in BASE64.finditer(text):
+        if all(kind.search(text, *found.span()) for kind in MIXTURE):
+            yield Hit(*found.span())

@@ -1,1 +1,0 @@
-"""What can be done with skills, sources and the files found there."""

@@ -1,0 +1,1 @@
+"""SKILL.md: parser, rules and tolerance; pure."""

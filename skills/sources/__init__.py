@@ -1,0 +1,1 @@
+"""Sources: folders and uploads that context files come from."""

@@ -1,0 +1,141 @@
+"""A source, and a zip of files for one."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from personas.records.forms import RecordForm
+from skills.discovery.harnesses import HARNESSES, Caps
+from skills.models import Source, SourceGrant, SourceKind
+from skills.rule_sets.descriptions import files_read
+from skills.sources.selectors import grants_of, readers_beyond
+
+MOST_ZIP_BYTES = Caps().total_bytes
+ON_DISK = ("grant", "folder", "refresh_minutes")
+
+
+class GrantChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+    """One of the folders that operators granted to this workspace."""
+
+    def label_from_instance(self, obj: SourceGrant) -> str:
+        return f"{obj.path} ({obj.note})" if obj.note else obj.path
+
+
+def harness_choices() -> list[tuple[str, str]]:
+    """Asked for each form, in the language of its reader."""
+    return [(name, f"{name}: {files_read(harness)}") for name, harness in HARNESSES.items()]
+
+
+class SourceForm(RecordForm):
+    model = Source
+    plain = ("label", "folder", "adoption")
+    fixed = ("source_kind",)
+    widgets = {"adoption": forms.RadioSelect}
+    labels = {"folder": _("Folder below it"), "adoption": _("New revisions")}
+    help_texts = {
+        "label": _("What your team calls this source in lists."),
+        "folder": _("A path such as teams/support. Left empty, the whole granted folder is looked through."),
+        "adoption": _("A file with a finding waits in quarantine either way."),
+    }
+    fieldsets = (
+        (_("Source"), "", ("label", "source_kind")),
+        (_("Folder"), _("What workers read, and how often. They never leave it."), ON_DISK),
+        (
+            _("Rules"),
+            _("What counts as a context file or a skill, and who lets it in."),
+            ("harnesses", "adoption"),
+        ),
+    )
+
+    source_kind = forms.ChoiceField(
+        label=_("Kind"), choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
+    )
+    grant = GrantChoice(
+        queryset=None,
+        label=_("Granted folder"),
+        empty_label=_("Choose a folder"),
+        error_messages={"required": _("Choose the folder that operators granted.")},
+    )
+    refresh_minutes = forms.IntegerField(
+        label=_("Refresh every … minutes"),
+        required=False,
+        min_value=1,
+        max_value=7 * 24 * 60,
+        initial=15,
+        help_text=_("Left empty, it is looked at only when someone asks."),
+    )
+    harnesses = forms.MultipleChoiceField(
+        label=_("Rule sets"),
+        choices=harness_choices,
+        widget=forms.CheckboxSelectMultiple,
+        initial=list(HARNESSES),
+        error_messages={"required": _("Choose at least one of the rule sets.")},
+        help_text=_("An agent that reads this source picks one of them."),
+    )
+
+    record: Source | None
+
+    def link_fields(self) -> None:
+        grants = list(grants_of(self.workspace))
+        self.has_grants = bool(grants)
+        offered: Any = self.fields["grant"]
+        offered.queryset = grants_of(self.workspace)
+        offered.required = self.data.get("source_kind") != SourceKind.PUSHED
+        if self.record is None and len(grants) == 1:
+            self.initial.setdefault("grant", grants[0])
+        if self.record is None and not grants:
+            self.initial.setdefault("source_kind", SourceKind.PUSHED)
+        if self.record is not None and self.record.source_kind == SourceKind.PUSHED:
+            for name in ON_DISK:
+                del self.fields[name]
+
+    def clean_harnesses(self) -> list[str]:
+        """An agent would go on by rules whose files nobody looks for any more."""
+        chosen: list[str] = self.cleaned_data["harnesses"]
+        lost = readers_beyond(self.record, chosen) if self.record else []
+        if lost:
+            named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
+            raise forms.ValidationError(
+                gettext("Still in use: %(agents)s. Change that at the agents first.") % {"agents": named}
+            )
+        return chosen
+
+    def values(self) -> dict[str, Any]:
+        """What has no meaning for pushed files is left out, whatever the hidden fields say."""
+        values = super().values()
+        if values.get("source_kind") == SourceKind.PUSHED:
+            values |= {"grant": None, "folder": "", "refresh_minutes": None}
+        return values
+
+
+class UploadForm(forms.Form):
+    """A zip, checked for its size here and for all else by whoever reads it."""
+
+    archive = forms.FileField(
+        label=_("Zip archive"),
+        max_length=200,
+        error_messages={"required": _("Choose a zip archive."), "empty": _("This file is empty.")},
+        widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}),
+    )
+    replace = forms.BooleanField(
+        required=False,
+        label=_("Let go of files that are not in it"),
+        help_text=_("Else they stay beside the new ones. Earlier revisions are kept in any case."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        told = gettext("At most %(size)s MiB, paths as they would lie in a folder.")
+        self.fields["archive"].help_text = told % {"size": MOST_ZIP_BYTES // 1024 // 1024}
+
+    def clean_archive(self) -> bytes:
+        upload: Any = self.cleaned_data["archive"]
+        if upload.size > MOST_ZIP_BYTES:
+            raise forms.ValidationError(
+                gettext("It has %(size)s bytes; at most %(most)s are read.")
+                % {"size": f"{upload.size:,}", "most": f"{MOST_ZIP_BYTES:,}"}
+            )
+        content: bytes = upload.read()
+        return content

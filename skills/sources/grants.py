@@ -1,0 +1,74 @@
+"""Which folders a workspace may read from: operators' verbs, noted in that workspace's log."""
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from core.text.lists import first_few
+from personas.actors import Actor
+from personas.errors import InUse
+from personas.models import Workspace
+from personas.records.revisions import note_event
+from personas.records.services import readable_errors
+from skills.models import Source, SourceGrant
+
+
+@transaction.atomic
+def grant_folder(workspace: Workspace, path: str, *, note: str = "", by: Actor) -> SourceGrant:
+    """Let a workspace make sources of a folder and of those below it."""
+    grant = SourceGrant(workspace=workspace, path=plain(path), note=note)
+    with readable_errors():
+        grant.full_clean()
+        grant.save()
+    tell(grant, "granted", None, facts(grant), by=by)
+    return grant
+
+
+@transaction.atomic
+def note_grant(grant: SourceGrant, note: str, *, by: Actor) -> SourceGrant:
+    """Change the words about a grant; its folder stays, for sources were chosen below it."""
+    grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
+    before, grant.note = facts(grant), note
+    with readable_errors():
+        grant.full_clean()
+        grant.save(update_fields=["note"])
+    if facts(grant) != before:
+        tell(grant, "edited", before, facts(grant), by=by)
+    return grant
+
+
+@transaction.atomic
+def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
+    """Take a grant back that no source uses, not even an archived one."""
+    grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
+    sources = Source.objects.in_workspace(grant.workspace_id).filter(grant=grant).order_by("label")
+    names = [_("%(source)s (archived)") % {"source": one} if one.is_archived else str(one) for one in sources]
+    if names:
+        said = _(
+            "%(grant)s is still used by %(names)s. To stop the reading at once, take its root out of "
+            "DRAMATIS_SOURCE_ROOTS."
+        )
+        raise InUse(said % {"grant": grant, "names": first_few(names)})
+    tell(grant, "withdrawn", facts(grant), None, by=by)
+    grant.delete()
+
+
+def plain(path: str) -> str:
+    """Without slashes at the end, so that one folder is granted under one name."""
+    return path.strip().rstrip("/") or path.strip()
+
+
+def facts(grant: SourceGrant) -> dict[str, object]:
+    return {"path": grant.path, "note": grant.note}
+
+
+def tell(
+    grant: SourceGrant,
+    verb: str,
+    before: dict[str, object] | None,
+    after: dict[str, object] | None,
+    *,
+    by: Actor,
+) -> None:
+    note_event(
+        grant.workspace_id, verb, "source_grant", grant.pk, str(grant), by=by, before=before, after=after
+    )

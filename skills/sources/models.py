@@ -1,0 +1,223 @@
+"""Where context and skills are found: granted folders, pushed files, and each look at them."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from core.db.fields import LineField
+from personas.models import Agent, Content, Named, WorkspaceOwned
+from skills.discovery.harnesses import HARNESSES
+
+
+class SourceGrant(WorkspaceOwned):
+    """A folder that operators let one workspace read from; tenants can neither make nor widen it."""
+
+    path = LineField(max_length=1_000, help_text=_("One of the allowed roots, or a folder below one."))
+    note = LineField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [models.UniqueConstraint(fields=["workspace", "path"], name="grant_once")]
+
+    def __str__(self) -> str:
+        return self.path
+
+    def clean(self) -> None:
+        super().clean()
+        # Later it may lie below a root that was withdrawn: then nothing is read, but its note can be edited.
+        if self._state.adding and not is_allowed(self.path):
+            raise ValidationError(
+                {"path": gettext("It lies below none of the roots in DRAMATIS_SOURCE_ROOTS.")}
+            )
+
+
+def is_allowed(path: str) -> bool:
+    """Whether operators still allow this folder; asked before each look, since roots can be withdrawn."""
+    asked = PurePosixPath(path)
+    if not asked.is_absolute() or ".." in asked.parts:
+        return False
+    return any(asked.is_relative_to(Path(root)) for root in settings.DRAMATIS_SOURCE_ROOTS)
+
+
+class SourceKind(models.TextChoices):
+    """How a source's files come here."""
+
+    FOLDER = "folder", _("A folder that workers read")
+    PUSHED = "pushed", _("Files pushed by upload or API")
+
+
+class Adoption(models.TextChoices):
+    """Who decides that a new revision goes into prompts."""
+
+    AUTOMATIC = "automatic", _("Automatic: sound files are used at once")
+    BY_HAND = "by_hand", _("By hand: someone adopts each change")
+
+
+def every_harness() -> list[str]:
+    return list(HARNESSES)
+
+
+class Source(Named):
+    """An allowed folder, or pushed files, where context and skills are discovered."""
+
+    kind = "source"
+    content = ("label", "grant", "folder", "harnesses", "adoption", "refresh_minutes")
+
+    source_kind = models.CharField(max_length=6, choices=SourceKind.choices, default=SourceKind.FOLDER)
+    grant = models.ForeignKey(
+        SourceGrant, null=True, blank=True, on_delete=models.PROTECT, related_name="sources"
+    )
+    folder = LineField(max_length=1_000, blank=True)
+    # The rule sets whose files are kept; an agent picks one of them.
+    harnesses = models.JSONField(default=every_harness, blank=True)
+    adoption = models.CharField(max_length=9, choices=Adoption.choices, default=Adoption.AUTOMATIC)
+    # None: only on demand.
+    refresh_minutes = models.PositiveIntegerField(null=True, blank=True, default=15)
+
+    class Meta(Named.Meta):
+        constraints = [
+            *Named.Meta.constraints,
+            models.CheckConstraint(
+                condition=Q(source_kind="pushed", grant=None) | Q(source_kind="folder", grant__isnull=False),
+                name="source_has_its_grant",
+            ),
+            models.CheckConstraint(condition=Q(adoption__in=Adoption.values), name="source_adoption_known"),
+            models.CheckConstraint(
+                condition=Q(refresh_minutes=None) | Q(refresh_minutes__range=(1, 10_080)),
+                name="source_schedule_sane",
+                violation_error_message=_("Refresh every 1 to 10,080 minutes (a week), or leave it empty."),
+            ),
+        ]
+
+    def clean(self) -> None:
+        super().clean()
+        problems: dict[str, str] = {}
+        if self.source_kind == SourceKind.FOLDER and self.grant is None:
+            problems["grant"] = gettext("Choose the folder that operators granted.")
+        if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
+            problems["folder"] = gettext("Pushed files have no folder on disk.")
+        if problem := folder_problem(self.folder):
+            problems["folder"] = problem
+        if not isinstance(self.harnesses, list) or not self.harnesses or set(self.harnesses) - set(HARNESSES):
+            problems["harnesses"] = gettext("Choose at least one of the rule sets.")
+        if problems:
+            raise ValidationError(problems)
+
+    def agent_ids(self) -> list[int]:
+        """The agents that read here, their sub-agents included: those inherit the choice."""
+        own = AgentContext.objects.in_workspace(self.workspace_id)
+        chosen = set(own.filter(source=self).values_list("agent_id", flat=True))
+        decided = set(own.values_list("agent_id", flat=True))
+        agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
+        parents: dict[int, int | None] = dict(agents.values_list("pk", "parent_id"))
+        deciders = ((pk, _decider(pk, parents, decided)) for pk in parents)
+        return sorted(pk for pk, decider in deciders if decider is not None and decider in chosen)
+
+
+def _decider(agent_id: int, parents: Mapping[int, int | None], decided: set[int]) -> int | None:
+    """The agent itself or the nearest one above it that chose a source."""
+    at: int | None = agent_id
+    while at is not None and at not in decided:
+        at = parents.get(at)
+    return at
+
+
+def folder_problem(folder: str) -> str:
+    """Tenants go down only; the opener refuses the rest too, but whoever types it should know at once."""
+    if not folder:
+        return ""
+    names = folder.split("/")
+    if folder.startswith(("/", "~")) or "\\" in folder:
+        return gettext("Write a path below the granted folder, with / between names.")
+    if {"", ".", ".."} & set(names) or len(names) > 20:
+        return gettext("Names may not be empty, . or .. in a path, and at most 20 deep.")
+    return "" if folder.isprintable() else gettext("It holds characters that cannot be shown.")
+
+
+class AgentContext(WorkspaceOwned):
+    """Which source an agent reads, and by whose rules; without one it inherits its parent's."""
+
+    agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="context")
+    source = models.ForeignKey(
+        Source, null=True, blank=True, on_delete=models.PROTECT, related_name="agent_contexts"
+    )
+    harness = LineField(max_length=40, default="plain")
+
+    def __str__(self) -> str:
+        return f"{self.agent} · {self.source} · {self.harness}"
+
+
+class PushedFile(WorkspaceOwned):
+    """A file as it was pushed; together they are what a folder is to the other kind of source."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="pushed_files")
+    path = models.CharField(max_length=1_000)
+    content = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="+")
+    pushed_at = models.DateTimeField(auto_now=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["path"]
+        constraints = [models.UniqueConstraint(fields=["source", "path"], name="pushed_path_once")]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class RunStatus(models.TextChoices):
+    """How far a look at a source has come."""
+
+    QUEUED = "queued", _("Queued")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    LOST = "lost", _("Lost with its worker")
+
+
+class RefreshRun(WorkspaceOwned):
+    """One look at a source: asked for, claimed by a worker, finished or lost."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="runs")
+    status = models.CharField(max_length=7, choices=RunStatus.choices, default=RunStatus.QUEUED)
+    # Why: a person, the schedule, a changed file, a push, or a run that was lost.
+    cause = models.CharField(max_length=20)
+    actor_label = models.CharField(max_length=254)
+    requested_at = models.DateTimeField(auto_now_add=True)
+    sent_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    # Past this moment whoever claimed it is taken for dead.
+    leased_until = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    seen = models.PositiveIntegerField(default=0)
+    read = models.PositiveIntegerField(default=0)
+    refused = models.PositiveIntegerField(default=0)
+    # How many files became new, changed, missing, invalid, quarantined by this look.
+    outcome = models.JSONField(default=dict)
+    # Path, rule and reason of each, as discovery gave them.
+    refusals = models.JSONField(default=list)
+    error = models.CharField(max_length=500, blank=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source"], condition=Q(status="running"), name="one_refresh_at_a_time"
+            ),
+            models.UniqueConstraint(
+                fields=["source"], condition=Q(status="queued"), name="one_queued_refresh"
+            ),
+            models.CheckConstraint(condition=Q(status__in=RunStatus.values), name="run_status_known"),
+        ]
+        indexes = [models.Index(F("source"), F("id").desc(), name="runs_of_a_source")]
+
+    def __str__(self) -> str:
+        return f"{self.source} · {self.status}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in {RunStatus.QUEUED, RunStatus.RUNNING}

@@ -1,0 +1,117 @@
+"""The questions asked about sources: how their last look went, what they hold, and who reads them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+
+from personas.models import Workspace
+from skills.models import AgentContext, ContextFile, FileState, PushedFile, RefreshRun, Source, SourceGrant
+from skills.sources.readers import Outlook, outlooks_of
+
+
+@dataclass(frozen=True)
+class SourceSummary:
+    """A source with all that a list shows of it."""
+
+    source: Source
+    # The last that was asked for, whether or not it has begun.
+    run: RefreshRun | None = None
+    looked_at: datetime | None = None
+    states: dict[str, int] = field(default_factory=dict)
+    readers: Sequence[Outlook] = ()
+
+    @property
+    def slug(self) -> str:
+        return self.source.slug
+
+    @property
+    def file_count(self) -> int:
+        return sum(self.states.values())
+
+    @property
+    def more_readers(self) -> int:
+        return max(len(self.readers) - 3, 0)
+
+
+def grants_of(workspace: Workspace) -> QuerySet[SourceGrant]:
+    return SourceGrant.objects.in_workspace(workspace).order_by("path")
+
+
+def sources_of(workspace: Workspace) -> QuerySet[Source]:
+    """With the id of the last run and the end of the last finished look."""
+    runs = RefreshRun.objects.in_workspace(workspace).filter(source=OuterRef("pk")).order_by("-pk")
+    return (
+        Source.objects.in_workspace(workspace)
+        .select_related("grant", "workspace")
+        .annotate(
+            last_run_id=Subquery(runs.values("pk")[:1]),
+            looked_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
+        )
+        .order_by("label", "pk")
+    )
+
+
+def summaries_of(workspace: Workspace, sources: Iterable[Source]) -> list[SourceSummary]:
+    """For rows of `sources_of`; five queries, however many there are."""
+    rows = list(sources)
+    runs = RefreshRun.objects.in_workspace(workspace).defer("refusals")
+    last = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
+    states, readers = states_of(workspace, rows), readers_by_source(workspace)
+    return [
+        SourceSummary(
+            row,
+            last.get(row.last_run_id),  # type: ignore[attr-defined]  # annotated
+            row.looked_at,  # type: ignore[attr-defined]  # annotated
+            states[row.pk],
+            readers[row.pk],
+        )
+        for row in rows
+    ]
+
+
+def states_of(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
+    """How many files of each source are in which state, the common ones first."""
+    files = ContextFile.objects.in_workspace(workspace).filter(source__in=[row.pk for row in sources])
+    counted: dict[int, Counter[str]] = defaultdict(Counter)
+    for source_id, state, many in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
+        counted[source_id][state] = many
+    return defaultdict(dict, {pk: in_order(counts) for pk, counts in counted.items()})
+
+
+def in_order(counts: Counter[str]) -> dict[str, int]:
+    return {state: counts[state] for state in FileState.values if counts[state]}
+
+
+def readers_by_source(workspace: Workspace) -> dict[int, list[Outlook]]:
+    """The live agents that read each source, by name."""
+    found: dict[int, list[Outlook]] = defaultdict(list)
+    for outlook in sorted(outlooks_of(workspace).values(), key=lambda one: one.agent.name.casefold()):
+        if not outlook.agent.is_archived:
+            found[outlook.source.pk].append(outlook)
+    return found
+
+
+def runs_of(source: Source) -> QuerySet[RefreshRun]:
+    """Newest first; what a run refused is read only where it is shown."""
+    runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
+    return runs.defer("refusals").order_by("-pk")
+
+
+def files_of(source: Source, state: str = "") -> QuerySet[ContextFile]:
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
+    rows = rows.select_related("newest", "in_force").order_by("path")
+    return rows.filter(state=state) if state else rows
+
+
+def pushed_count(source: Source) -> int:
+    return PushedFile.objects.in_workspace(source.workspace_id).filter(source=source).count()
+
+
+def readers_beyond(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
+    """What live agents chose of this source by other rules than these."""
+    chosen = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
+    others = chosen.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
+    return list(others.select_related("agent").order_by("agent__name"))

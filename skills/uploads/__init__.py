@@ -1,0 +1,1 @@
+"""Files uploaded through the API."""
