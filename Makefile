@@ -9,4 +9,4 @@ bench:
 
 # Rewrites the golden files and the published schemas; read the diff before you commit it.
 golden:
-	@.venv/bin/python -m tests.assembly.goldens --write
+	@.venv/bin/python -m tests.prompts.assembly.goldens --write

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
-from tests.services import launch_arguments
+from tests.pytest_servers import launch_arguments
 
 VISITS, PAUSES = 7, 15
 MOST_MS, MOST_PREVIEW_MS = 1_000.0, 300.0

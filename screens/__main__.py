@@ -11,7 +11,7 @@ from screens.sheet import write_sheet
 from screens.stage import NotReady, product
 from screens.table import SCREENS
 from screens.tour import Screen
-from tests.services import launch_arguments
+from tests.pytest_servers import launch_arguments
 
 FOLDER = Path(__file__).resolve().parent.parent / "shots"
 

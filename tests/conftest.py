@@ -13,11 +13,12 @@ from django.test import Client
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
 from prompts.serving import ledger_writer, recalling
-from tests.emptying import empty_quickly
+from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
+from tests.database_cleanup import empty_quickly
+from tests.database_dump import keep_database, ready_database
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # says how many cells were asked
-from tests.prepared import keep_database, ready_database
-from tests.services import launch_arguments
+from tests.pytest_servers import launch_arguments
 from tests.workers import Worker, start_worker
 
 # Playwright's sync interface runs an event loop, and Django then refuses the ORM in the same test.

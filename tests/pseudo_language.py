@@ -12,7 +12,7 @@ from typing import cast
 from django.utils import translation
 from django.utils.translation import trans_real
 
-from tests.unmarked_words import MACHINE_CLASS, MACHINE_ELEMENTS, VOID_ELEMENTS
+from tests.untranslated_templates import MACHINE_CLASS, MACHINE_ELEMENTS, VOID_ELEMENTS
 
 CODE, OPEN, CLOSE = "xx", "⟦", "⟧"
 # Django parts a text from the context it is used in by this sign.

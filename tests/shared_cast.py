@@ -11,7 +11,7 @@ import pytest
 
 from personas.models import User, Workspace
 from tests.factories import join, make_user, make_workspace
-from tests.sharing import commits_heard, rows_of_a_module
+from tests.module_fixtures import commits_heard, rows_of_a_module
 
 
 class Cast(NamedTuple):

@@ -14,8 +14,8 @@ from prompts.builds.services import rebuild_agent
 from prompts.versions.omission_words import REASONS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
-from tests.unmarked_speech import ROOT, modules, refusals, unmarked_speech
-from tests.unmarked_words import lost, unmarked
+from tests.untranslated_python import ROOT, modules, refusals, unmarked_speech
+from tests.untranslated_templates import lost, unmarked
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 # Pages for those who build the product, never shown to those who use it.

@@ -23,7 +23,7 @@ from personas.models import (
 )
 from skills.models import Skill
 from tests.browser.serving import AXE
-from tests.thoroughness import HARD
+from tests.example_counts import HARD
 
 # The word in the address, the model, and what stands for one record there.
 FAMILIES = (

@@ -27,7 +27,7 @@ class Case:
     words: str
 
 
-# One for each kind of field; the rest of what may be wrong is asked in tests/personas/test_bad_input.py.
+# One for each kind of field; tests/personas/records/test_bad_input.py covers the other cases.
 CASES = [
     Case("empty", "agents", "agent", {"Name": "", "Address": "pilot"}, "Name", "This field is required."),
     Case("over-long text", "souls", "soul", {"Label": "Calm", "Text": LONG}, "Text", "at most 60000"),

@@ -9,7 +9,7 @@ from tests.browser.looking import in_turn
 from tests.browser.people import Visit
 from tests.browser.watching import Watch
 from tests.factories import make_agent, make_channel, make_soul
-from tests.skills.context_making import every_state
+from tests.skills.files.file_samples import every_state
 
 # Where, what asks there, and the event that makes it ask; without one it asks when the page is there.
 PIECES = (

@@ -13,7 +13,7 @@ from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit
 from tests.browser.test_versions import reword
 from tests.factories import BY, join, make_agent, make_channel, make_soul
-from tests.prompts.fleet_stage import fetched, prompt_of
+from tests.prompts.fleet.fleet_stage import fetched, prompt_of
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from skills.agent_context.services import choose_context
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.browser.people import Visit, field
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
-from tests.skills.context_making import GOOD, POISON, adopted, every_state, file_at, write, write_skill
+from tests.skills.files.file_samples import GOOD, POISON, adopted, every_state, file_at, write, write_skill
 
 
 @pytest.fixture

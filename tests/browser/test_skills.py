@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.looking import complaints, in_turn, overflows
 from tests.browser.people import field
 from tests.factories import make_agent, make_skill, make_soul, make_source, refreshed
-from tests.skills.skill_stage import HIDDEN, read_by, skill_text, trust, write_skill
+from tests.skills.library.skill_stage import HIDDEN, read_by, skill_text, trust, write_skill
 
 WIDE = "x" * 60
 

@@ -15,8 +15,8 @@ from skills.rule_sets.services import write_rules
 from skills.sources.grants import grant_folder
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.factories import BY, make_agent, make_source, refreshed
-from tests.skills.bundle_making import Part, archive
-from tests.skills.test_rule_sets import whole
+from tests.skills.archives.zip_builder import Part, archive
+from tests.skills.rule_sets.test_rule_sets import whole
 
 # A look is asked for, taken by a worker, and noticed by the page within two seconds.
 PATIENCE = 15_000

@@ -17,7 +17,7 @@ from prompts.releases.services import approve_release, carry_out_release, reques
 from tests.browser.conftest import Visitor
 from tests.browser.people import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
-from tests.prompts.serving_stage import fetch
+from tests.prompts.serving.serving_stage import fetch
 
 OLD, NEW = "Be brave.", "Be brave, and say “ahoy” — naïvely, if you must. ⚓"
 

@@ -17,7 +17,7 @@ from prompts.models import VerificationRun
 from prompts.proof.canonical import moment
 from prompts.replay.evidence import checks_of
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
-from tests.prompts.serving_stage import Stage, make_stage
+from tests.prompts.serving.serving_stage import Stage, make_stage
 
 WIDE = "x" * 60
 

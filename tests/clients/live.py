@@ -16,7 +16,7 @@ from django.db import connection
 
 from project.supervisor.children import web_command
 from project.supervisor.processes import signal_group, start
-from tests.freezing import freeze, thaw
+from tests.frozen_process import freeze, thaw
 from tests.workers import url_of_test_database
 
 HOST = "127.0.0.1"

@@ -26,7 +26,7 @@ from skills.models import PushedFile, Source, SourceKind
 from tests.clients.drivers import Blocking, Driver, Looping, Make, at
 from tests.clients.live import LiveServer
 from tests.factories import BY, make_memory, make_skill, make_task
-from tests.prompts.serving_stage import Stage, make_stage
+from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.workers import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)

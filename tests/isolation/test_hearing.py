@@ -5,9 +5,9 @@ from operator import attrgetter
 import pytest
 
 from tests.factories import make_agent, make_memory, make_soul
-from tests.hearing import troubles
 from tests.isolation.matrix import Cell, address, inside_routes
 from tests.isolation.turns import pages_in_turn, turn_of_this_run
+from tests.screen_reader import troubles
 
 pytestmark = pytest.mark.django_db
 

@@ -31,7 +31,7 @@ from tests.isolation.matrix import (
 )
 from tests.isolation.probe import ask, quick_templates
 from tests.isolation.turns import operations_in_turn, pages_in_turn, turn_of_this_run
-from tests.project.app_role import as_app_role
+from tests.project.database.restricted_role import as_app_role
 
 pytestmark = [
     pytest.mark.django_db,

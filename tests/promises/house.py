@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from project.supervisor.children import web_command
-from tests.api.revoking import Ask
 from tests.clients.live import HOST, free_port
-from tests.prepared import ready_database
-from tests.project.backup_stage import ROOT, empty_database
-from tests.project.kept_start import copy_start
+from tests.database_dump import ready_database
+from tests.personas.api.revocation_load import Ask
+from tests.project.backup.backup_stage import ROOT, empty_database
+from tests.project.supervisor.first_start import copy_start
 from tests.promises import FAULT
 from tests.promises.forking import Nursery
 from tests.promises.load import Wish, hear

@@ -10,7 +10,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tests.api.revoking import Ask
+from tests.personas.api.revocation_load import Ask
 
 # Longer than anybody is to wait; whoever waits so long was not served.
 PATIENCE = 8.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.project.backup_stage import ROOT, empty_database, programs, restore
+from tests.project.backup.backup_stage import ROOT, empty_database, programs, restore
 from tests.promises.house import migrated_database
 
 VERSIONS, ROWS, LONGEST = 10_000, 100_000, 60.0

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from project.supervisor.valkey import start_valkey
-from tests.freezing import freeze, thaw
+from tests.frozen_process import freeze, thaw
 from tests.promises.house import House, Web, migrated_database
 from tests.promises.load import Crowd, Heard, Wanting, Wish, slowest
 from tests.servers import Server, start_redis

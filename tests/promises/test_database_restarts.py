@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.prepared import kept_dump, run
+from tests.database_dump import kept_dump, run
 from tests.promises.cluster import Cluster, cluster
 from tests.promises.house import House, Web
 from tests.promises.load import Crowd, Heard, Wanting, Wish

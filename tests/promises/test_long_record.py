@@ -8,7 +8,7 @@ from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.verify import verify_workspace
 from prompts.models import AgentPrompt
 from tests.factories import make_agent, make_channel
-from tests.prompts.serving_stage import make_stage
+from tests.prompts.serving.serving_stage import make_stage
 
 ROWS, VERSIONS, SECONDS = 100_000, 500, 30.0
 

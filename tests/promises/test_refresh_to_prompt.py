@@ -11,7 +11,7 @@ from personas.api_keys.services import create_key
 from prompts.models import PromptVersion
 from skills.agent_context.services import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
-from tests.prompts.serving_stage import fetch
+from tests.prompts.serving.serving_stage import fetch
 from tests.skills.job_stage import ask, job_stage
 from tests.workers import wait_for
 

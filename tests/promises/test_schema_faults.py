@@ -9,8 +9,8 @@ from django.core.wsgi import get_wsgi_application
 from schemathesis.checks import load_all_checks
 
 from personas.api.record_resource import RecordResource
-from tests.api.generated import GOOD, SCHEMA, Outcome, Stage, connection_kept, try_out
-from tests.api.generated_stage import make_stage
+from tests.personas.api.generated_requests import GOOD, SCHEMA, Outcome, Stage, connection_kept, try_out
+from tests.personas.api.generated_stage import make_stage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("R2")]
 SOULS, CALLS = "GET /api/v1/souls", 5

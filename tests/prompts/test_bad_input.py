@@ -24,7 +24,7 @@ from prompts.models import (
 )
 from prompts.releases.services import approve_release, carry_out_release, request_release
 from tests.factories import BY, make_agent, make_channel, make_soul
-from tests.prompts.serving_stage import make_stage
+from tests.prompts.serving.serving_stage import make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
     shared_alice,

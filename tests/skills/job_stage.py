@@ -12,7 +12,7 @@ from skills.models import ContextFile, FileRevision, RefreshRun, Source
 from skills.refresh.runs import request_refresh
 from skills.tasks import dispatch, sweep_sources_job
 from tests.factories import BY
-from tests.freezing import freeze, thaw
+from tests.frozen_process import freeze, thaw
 from tests.servers import Server, start_redis
 from tests.slow_worker import GATE, LEASE
 from tests.workers import Worker, start_beat, start_command, start_worker, talking_to, wait_for

@@ -13,7 +13,7 @@ from django.test import Client
 
 from personas.models import User, Workspace
 from tests.factories import join, make_user, make_workspace, signed_in
-from tests.sharing import rows_of_a_module
+from tests.module_fixtures import rows_of_a_module
 
 
 @dataclass(frozen=True)

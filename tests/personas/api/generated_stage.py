@@ -1,0 +1,203 @@
+"""One of everything, so that made-up calls find what they name."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
+from personas.memories.services import revoke_memory
+from personas.models import Agent, MemoryState, Soul, User, Workspace
+from personas.records.services import archive_record, edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.labels.services import move_label
+from prompts.models import AgentPrompt, LabelMove
+from prompts.releases.services import approve_release, request_release
+from skills.files.services import waive_findings
+from skills.models import ContextFile, RefreshRun, SourceGrant
+from tests.factories import (
+    BY,
+    make_agent,
+    make_channel,
+    make_identity,
+    make_memory,
+    make_profile,
+    make_responsibility,
+    make_skill,
+    make_soul,
+    make_task,
+    make_tool,
+)
+from tests.personas.api.generated_requests import Stage
+from tests.personas.api.skills_stage import (
+    POISON,
+    SKILL_PATH,
+    SKILL_TEXT,
+    file_in,
+    look_at,
+    make_pushed,
+    reads,
+)
+from tests.prompts.serving.serving_stage import fetch
+
+Names = dict[str, Any]
+
+
+def make_stage(workspace: Workspace, owner: User, other: User) -> Stage:
+    by = Actor.person(owner)
+    _, secret = create_key(workspace, "All", {}, by=by, kind=ADMIN)
+    names = personas(workspace, by)
+    agent = Agent.objects.in_workspace(workspace).get(slug="mira")
+    names |= files(workspace, agent)
+    names |= versions(workspace, agent, owner, other)
+    return Stage(secret, names)
+
+
+def personas(workspace: Workspace, by: Actor) -> Names:
+    channel, tool = make_channel(workspace, slug="harbour"), make_tool(workspace, name="read_file")
+    soul, identity, profile = make_soul(workspace), make_identity(workspace), make_profile(workspace)
+    agent = make_agent(workspace, slug="mira", channels=[channel], tools=[tool], soul=soul)
+    memory = make_memory(workspace, agent=agent, state=MemoryState.PROPOSED)
+    duty = make_responsibility(agent, title="Water the plants")
+    task = make_task(workspace, agent=agent, steps=[{"title": "One", "is_done": False}])
+    skill = make_skill(workspace, name="release-notes", agents=[agent])
+    key, _ = create_key(workspace, "Other", {}, by=by)
+    soon = (timezone.now() + timedelta(days=9)).isoformat()
+    return {
+        "agents.key": agent.slug,
+        "identities.key": identity.slug,
+        "souls.key": soul.slug,
+        "user-profiles.key": profile.slug,
+        "channels.key": channel.slug,
+        "tools.key": tool.name,
+        "skills.key": skill.name,
+        "memories.key": memory.pk,
+        "responsibilities.key": duty.pk,
+        "tasks.key": task.number,
+        "keys.key": key.pk,
+        "agent": agent.slug,
+        "channel": channel.slug,
+        "name": skill.name,
+        "number": 1,
+        "place": 0,
+        "body.agent": agent.slug,
+        "body.channel": channel.slug,
+        "body.soul": soul.slug,
+        "body.identity": identity.slug,
+        "body.user_profile": profile.slug,
+        "body.channels": [channel.slug],
+        "body.tools": [tool.name],
+        "body.agents": [agent.slug],
+        "body.by": make_memory(workspace, text="Likes coffee.").pk,
+        "body.expires_at": soon,
+        "body.ends_at": soon,
+        "/api/v1/agents/{agent}/responsibilities:remove title": duty.title,
+        "/api/v1/tools name": "fresh-tool",
+        # Nobody leans on these, so they can go.
+        "DELETE /api/v1/souls/{key}": make_soul(workspace, label="Free").slug,
+        "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
+        "DELETE /api/v1/tools/{key}": make_tool(workspace, name="free").name,
+        "POST /api/v1/memories/{key}:restore": revoke_memory(make_memory(workspace), by=by).pk,
+        "POST /api/v1/agents/{key}:restore": archive_record(make_agent(workspace, slug="gone"), by=by).slug,
+    }
+
+
+def files(workspace: Workspace, agent: Agent) -> Names:
+    source, free = make_pushed(workspace), make_pushed(workspace, "Free")
+    by_hand = make_pushed(workspace, "By hand", adoption="by_hand")
+    look_at(by_hand, {"AGENTS.md": "Be brief.", "CLAUDE.md": POISON})
+    seen, waived = file_in(by_hand), file_in(by_hand, "CLAUDE.md")
+    until = timezone.now().date() + timedelta(days=9)
+    waiver = waive_findings(waived, digest=digest_of(waived), reason="Known.", until=until, by=BY)
+    look_at(source, {"AGENTS.md": POISON, "CLAUDE.md": "Be kind.", SKILL_PATH: SKILL_TEXT})
+    reads(agent, source)
+    poisoned, found = file_in(source), file_in(source, SKILL_PATH)
+    run = RefreshRun.objects.in_workspace(workspace).filter(source=source).latest("pk")
+    grant = SourceGrant(workspace=workspace, path="/srv/granted")
+    grant.save()
+    return {
+        "/api/v1/sources grant": grant.path,
+        "/api/v1/sources folder": "",
+        "sources.key": source.slug,
+        "DELETE /api/v1/sources/{key}": free.slug,
+        "found-skills.key": found.pk,
+        "context-files.key": poisoned.pk,
+        "path": "AGENTS.md",
+        "/api/v1/sources/{key}/runs/{number}.number": run.pk,
+        "POST /api/v1/context-files/{key}:adopt": seen.pk,
+        "body of POST /api/v1/context-files/{key}:adopt": {"digest": digest_of(seen)},
+        "body of POST /api/v1/context-files/{key}:waive": {
+            "digest": digest_of(poisoned),
+            "until": until.isoformat(),
+        },
+        "/api/v1/context-files/{key}/waivers/{waiver}:end.key": waived.pk,
+        "waiver": waiver.pk,
+        "body.source": source.slug,
+        "body.harness": "opal",
+        "body.ids": [file_in(source, "CLAUDE.md").pk],
+    }
+
+
+def digest_of(file: ContextFile) -> str:
+    assert file.newest is not None
+    return file.newest.digest
+
+
+def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Names:
+    """Two versions, a label moved twice, a release approved and one that waits, a fetch."""
+    by = Actor.person(owner)
+    rebuild_agents(workspace, [agent.pk])
+    prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=agent)
+    first = prompt.latest
+    soul = Soul.objects.in_workspace(workspace).get(agents=agent)
+    edit_record(soul, {"text": "Be calmer."}, expected=soul.revision, by=by)
+    rebuild_agents(workspace, [agent.pk])
+    prompt.refresh_from_db()
+    assert first is not None
+    assert prompt.latest is not None
+    move_label(prompt, "canary", first, expected=None, by=by, note="")
+    prompt.refresh_from_db()
+    move_label(prompt, "canary", prompt.latest, expected=first.pk, by=by, note="")
+    key, secret = create_key(workspace, "Fetcher", {}, by=by)
+    served = fetch(secret, agent.slug, "harbour")
+    waiting = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="beta")
+    approved = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="gamma")
+    approve_release(approved, by=by)
+    moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)
+    then = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
+    return {
+        "prompt-versions.key": prompt.latest.digest,
+        "body.against": first.digest,
+        "body.digest": prompt.latest.digest,
+        "body.version": first.number,
+        "body.at": then,
+        "body.label": "canary",
+        "body.ledger_id": served.ledger_id,
+        "ledger.key": served.ledger_id,
+        "label": "canary",
+        # What the schema cannot say: these go together.
+        "query of GET /api/v1/replay": {
+            "agent": agent.slug,
+            "channel": "harbour",
+            "label": "canary",
+            "at": then,
+        },
+        "body of PUT /api/v1/agents/{agent}/prompts/{channel}/labels/{label}": {
+            "version": first.number,
+            "expected": prompt.latest.number,
+        },
+        "body of POST /api/v1/releases": {
+            "prompts": [{"agent": agent.slug, "channel": "harbour"}],
+            "label": "delta",
+        },
+        "body of POST /api/v1/impact": {
+            "kind": "soul",
+            "key": soul.slug,
+            "values": {"text": "Be calmest."},
+        },
+        "releases.number": waiting.number,
+        "POST /api/v1/releases/{number}:carryOut": approved.number,
+        "body.key": key.pk,
+    }

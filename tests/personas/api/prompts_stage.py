@@ -1,0 +1,121 @@
+"""Prompts to ask about: two agents on one channel, a key that fetches, and answers held to their shape."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.urls import Resolver404, resolve
+
+from personas.api.validation import validator
+from personas.api_keys.format import ADMIN, BOT
+from personas.models import Agent, Soul, User, Workspace
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.models import AgentPrompt, PromptVersion
+from prompts.serving import Served
+from tests.api_client import V1, Api
+from tests.factories import BY, make_agent, make_channel, make_soul
+from tests.prompts.serving.serving_stage import fetch
+
+
+@dataclass
+class Deck:
+    """A pilot and a cook with one soul; whoever rewords it makes a version of each."""
+
+    workspace: Workspace
+    soul: Soul
+    agents: list[Agent]
+
+    def reword(self, text: str) -> None:
+        self.soul.refresh_from_db()
+        edit_record(self.soul, {"text": text}, expected=self.soul.revision, by=BY)
+        self.build()
+
+    def build(self) -> None:
+        """A test in a transaction of its own never commits, and so does not hear the bell."""
+        rebuild_agents(self.workspace, [agent.pk for agent in self.agents])
+
+    def prompt(self, agent: str = "pilot") -> AgentPrompt:
+        rows = AgentPrompt.objects.in_workspace(self.workspace).select_related("agent", "channel", "latest")
+        return rows.get(agent__slug=agent, channel__slug="deck")
+
+    def version(self, number: int, agent: str = "pilot") -> PromptVersion:
+        rows = PromptVersion.objects.in_workspace(self.workspace).select_related("prompt")
+        return rows.get(prompt=self.prompt(agent), number=number)
+
+    def fetch(self, api: Api, agent: str = "pilot", **asked: Any) -> Served:
+        return fetch(api.secret, agent, "deck", **asked)
+
+
+def make_deck(workspace: Workspace, **values: Any) -> Deck:
+    channel, soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
+    agents = [
+        make_agent(workspace, slug, soul=soul, channels=[channel], **values) for slug in ("pilot", "cook")
+    ]
+    deck = Deck(workspace, soul, agents)
+    deck.build()
+    return deck
+
+
+@pytest.fixture(name="deck")
+def a_deck(workspace: Workspace) -> Deck:
+    return make_deck(workspace)
+
+
+@pytest.fixture(name="elsewhere_deck")
+def a_foreign_deck(elsewhere: Workspace) -> Deck:
+    made = make_deck(elsewhere)
+    made.reword("Be foreign.")
+    return made
+
+
+@pytest.fixture(name="narrow")
+def a_narrow_key(key_for: Callable[..., Api], deck: Deck, alice: User) -> Api:
+    """A key that acts for Alice, for the cook alone."""
+    return key_for(deck.workspace, alice, agents=["cook"])
+
+
+@pytest.fixture(name="narrow_bot")
+def a_narrow_bot(key_for: Callable[..., Api], deck: Deck, alice: User) -> Api:
+    return key_for(deck.workspace, alice, BOT, agents=["cook"])
+
+
+@pytest.fixture(name="scoped")
+def keys_of_alice(key_for: Callable[..., Api], deck: Deck, alice: User) -> Callable[..., Api]:
+    """Makes keys that act for Alice, or bots, with these scopes."""
+
+    def make(kind: str = ADMIN, **scopes: Any) -> Api:
+        return key_for(deck.workspace, alice, kind, **scopes)
+
+    return make
+
+
+@pytest.fixture(name="abroad")
+def a_foreign_bot(key_for: Callable[..., Api], elsewhere_deck: Deck, mallory: User) -> Api:
+    return key_for(elsewhere_deck.workspace, mallory, BOT)
+
+
+def good(answer: Any, status: int = 200) -> Any:
+    """What was answered, after it was held to the shape that is published for it."""
+    assert answer.status_code == status, answer.content
+    request = answer.wsgi_request
+    try:
+        found = resolve(request.path)
+    except Resolver404:
+        raise AssertionError(f"There is no address {request.path}.") from None
+    operation = found.func.cls.operations[request.method]  # type: ignore[attr-defined]  # a view of the base
+    said = answer.json()
+    wrong = [f"{error.json_path}: {error.message}" for error in validator(operation.answer).iter_errors(said)]
+    assert not wrong, wrong
+    assert answer.status_code == operation.status
+    return said
+
+
+def problem(answer: Any, status: int, code: str = "") -> Any:
+    assert answer.status_code == status, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    said = answer.json()
+    assert not code or said["code"] == code, said
+    assert V1 in said["type"]
+    return said

@@ -1,0 +1,132 @@
+"""Records through the API: the same verbs as on the pages, with conditions, pages and problems."""
+
+from collections.abc import Callable
+
+import pytest
+
+from personas.api_keys.format import BOT
+from personas.models import Agent, Memory, Soul, User, Workspace
+from tests.api_client import Api
+from tests.factories import make_agent, make_soul
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_record_lives_its_life(admin: Api) -> None:
+    made = admin.post("souls", {"label": "Calm", "text": "Breathe."})
+    assert made.status_code == 201, made.content
+    assert made["Location"] == "/api/v1/souls/calm"
+    assert made.json()["text"] == "Breathe."
+    etag = made["ETag"]
+    changed = admin.patch("souls/calm", {"text": "Breathe out.", "message": "Slower"}, etag)
+    assert changed.status_code == 200, changed.content
+    assert changed["ETag"] != etag
+    assert admin.delete("souls/calm", changed["ETag"]).status_code == 204
+    assert admin.get("souls").json()["data"] == []
+    assert [row["slug"] for row in admin.get("souls?state=archived").json()["data"]] == ["calm"]
+    back = admin.post("souls/calm:restore")
+    assert back.json()["is_archived"] is False
+    history = admin.get("souls/calm/revisions").json()["data"]
+    assert [row["message"] for row in history] == ["Slower", ""]
+    again = admin.call("POST", "souls/calm/revisions/1:restore", If_Match=back["ETag"])
+    assert again.json()["text"] == "Breathe."
+
+
+def test_a_change_needs_to_say_what_was_seen(admin: Api, workspace: Workspace) -> None:
+    soul = make_soul(workspace, text="Before.")
+    without = admin.call("PATCH", f"souls/{soul.slug}", {"text": "After."})
+    assert (without.status_code, without.json()["code"]) == (428, "precondition_required")
+    stale = admin.patch(f"souls/{soul.slug}", {"text": "After."}, '"7"')
+    assert (stale.status_code, stale.json()["code"]) == (412, "precondition_failed")
+    assert Soul.objects.in_workspace(workspace).get().text == "Before."
+
+
+def test_put_sets_back_what_it_does_not_name(admin: Api) -> None:
+    made = admin.post("identities", {"label": "Fox", "name": "Mira", "vibe": "dry"})
+    put = admin.call("PUT", "identities/fox", {"label": "Fox", "name": "Mira"}, If_Match=made["ETag"])
+    assert (put.status_code, put.json()["vibe"]) == (200, "")
+
+
+def test_links_are_names_of_this_workspace(admin: Api, workspace: Workspace, elsewhere: Workspace) -> None:
+    soul, foreign = make_soul(workspace), make_soul(elsewhere, label="Foreign")
+    made = admin.post("agents", {"slug": "mira", "name": "Mira", "soul": soul.slug})
+    assert made.json()["soul"] == soul.slug, made.content
+    for name in (foreign.slug, "no-such"):
+        refused = admin.post("agents", {"slug": "nils", "name": "Nils", "soul": name})
+        assert refused.status_code == 422
+        assert refused.json()["errors"] == [{"detail": "There is no such record here.", "pointer": "/soul"}]
+
+
+def test_one_set_of_tools_stays_when_the_other_is_named(admin: Api) -> None:
+    for name in ("read", "write"):
+        assert admin.post("tools", {"name": name}).status_code == 201
+    made = admin.post(
+        "agents", {"slug": "mira", "name": "Mira", "tools": ["read"], "planning_tools": ["write"]}
+    )
+    changed = admin.patch("agents/mira", {"tools": []}, made["ETag"]).json()
+    assert (changed["tools"], changed["planning_tools"]) == ([], ["write"])
+
+
+def test_lists_come_in_pages(admin: Api, workspace: Workspace) -> None:
+    for number in range(5):
+        make_soul(workspace, label=f"Soul {number}")
+    seen, cursor = [], ""
+    for _ in range(3):
+        page = admin.get(f"souls?limit=2&fields=slug{cursor}").json()
+        seen += [row["slug"] for row in page["data"]]
+        cursor = f"&cursor={page['next_cursor']}"
+    assert (seen, page["has_more"]) == ([f"soul-{number}" for number in range(5)], False)
+
+
+def test_bots_propose_and_do_not_edit(bot: Api, admin: Api, workspace: Workspace) -> None:
+    make_agent(workspace, slug="mira")
+    proposed = bot.post("memories", {"text": "Likes tea.", "agent": "mira"})
+    assert proposed.json()["state"] == "proposed", proposed.content
+    assert bot.post("souls", {"label": "Mine"}).json()["code"] == "out_of_scope"
+    number = proposed.json()["id"]
+    assert bot.post(f"memories/{number}:approve").status_code == 403
+    assert admin.post(f"memories/{number}:approve").json()["state"] == "active"
+
+
+def test_a_key_for_one_agent_sees_no_other(
+    key_for: Callable[..., Api], workspace: Workspace, alice: User, admin: Api
+) -> None:
+    for slug in ("mira", "nils"):
+        make_agent(workspace, slug=slug)
+        admin.post("memories", {"text": f"Of {slug}.", "agent": slug})
+    narrow = key_for(workspace, alice, BOT, agents=["mira"])
+    assert [row["slug"] for row in narrow.get("agents").json()["data"]] == ["mira"]
+    assert narrow.get("agents/nils").status_code == 404
+    assert [row["text"] for row in narrow.get("memories").json()["data"]] == ["Of mira."]
+    refused = narrow.post("memories", {"text": "Of all."})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/agent")
+    assert narrow.get("souls").status_code == 403
+    assert Memory.objects.in_workspace(workspace).count() == 2
+    assert Agent.objects.in_workspace(workspace).count() == 2
+
+
+def test_a_task_is_ticked_and_a_duty_given_up(bot: Api, admin: Api, workspace: Workspace) -> None:
+    make_agent(workspace, slug="mira")
+    task = admin.post("tasks", {"title": "Ship", "agent": "mira", "steps": [{"title": "Pack"}]}).json()
+    ticked = bot.post(f"tasks/{task['number']}/steps/0:tick", {"is_done": True}).json()
+    assert (ticked["steps"], ticked["status"]) == ([{"title": "Pack", "is_done": True}], "in_progress")
+    assert bot.post(f"tasks/{task['number']}/steps/1:tick", {"is_done": True}).status_code == 404
+    admin.post("responsibilities", {"agent": "mira", "title": "Water", "text": "Daily."})
+    assert bot.post("agents/mira/responsibilities:remove", {"title": "Water"}).status_code == 204
+    assert bot.post("agents/mira/responsibilities:remove", {"title": "Water"}).status_code == 404
+
+
+def test_strangers_rows_are_not_there(admin: Api, elsewhere: Workspace) -> None:
+    foreign = make_soul(elsewhere, label="Foreign")
+    one, other = admin.get(f"souls/{foreign.slug}"), admin.get("souls/no-such")
+    said, missing = one.json(), other.json()
+    del said["request_id"], missing["request_id"]
+    assert (one.status_code, said) == (404, missing)

@@ -1,0 +1,47 @@
+"""The caller that holds answers against the document notices when one is not as published."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from personas.api.problems import Problem, ProblemError
+from personas.models import Workspace
+from skills.library import agent_api
+from tests.api_client import Api
+from tests.factories import make_agent, make_skill
+from tests.personas.api.response_checker import TrueApi
+
+pytestmark = pytest.mark.django_db
+
+
+def true(api: Api) -> TrueApi:
+    return TrueApi(api.secret, Client(raise_request_exception=False))
+
+
+def test_a_field_that_was_not_published_is_noticed(
+    bot: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_skill(workspace, "tea", agents=[make_agent(workspace, "mira")])
+    true(bot).get("agents/mira/skills/tea")
+    told = agent_api.instructions_told
+
+    def chatty(found: Any) -> dict[str, Any]:
+        return told(found) | {"secret": 1}
+
+    monkeypatch.setattr(agent_api, "instructions_told", chatty)
+    with pytest.raises(AssertionError, match="secret"):
+        true(bot).get("agents/mira/skills/tea")
+
+
+def test_a_status_that_was_not_published_is_noticed(
+    bot: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_agent(workspace, "mira")
+
+    def refuse(*_: Any) -> None:
+        raise ProblemError(Problem(410, "erased", "Gone."))
+
+    monkeypatch.setattr(agent_api, "given_to", refuse)
+    with pytest.raises(AssertionError, match="Gone"):
+        true(bot).get("agents/mira/skills")

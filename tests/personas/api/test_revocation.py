@@ -1,0 +1,168 @@
+"""Promise R11: revoked means revoked, in every process and from the next request on."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.api_keys.format import ADMIN, BOT
+from personas.api_keys.services import create_key, revoke_key
+from personas.members.services import change_role, remove_member
+from personas.models import ApiKey, Membership, User, Workspace
+from personas.roles import Role
+from prompts.builds.services import rebuild_agents
+from tests.clients.live import LiveServer
+from tests.clients.standing import Heard, Said, StandIn, standing
+from tests.factories import join, make_agent, make_channel, make_soul, signed_in
+from tests.personas.api.revocation_load import Ask, ask_all, with_key
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MANY, SOME = 1_000, 200
+FETCH, SOULS = "/api/v1/agents/pilot/prompt?channel=deck", "/api/v1/souls"
+
+
+@pytest.fixture(scope="module")
+def processes(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Two servers that know nothing of each other but the database."""
+    folder = tmp_path_factory.mktemp("web")
+    servers = [LiveServer(folder / f"{number}.log") for number in (1, 2)]
+    try:
+        for server in servers:
+            server.start()
+        yield [server.url for server in servers]
+    finally:
+        for server in servers:
+            server.kill()
+
+
+@pytest.fixture
+def harbour(workspace: Workspace) -> Workspace:
+    """With a prompt to be fetched."""
+    soul, channel = make_soul(workspace), make_channel(workspace, "deck")
+    agent = make_agent(workspace, "pilot", soul=soul, channels=[channel])
+    rebuild_agents(workspace, [agent.pk])
+    return workspace
+
+
+def new_key(workspace: Workspace, by: User, kind: str = BOT) -> tuple[ApiKey, str]:
+    return create_key(workspace, f"{kind} {time.monotonic_ns()}", {}, by=Actor.person(by), kind=kind)
+
+
+def refused_everywhere(
+    processes: list[str], asks: list[Ask], end: Callable[[], object], count: int, status: int = 401
+) -> None:
+    """All are let in, over and over; then it ends; then none is."""
+    before = ask_all(processes, asks, 16 * len(asks))
+    assert {(server, path) for server, path, _ in before.accepted()} == {
+        (server, f"{ask.method} {ask.path}") for server in processes for ask in asks
+    }, before.seen
+    assert before.statuses() <= {200, 201}
+    end()
+    after = ask_all(processes, asks, count)
+    assert after.asked >= count
+    assert not after.accepted()
+    assert after.statuses() == {status}, after.seen
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11", "1,000 requests to 2 processes after the revocation, 0 accepted")
+def test_a_revoked_key_opens_nothing_in_any_process(processes, harbour, alice):
+    key, secret = new_key(harbour, alice)
+    asks = with_key(secret, FETCH, SOULS)
+    refused_everywhere(processes, asks, lambda: revoke_key(key, by=Actor.person(alice)), MANY)
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11")
+def test_a_key_that_has_expired_opens_nothing(processes, harbour, alice):
+    key, secret = new_key(harbour, alice)
+
+    def expire() -> None:
+        ends_at = timezone.now() + timedelta(seconds=0.3)
+        ApiKey.unscoped.filter(pk=key.pk).update(expires_at=ends_at)
+        time.sleep(0.35)
+
+    refused_everywhere(processes, with_key(secret, FETCH, SOULS), expire, SOME)
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11")
+def test_the_keys_of_somebody_who_was_removed_open_nothing(processes, harbour, alice, bob):
+    member = Membership.objects.in_workspace(harbour).get(user=bob)
+    _, secret = new_key(harbour, bob, ADMIN)
+    asks = with_key(secret, FETCH, SOULS)
+    refused_everywhere(processes, asks, lambda: remove_member(member, by=Actor.person(alice)), SOME)
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11")
+def test_an_admin_key_may_no_more_than_its_maker_may_now(processes, harbour, alice, mallory):
+    member = join(harbour, mallory, Role.EDITOR)
+    _, secret = new_key(harbour, mallory, ADMIN)
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    ask = Ask("/api/v1/memories", "POST", headers, json.dumps({"text": "Fresh."}).encode())
+    lower = lambda: change_role(member, Role.VIEWER, by=Actor.person(alice))  # noqa: E731
+    refused_everywhere(processes, [ask], lower, SOME, status=403)
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11", "the same for an expired key, a removed member, a lowered role, an ended session")
+def test_an_ended_session_opens_no_page(processes, harbour, alice):
+    browser = signed_in(alice)
+    cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
+    before = ask_all(processes, [Ask("/profile/", headers={"Cookie": cookie})], 16)
+    assert before.statuses() == {200}
+    browser.session.flush()
+    after = ask_all(processes, [Ask("/profile/", headers={"Cookie": cookie})], SOME)
+    assert after.asked >= SOME
+    assert after.statuses() == {302}
+
+
+# --- planted faults ------------------------------------------------------------------------------------
+
+
+class Rows:
+    """What the stand-ins ask, as the servers ask the database."""
+
+    def __init__(self) -> None:
+        self.good = {"a-key"}
+
+    def answer(self, heard: Heard) -> Said:
+        return Said(200 if heard.headers["authorization"][7:] in self.good else 401)
+
+
+def remembering(rows: Rows) -> Callable[[Heard], Said]:
+    """A process that asks once for each key."""
+    known: dict[str, Said] = {}
+    return lambda heard: known.setdefault(heard.headers["authorization"], rows.answer(heard))
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[StandIn, StandIn]]:
+    with standing() as one, standing() as other:
+        yield one, other
+
+
+@pytest.mark.promise("R11")
+@pytest.mark.planted
+def test_one_process_of_two_that_remembers_keys_is_found(pair):
+    rows, asks = Rows(), with_key("a-key", SOULS)
+    pair[0].reply, pair[1].reply = rows.answer, remembering(rows)
+    servers = [stand_in.url for stand_in in pair]
+    with pytest.raises(AssertionError):
+        refused_everywhere(servers, asks, rows.good.clear, SOME)
+    accepted = ask_all(servers, asks, SOME).accepted()
+    assert {server for server, _, _ in accepted} == {pair[1].url}
+
+
+@pytest.mark.planted
+def test_two_processes_that_ask_each_time_pass(pair):
+    rows = Rows()
+    pair[0].reply = pair[1].reply = rows.answer
+    servers = [stand_in.url for stand_in in pair]
+    refused_everywhere(servers, with_key("a-key", SOULS), rows.good.clear, SOME)

@@ -1,0 +1,355 @@
+"""Keys as people manage them: listed, made and shown once, rotated, revoked."""
+
+import html
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.api_keys import key_labels
+from personas.api_keys import views as pages
+from personas.api_keys.format import ADMIN, key_digest, well_formed
+from personas.api_keys.services import create_key, note_uses, revoke_key
+from personas.models import AgentChannel, ApiKey
+from personas.roles import Role
+from prompts.labels.label_names import label_names
+from prompts.labels.services import move_label
+from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_user, signed_in
+from tests.prompts.serving.serving_stage import make_stage
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+SECRET = re.compile(r"drm_(?:bot|admin)_[0-9A-Za-z]{36}")
+
+
+@pytest.fixture
+def home(workspace):
+    return f"/w/{workspace.slug}/keys/"
+
+
+@pytest.fixture
+def key(workspace, by_alice):
+    return create_key(workspace, "Reception", {}, by=by_alice)[0]
+
+
+@pytest.fixture
+def spy(elsewhere):
+    return make_agent(elsewhere, "spy")
+
+
+def day(days: int) -> str:
+    return (timezone.now() + timedelta(days=days)).date().isoformat()
+
+
+def said(**values):
+    return {"name": "Desk", "kind": "bot", "verbs": ["fetch"], "expires_at": day(30)} | values
+
+
+def words(answer):
+    return html.unescape(answer.content.decode())
+
+
+def secret_in(answer):
+    [secret] = set(SECRET.findall(words(answer)))
+    return secret
+
+
+def keys_in(workspace):
+    return ApiKey.objects.in_workspace(workspace)
+
+
+# --- the list ------------------------------------------------------------------------------------------
+
+
+def test_the_list_tells_all_there_is_to_know_of_a_key(as_alice, home, workspace, by_alice):
+    make_agent(workspace, "pilot")
+    scopes = {"verbs": ["render", "fetch"], "agents": ["pilot"], "labels": ["canary"]}
+    key, secret = create_key(workspace, "Front desk", scopes, by=by_alice)
+    note_uses(workspace, {key.pk: timezone.now()})
+    page = words(as_alice.get(home))
+    for word in (
+        "Front desk",
+        secret[:14],
+        "Fetch, render",
+        "Agent pilot",
+        "Label canary",
+        "Alice",
+        "Active",
+    ):
+        assert word in page
+    assert secret not in page
+    assert key.digest not in page
+
+
+def test_active_and_ended_keys_stand_on_different_shelves(as_alice, home, workspace, by_alice):
+    for name, change in {
+        "Gone": {"revoked_at": timezone.now()},
+        "Late": {"expires_at": timezone.now() - timedelta(seconds=1)},
+        "Soon": {"expires_at": timezone.now() + timedelta(days=2)},
+        "Fine": {},
+    }.items():
+        made, _ = create_key(workspace, name, {}, by=by_alice)
+        keys_in(workspace).filter(pk=made.pk).update(**change) if change else None
+    shelves = {"": {"Soon", "Fine"}, "?shelf=ended": {"Gone", "Late"}, "?shelf=all&q=o": {"Gone", "Soon"}}
+    for query, wanted in shelves.items():
+        page = words(as_alice.get(home + query))
+        assert {name for name in ("Gone", "Late", "Soon", "Fine") if f'dir="auto">{name}<' in page} == wanted
+    assert "Ends soon" in words(as_alice.get(home))
+    assert {"Expired", "Revoked"} <= set(re.findall(r"\w+", words(as_alice.get(home + "?shelf=ended"))))
+
+
+def test_strange_words_in_the_address_do_no_harm(as_alice, home):
+    for query in ("?shelf=moon", "?kind=root", "?q=%00", "?page=999999999999999999999", "?q=" + "x" * 5_000):
+        assert as_alice.get(home + query).status_code == 200
+
+
+def test_an_empty_list_leads_to_the_first_key(as_alice, home):
+    assert "Make a key" in words(as_alice.get(home))
+
+
+def test_the_list_asks_as_much_for_many_keys_as_for_one(
+    as_alice, home, workspace, by_alice, django_assert_max_num_queries
+):
+    for number in range(15):
+        create_key(workspace, f"Key {number}", {}, by=by_alice)
+    # The session, the person and their workspaces are asked for on every page.
+    with django_assert_max_num_queries(8 + 3):
+        as_alice.get(home)
+
+
+# --- a new key -----------------------------------------------------------------------------------------
+
+
+def test_a_new_key_is_shown_once_and_works_at_once(as_alice, home, workspace, alice):
+    make_agent(workspace, "pilot")
+    make_channel(workspace, "deck")
+    answer = as_alice.post(
+        f"{home}new/",
+        said(agents=["pilot"], channels=["deck"], labels=["production"], verbs=["read", "fetch"]),
+    )
+    assert answer.status_code == 200
+    secret = secret_in(answer)
+    assert well_formed(secret)
+    made = keys_in(workspace).get(digest=key_digest(secret))
+    assert (made.name, made.kind, made.created_by) == ("Desk", "bot", alice)
+    assert made.scopes == {
+        "verbs": ["fetch", "read"],
+        "agents": ["pilot"],
+        "channels": ["deck"],
+        "labels": ["production"],
+    }
+    assert made.expires_at.date().isoformat() in {day(30), day(31)}
+
+
+def test_nobody_keeps_the_secret(as_alice, home):
+    answer = as_alice.post(f"{home}new/", said())
+    assert answer["Cache-Control"] == "no-store"
+    secret = secret_in(answer)
+    for row in [row for model in apps.get_models() for row in model._base_manager.values()]:
+        assert secret not in json.dumps(row, default=str)
+    assert secret not in json.dumps(dict(as_alice.session), default=str)
+    assert not any(secret in str(cookie) for cookie in as_alice.cookies.values())
+    assert secret not in words(as_alice.get(home))
+
+
+@pytest.mark.planted
+def test_a_secret_that_is_told_through_the_session_is_found(as_alice, home, monkeypatch):
+    """Messages wait in the session until a page shows them."""
+    show_once = pages.show_once
+
+    def careless(request, key, secret, before=None):
+        request.session["last"] = secret
+        return show_once(request, key, secret, before)
+
+    monkeypatch.setattr(pages, "show_once", careless)
+    with pytest.raises(AssertionError):
+        test_nobody_keeps_the_secret(as_alice, home)
+
+
+def test_the_lines_beside_it_name_a_prompt_that_the_key_opens(as_alice, home, workspace):
+    agents = [make_agent(workspace, slug) for slug in ("aardvark", "pilot")]
+    deck = make_channel(workspace, "deck")
+    for agent in agents:
+        AgentChannel(workspace=workspace, agent=agent, channel=deck, position=0).save()
+    page = words(as_alice.post(f"{home}new/", said(agents=["pilot"], labels=["latest"])))
+    url = f"{settings.PUBLIC_URL}/api/v1/agents/pilot/prompt?channel=deck&label=latest"
+    assert f'curl --fail-with-body -H "Authorization: Bearer $DRAMATIS_KEY" "{url}"' in page
+    assert f'url = "{url}"' in page
+    assert re.search(r"export DRAMATIS_KEY=drm_bot_\w{36}", page)
+    page = words(as_alice.post(f"{home}new/", said(name="Reader", verbs=["read"])))
+    assert f'"{settings.PUBLIC_URL}/api/v1/agents"' in page
+
+
+def test_without_agents_the_lines_say_what_to_put_in(as_alice, home):
+    page = words(as_alice.post(f"{home}new/", said()))
+    assert "/agents/AGENT/prompt?channel=CHANNEL" in page
+    assert "in place of AGENT and CHANNEL" in page
+
+
+def test_all_verbs_of_a_kind_and_no_limits_are_kept_as_no_scopes_at_all(as_alice, home, workspace):
+    as_alice.post(f"{home}new/", said(verbs=["fetch", "render", "read", "write"]))
+    assert keys_in(workspace).get().scopes == {}
+
+
+def test_an_admin_key_acts_for_whoever_makes_it(as_alice, home, workspace, alice):
+    answer = as_alice.post(f"{home}new/", said(kind="admin", verbs=["manage", "read"]))
+    assert secret_in(answer).startswith("drm_admin_")
+    made = keys_in(workspace).get()
+    assert (made.kind, made.created_by, made.scopes) == (ADMIN, alice, {"verbs": ["manage", "read"]})
+    page = words(as_alice.get(f"{home}{made.pk}/"))
+    assert "Read, manage sources, manage keys, manage members" in page
+
+
+WRONG: list[tuple[dict[str, object], str, str]] = [
+    ({"name": ""}, "name", "This field is required."),
+    ({"name": "Reception"}, "name", "already"),
+    ({"name": "two\nlines"}, "name", ""),
+    ({"name": "n" * 81}, "name", "80 characters"),
+    ({"kind": "root"}, "kind", "Select a valid choice"),
+    ({"kind": ""}, "kind", "This field is required."),
+    ({"verbs": []}, "verbs", "Choose at least one thing"),
+    ({"verbs": ["fly"]}, "verbs", "Select a valid choice"),
+    ({"verbs": ["approve"]}, "verbs", "may not approve: that takes an admin key"),
+    ({"agents": ["spy"]}, "agents", "Select a valid choice"),
+    ({"channels": ["moon"]}, "channels", "Select a valid choice"),
+    ({"labels": ["no-such-label"]}, "labels", "Select a valid choice"),
+    ({"expires_at": ""}, "expires_at", "This field is required."),
+    ({"expires_at": "soon"}, "expires_at", "Enter a valid date."),
+    ({"expires_at": "9999-12-31"}, "expires_at", "365 days at most"),
+    ({"expires_at": "0001-01-01"}, "expires_at", "still to come"),
+]
+
+
+@pytest.mark.usefixtures("key", "spy")
+def test_wrong_input_is_told_at_its_field_and_makes_nothing(as_alice, home):
+    for wrong, field, complaint in WRONG:
+        answer = as_alice.post(f"{home}new/", said(**wrong))
+        assert answer.status_code == 422, wrong
+        assert list(answer.context["form"].errors) == [field], wrong
+        assert complaint in str(answer.context["form"].errors[field]), wrong
+        assert f'id="id_{field}_error"' in words(answer), wrong
+        assert not SECRET.search(words(answer)), wrong
+        assert ApiKey.unscoped.count() == 1, wrong
+
+
+@pytest.mark.parametrize("days", [0, 364, 365])
+def test_every_day_from_today_to_a_year_hence_can_be_the_last(as_alice, home, workspace, days):
+    assert as_alice.post(f"{home}new/", said(expires_at=day(days))).status_code == 200
+    left = keys_in(workspace).get().expires_at - timezone.now()
+    assert timedelta(0) < left <= timedelta(days=365)
+
+
+def test_only_things_of_this_workspace_are_offered(as_alice, home, workspace, elsewhere):
+    make_agent(workspace, "pilot")
+    make_agent(elsewhere, "spy")
+    make_channel(elsewhere, "moon")
+    form = as_alice.get(f"{home}new/").context["form"]
+    assert [slug for slug, _ in form.fields["agents"].choices] == ["pilot"]
+    assert "moon" not in dict(form.fields["channels"].choices)
+    assert [name for name, _ in form.fields["labels"].choices] == ["latest", "production"]
+
+
+def test_labels_are_offered_once_they_point_somewhere(as_alice, home, workspace, elsewhere, monkeypatch):
+    monkeypatch.setattr(key_labels, "SOURCES", [label_names])
+    for place, label in ((workspace, "canary"), (elsewhere, "secret-plan")):
+        prompt = make_stage(place).prompt
+        assert prompt.latest is not None
+        move_label(prompt, label, prompt.latest, expected=None, by=BY)
+    form = as_alice.get(f"{home}new/").context["form"]
+    assert [name for name, _ in form.fields["labels"].choices] == ["canary", "latest", "production"]
+
+
+# --- rotation and the end ------------------------------------------------------------------------------
+
+
+def test_after_a_rotation_both_keys_hold_for_the_hours_chosen(as_alice, home, workspace, key):
+    assert 'value="Reception 2"' in words(as_alice.get(f"{home}{key.pk}/rotate/"))
+    form = {"name": "Reception 2", "hours": "72", "expires_at": day(90)}
+    answer = as_alice.post(f"{home}{key.pk}/rotate/", form)
+    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    new = keys_in(workspace).get(digest=key_digest(secret_in(answer)))
+    key.refresh_from_db()
+    assert new.name == "Reception 2"
+    assert timedelta(hours=71) < key.expires_at - timezone.now() <= timedelta(hours=72)
+    again = as_alice.post(f"{home}{key.pk}/rotate/", form)
+    assert (again.status_code, list(again.context["form"].errors)) == (422, ["name"])
+    assert keys_in(workspace).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [({"hours": "9999"}, "hours"), ({"hours": "x"}, "hours"), ({"expires_at": ""}, "expires_at")],
+)
+def test_a_rotation_with_wrong_input_changes_nothing(as_alice, home, key, wrong, field):
+    form = {"name": "Next", "hours": "1", "expires_at": day(9)} | wrong
+    answer = as_alice.post(f"{home}{key.pk}/rotate/", form)
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, [field])
+    before = key.expires_at
+    key.refresh_from_db()
+    assert key.expires_at == before
+    assert ApiKey.unscoped.count() == 1
+
+
+def test_an_ended_key_or_anothers_admin_key_is_not_rotated(as_alice, home, workspace, bob, key):
+    theirs, _ = create_key(workspace, "Bob's", {}, by=Actor.person(bob), kind=ADMIN)
+    revoke_key(key, by=BY)
+    form = {"name": "Next", "hours": "1", "expires_at": day(9)}
+    for row, complaint in ((key, "has ended already"), (theirs, "only they can rotate it")):
+        answer = as_alice.post(f"{home}{row.pk}/rotate/", form)
+        assert answer.status_code == 422
+        assert complaint in words(answer)
+    assert keys_in(workspace).count() == 2
+
+
+def test_revoking_asks_first(as_alice, home, key):
+    page = words(as_alice.get(f"{home}{key.pk}/revoke/"))
+    assert "Revoke now" in page
+    assert not ApiKey.unscoped.exclude(revoked_at=None).exists()
+    assert as_alice.post(f"{home}{key.pk}/revoke/").status_code == 302
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert "Revoked by alice@example.com" in words(as_alice.get(f"{home}{key.pk}/")).replace("<bdi>", "")
+
+
+# --- doors ---------------------------------------------------------------------------------------------
+
+
+def test_keys_are_for_owners_and_admins(workspace, home, key):
+    for role in ("admin", "editor", "reviewer", "viewer"):
+        user = make_user(role.title())
+        join(workspace, user, role)
+        browser = signed_in(user)
+        wanted = 200 if role == Role.ADMIN else 403
+        for page in ("", "new/", f"{key.pk}/", f"{key.pk}/rotate/", f"{key.pk}/revoke/"):
+            assert browser.get(home + page).status_code == wanted, (role, page)
+
+
+def test_strangers_find_nothing(as_mallory, home, key, elsewhere):
+    assert as_mallory.get(home).status_code == 404
+    for page in ("", "rotate/", "revoke/"):
+        assert as_mallory.get(f"/w/{elsewhere.slug}/keys/{key.pk}/{page}").status_code == 404
+
+
+@pytest.mark.parametrize("page", ["new/", "rotate/", "revoke/"])
+def test_keys_are_changed_only_soon_after_signing_in(client, home, alice, key, page):
+    alice.set_password(PASSWORD)
+    alice.save()
+    client.force_login(alice)
+    address = home + (page if page == "new/" else f"{key.pk}/{page}")
+    for answer in (client.get(address), client.post(address, said(hours="1"))):
+        assert answer.status_code == 302
+        assert "/reauthenticate/" in answer["Location"]
+    key.refresh_from_db()
+    assert key.revoked_at is None
+    assert ApiKey.unscoped.count() == 1

@@ -1,0 +1,182 @@
+"""People: invited, given roles, handed ownership, let go."""
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.errors import DomainError, Invalid
+from personas.members.services import (
+    BadInvitation,
+    accept_invitation,
+    change_role,
+    invitation_token,
+    invite,
+    remove_member,
+    transfer_ownership,
+    withdraw_invitation,
+)
+from personas.models import Invitation, Membership
+from personas.roles import Role
+from tests.factories import PASSWORD, join, make_user, signed_in
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+
+def membership(workspace, user):
+    return Membership.objects.in_workspace(workspace).get(user=user)
+
+
+def test_an_invited_person_joins_in_the_offered_role(workspace, by_alice):
+    carol = make_user("Carol")
+    token = invitation_token(invite(workspace, "Carol@Example.com", Role.REVIEWER, by=by_alice))
+    accept_invitation(token, carol)
+    assert membership(workspace, carol).role == Role.REVIEWER
+
+
+def test_an_invitation_works_once(workspace, by_alice):
+    carol = make_user("Carol")
+    token = invitation_token(invite(workspace, carol.email, Role.VIEWER, by=by_alice))
+    accept_invitation(token, carol)
+    with pytest.raises(BadInvitation, match="used already"):
+        accept_invitation(token, carol)
+
+
+def test_an_invitation_is_for_one_address(workspace, by_alice, mallory):
+    token = invitation_token(invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice))
+    with pytest.raises(BadInvitation, match="was sent to carol"):
+        accept_invitation(token, mallory)
+    assert not Membership.objects.in_workspace(workspace).filter(user=mallory).exists()
+
+
+def test_a_tampered_an_expired_and_a_withdrawn_link_are_refused(workspace, by_alice):
+    carol = make_user("Carol")
+    offer = invite(workspace, carol.email, Role.VIEWER, by=by_alice)
+    token = invitation_token(offer)
+    with pytest.raises(BadInvitation, match="not valid"):
+        accept_invitation(token[:-2] + ("AA" if not token.endswith("AA") else "BB"), carol)
+    Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(BadInvitation, match="expired"):
+        accept_invitation(token, carol)
+    Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() + timedelta(days=1))
+    withdraw_invitation(offer, by=by_alice)
+    with pytest.raises(BadInvitation, match="withdrawn"):
+        accept_invitation(token, carol)
+
+
+def test_a_member_or_an_invited_address_is_not_invited_again(workspace, by_alice, bob):
+    with pytest.raises(Invalid, match="already a member"):
+        invite(workspace, bob.email, Role.VIEWER, by=by_alice)
+    invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
+    with pytest.raises(Invalid, match="open invitation already"):
+        invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
+
+
+def test_an_expired_invitation_does_not_stand_in_the_way_of_a_new_one(workspace, by_alice):
+    invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
+    Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(days=1))
+    invite(workspace, "carol@example.com", Role.EDITOR, by=by_alice)
+
+
+def test_the_last_owner_can_neither_leave_nor_step_down(workspace, alice, by_alice):
+    mine = membership(workspace, alice)
+    with pytest.raises(DomainError, match="needs an owner"):
+        remove_member(mine, by=by_alice)
+    with pytest.raises(DomainError, match="needs an owner"):
+        change_role(mine, Role.ADMIN, by=by_alice)
+
+
+def test_ownership_is_handed_over_in_one_move(workspace, alice, bob, by_alice):
+    transfer_ownership(membership(workspace, alice), membership(workspace, bob), by=by_alice)
+    assert membership(workspace, bob).role == Role.OWNER
+    assert membership(workspace, alice).role == Role.ADMIN
+
+
+def test_one_of_two_owners_may_leave(workspace, alice, bob, by_alice):
+    change_role(membership(workspace, bob), Role.OWNER, by=by_alice)
+    remove_member(membership(workspace, alice), by=by_alice)
+    assert not Membership.objects.in_workspace(workspace).filter(user=alice).exists()
+
+
+def test_an_unknown_role_is_refused(workspace, bob, by_alice):
+    with pytest.raises(Invalid, match="is not a role"):
+        change_role(membership(workspace, bob), "emperor", by=by_alice)
+
+
+def test_the_letter_carries_a_link_that_leads_in(workspace, as_alice):
+    carol = make_user("Carol")
+    answer = as_alice.post(f"/w/{workspace.slug}/members/invite/", {"email": carol.email, "role": "editor"})
+    assert answer.status_code == 302
+    [letter] = mail.outbox
+    assert letter.to == [carol.email]
+    link = next(word for word in letter.body.split() if "/join/" in word)
+    browser = signed_in(carol)
+    assert "Harbour" in browser.get(link).content.decode()
+    assert browser.post(link).status_code == 302
+    assert membership(workspace, carol).role == Role.EDITOR
+
+
+def test_visiting_the_link_accepts_nothing(workspace, by_alice):
+    carol = make_user("Carol")
+    token = invitation_token(invite(workspace, carol.email, Role.VIEWER, by=by_alice))
+    signed_in(carol).get(f"/join/{token}/")
+    assert not Membership.objects.in_workspace(workspace).filter(user=carol).exists()
+
+
+def test_a_bad_link_says_why(client, db):
+    answer = client.get("/join/not-a-token/")
+    assert answer.status_code == 410
+    assert "not valid" in answer.content.decode()
+
+
+def test_members_are_managed_only_soon_after_signing_in(workspace, alice, client):
+    alice.set_password(PASSWORD)
+    alice.save()
+    client.force_login(alice)
+    answer = client.post(f"/w/{workspace.slug}/members/invite/", {"email": "c@example.com", "role": "viewer"})
+    assert answer.status_code == 302
+    assert "/reauthenticate/" in answer["Location"]
+    assert not Invitation.objects.in_workspace(workspace).exists()
+
+
+def test_a_removed_member_is_a_stranger_at_once(workspace, as_bob, bob, by_alice):
+    assert as_bob.get(f"/w/{workspace.slug}/").status_code == 200
+    remove_member(membership(workspace, bob), by=by_alice)
+    assert as_bob.get(f"/w/{workspace.slug}/").status_code == 404
+
+
+def test_a_lowered_role_counts_from_the_next_request(workspace, as_bob, bob, by_alice):
+    assert as_bob.get(f"/w/{workspace.slug}/souls/new/").status_code == 200
+    change_role(membership(workspace, bob), Role.VIEWER, by=by_alice)
+    assert as_bob.get(f"/w/{workspace.slug}/souls/new/").status_code == 403
+
+
+def test_owners_need_a_second_factor_where_it_is_required(workspace, as_alice, as_bob, settings):
+    settings.DRAMATIS_REQUIRE_OWNER_MFA = True
+    answer = as_alice.get(f"/w/{workspace.slug}/")
+    assert (answer.status_code, answer["Location"]) == (302, "/accounts/2fa/")
+    assert as_bob.get(f"/w/{workspace.slug}/").status_code == 200
+
+
+def test_only_a_person_can_invite(workspace):
+    with pytest.raises(DomainError, match="Only a person"):
+        invite(workspace, "c@example.com", Role.VIEWER, by=Actor.bot("scout"))
+
+
+def test_every_role_can_do_what_the_table_says_and_no_more(workspace):
+    pages = {"souls/new/": {"admin", "editor"}, "members/": set(Role.values) - {"owner"}, "settings/": set()}
+    for role in ("admin", "editor", "reviewer", "viewer"):
+        user = make_user(role.title())
+        join(workspace, user, role)
+        browser = signed_in(user)
+        for page, allowed in pages.items():
+            wanted = 200 if role in allowed else 403
+            assert browser.get(f"/w/{workspace.slug}/{page}").status_code == wanted, (role, page)

@@ -1,0 +1,150 @@
+"""Memories: proposed, believed, replaced, taken back."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
+
+import pytest
+
+from personas.actors import Actor
+from personas.errors import DomainError, Invalid
+from personas.memories.services import (
+    approve_memory,
+    reinstate_memory,
+    remember,
+    revoke_memory,
+    supersede_memory,
+)
+from personas.models import AuditEvent, Memory, MemoryState
+from personas.records.services import restore_revision
+from personas.roles import Role
+from tests.factories import join, make_agent, make_memory, make_user, signed_in
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+
+def test_what_a_bot_says_is_only_proposed(workspace):
+    memory = make_memory(workspace, by=Actor.bot("scout"), state=MemoryState.ACTIVE)
+    assert (memory.state, memory.author, memory.author_label) == (MemoryState.PROPOSED, None, "bot:scout")
+
+
+def test_a_person_is_believed_and_named_as_author(workspace, by_alice):
+    memory = make_memory(workspace, by=by_alice)
+    assert (memory.state, memory.author) == (MemoryState.ACTIVE, by_alice.user)
+
+
+def test_an_approved_memory_is_active_and_cannot_be_approved_twice(workspace, by_alice):
+    memory = approve_memory(make_memory(workspace, by=Actor.bot("scout")), by=by_alice)
+    assert memory.state == MemoryState.ACTIVE
+    with pytest.raises(DomainError, match="Only a proposed memory"):
+        approve_memory(memory, by=by_alice)
+
+
+def test_a_superseded_memory_names_its_successor(workspace, by_alice):
+    old, new = make_memory(workspace, "Tea at four."), make_memory(workspace, "Tea at five.")
+    old = supersede_memory(old, new, by=by_alice)
+    assert (old.state, old.superseded_by) == (MemoryState.SUPERSEDED, new)
+
+
+def test_nothing_replaces_itself_and_nothing_is_replaced_by_what_is_not_believed(workspace, by_alice):
+    memory, proposed = make_memory(workspace), make_memory(workspace, "Maybe.", by=Actor.bot("scout"))
+    with pytest.raises(DomainError, match="cannot replace itself"):
+        supersede_memory(memory, memory, by=by_alice)
+    with pytest.raises(DomainError, match="Only an active memory"):
+        supersede_memory(memory, proposed, by=by_alice)
+
+
+def test_a_revoked_memory_is_out_of_use_until_it_is_reinstated(workspace, by_alice):
+    memory = revoke_memory(make_memory(workspace), by=by_alice)
+    assert (memory.state, memory.is_archived) == (MemoryState.REVOKED, True)
+    memory = reinstate_memory(memory, by=by_alice)
+    assert (memory.state, memory.is_archived, memory.superseded_by) == (MemoryState.ACTIVE, False, None)
+
+
+def test_a_memory_must_end_after_it_begins(workspace):
+    spring, autumn = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC)
+    with pytest.raises(Invalid, match="must come after"):
+        make_memory(workspace, valid_from=autumn, valid_until=spring)
+
+
+def test_a_shared_memory_feeds_every_live_agent_and_an_own_one_only_its_agent(workspace):
+    first, second = make_agent(workspace), make_agent(workspace)
+    assert make_memory(workspace).agent_ids() == [first.pk, second.pk]
+    assert make_memory(workspace, agent=second).agent_ids() == [second.pk]
+
+
+def test_a_reviewer_approves_on_the_page_and_an_editor_may_not(workspace, as_bob):
+    memory = make_memory(workspace, by=Actor.bot("scout"))
+    rita = make_user("Rita")
+    join(workspace, rita, Role.REVIEWER)
+    address = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
+    assert as_bob.post(address).status_code == 403
+    assert signed_in(rita).post(address).status_code == 302
+    memory.refresh_from_db()
+    assert memory.state == MemoryState.ACTIVE
+    assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == rita.email
+
+
+def test_the_list_shows_one_state_at_a_time(workspace, as_bob, by_alice):
+    make_memory(workspace, "Kept.")
+    revoke_memory(make_memory(workspace, "Gone."), by=by_alice)
+    page = as_bob.get(f"/w/{workspace.slug}/memories/").content.decode()
+    assert "Kept." in page
+    assert "Gone." not in page
+    assert "Gone." in as_bob.get(f"/w/{workspace.slug}/memories/?state=revoked").content.decode()
+
+
+def test_the_audit_log_names_the_verb_that_was_carried_out(workspace, by_alice):
+    memory = make_memory(workspace, by=Actor.bot("scout"))
+    approve_memory(memory, by=by_alice)
+    revoke_memory(memory, by=by_alice)
+    reinstate_memory(memory, by=by_alice)
+    supersede_memory(memory, make_memory(workspace, "Newer."), by=by_alice)
+    events = AuditEvent.objects.in_workspace(workspace).filter(kind="memory", object_id=memory.pk)
+    verbs = list(events.order_by("pk").values_list("verb", flat=True))
+    assert verbs == ["created", "approved", "revoked", "reinstated", "superseded"]
+
+
+def test_a_moment_that_some_timezone_has_not_is_refused(workspace, as_bob, bob):
+    """One such row, and nobody there could open the board any more."""
+    moments = ["0001-01-01T00:00", "0999-12-31T23:59", "9999-12-31T23:59"]
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        bob.timezone = zone
+        bob.save()
+        for name, moment in product(["valid_from", "valid_until"], moments):
+            said = {"text": "For ever.", "state": "active", name: moment}
+            answer = as_bob.post(f"/w/{workspace.slug}/memories/new/", said)
+            assert answer.status_code == 422, (zone, name, moment)
+        assert as_bob.get(f"/w/{workspace.slug}/memories/board/").status_code == 200
+    assert not Memory.objects.in_workspace(workspace).exists()
+
+
+def test_a_bot_cannot_say_such_a_moment_either(workspace):
+    far = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    with pytest.raises(Invalid, match="Name a year from 1000 to 9998"):
+        remember(workspace, {"text": "For ever.", "valid_from": far}, by=Actor.bot("scout"))
+
+
+def test_the_first_and_last_years_that_are_taken_can_be_read_everywhere(workspace, as_bob, bob):
+    for year in (1000, 9998):
+        ends = [datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, tzinfo=UTC)]
+        make_memory(workspace, "Long.", valid_from=ends[0], valid_until=ends[1])
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        bob.timezone = zone
+        bob.save()
+        for page in ("", "board/", "?format=csv"):
+            assert as_bob.get(f"/w/{workspace.slug}/memories/{page}").status_code == 200
+
+
+def test_an_old_revision_brings_the_shelf_back_with_the_state(workspace, by_alice):
+    memory = make_memory(workspace, "The gate is blue.")
+    revoked = revoke_memory(memory, by=by_alice)
+    again = restore_revision(revoked, 1, expected=2, by=by_alice)
+    assert (again.state, again.is_archived) == (MemoryState.ACTIVE, False)
+    away = restore_revision(again, 2, expected=3, by=by_alice)
+    assert (away.state, away.is_archived) == (MemoryState.REVOKED, True)

@@ -1,0 +1,71 @@
+"""Whatever is sent to a form: a clear message at the field, a 422, the text kept, nothing half-saved."""
+
+from personas.models import Revision
+from tests.factories import make_agent, make_tool
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+# The pages, what is sent, and which field says what; in the browser, tests/browser/test_bad_input.py.
+CASES = {
+    "empty": ("agents", {"name": "", "slug": "pilot"}, "name", "This field is required."),
+    "only spaces": ("souls", {"label": "   ", "text": "Be."}, "label", "This field is required."),
+    "over-long line": ("agents", {"name": "n" * 81, "slug": "p"}, "name", "at most 80"),
+    "two lines": ("souls", {"label": "two\nlines"}, "label", "single line"),
+    "no such timezone": ("user-profiles", {"label": "P", "timezone": "Mars/Base"}, "timezone", ""),
+    "reserved": ("agents", {"name": "N", "slug": "new"}, "slug", "reserved"),
+    "over-long label": ("souls", {"label": "x" * 81}, "label", "at most 80 characters"),
+    "control character in a text": ("souls", {"label": "Calm", "text": "bell \x07"}, "text", "U+0007"),
+    "over-long text": ("souls", {"label": "Calm", "text": "word " * 12_001}, "text", "at most 60000"),
+    "duplicate": ("agents", {"name": "Two", "slug": "keeper"}, "slug", "already"),
+    "duplicate tool": (
+        "tools",
+        {"name": "read_tide"},
+        "name",
+        "Another tool of this workspace, perhaps an archived one, has this already.",
+    ),
+    "bad address": ("agents", {"name": "P", "slug": "Ünfit!"}, "slug", "lower-case letters"),
+    "control character": ("souls", {"label": "Be\x07ll"}, "label", "U+0007"),
+    "NUL": ("souls", {"label": "Calm", "text": "Be\0 calm"}, "text", "Null characters are not allowed"),
+    "bad JSON": ("tools", {"name": "x", "parameters": "{"}, "parameters", "JSON"),
+    "bad front matter": ("identities", {"label": "F", "extra": "a: ["}, "extra", ""),
+    "bad skill name": (
+        "skills",
+        {"name": "No Spaces", "description": "d", "body": "b"},
+        "name",
+        "lower-case",
+    ),
+    "bad pair": (
+        "skills",
+        {"name": "ok", "description": "d", "body": "b", "metadata": "x"},
+        "metadata",
+        "Line 1",
+    ),
+}
+
+
+def test_bad_input_is_refused_on_its_field_and_kept(as_bob, workspace):
+    make_agent(workspace, "keeper")
+    make_tool(workspace, "read_tide")
+    before = Revision.unscoped.count()
+    new = {path: f"/w/{workspace.slug}/{path}/new/" for path, *_ in CASES.values()}
+    empty = {path: offered(as_bob.get(address).context["form"]) for path, address in new.items()}
+    for case, (path, sent, name, words) in CASES.items():
+        answer = as_bob.post(new[path], empty[path] | sent)
+        assert answer.status_code == 422, case
+        page, form = answer.content.decode(), answer.context["form"]
+        assert "Nothing was saved yet" in page, case
+        assert f'id="id_{name}_error"' in page, case
+        assert words in " ".join(form.errors[name]), case
+        assert {key: form[key].value() for key in sent} == sent, case
+        assert Revision.unscoped.count() == before, case
+
+
+def offered(form):
+    """What a browser sends when nobody has touched the form."""
+    return {field.name: value for field in form if (value := field.value())}

@@ -1,0 +1,177 @@
+"""What record pages do with good and bad input, and what they cost."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from personas.models import Agent, Identity, Memory, Soul
+from personas.records.services import edit_record
+from tests.factories import (
+    make_agent,
+    make_channel,
+    make_identity,
+    make_memory,
+    make_profile,
+    make_responsibility,
+    make_skill,
+    make_soul,
+    make_task,
+    make_tool,
+)
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+LISTS = (
+    "agents",
+    "identities",
+    "souls",
+    "user-profiles",
+    "memories",
+    "responsibilities",
+    "tasks",
+    "tools",
+    "channels",
+    "skills",
+    "members",
+    "audit",
+)
+
+
+def crowd(workspace, size):
+    channel = make_channel(workspace)
+    for number in range(size):
+        label = f"Number {number}"
+        tool = make_tool(workspace)
+        agent = make_agent(
+            workspace,
+            identity=make_identity(workspace, label),
+            soul=make_soul(workspace, label),
+            user_profile=make_profile(workspace, label),
+            tools=[tool],
+            channels=[channel],
+        )
+        make_memory(workspace, label, agent=agent)
+        make_responsibility(agent)
+        make_task(workspace, agent=agent, steps=[{"title": "Go", "is_done": False}])
+        make_skill(workspace, agents=[agent])
+
+
+def questions(browser, address):
+    with CaptureQueriesContext(connection) as asked:
+        assert browser.get(address).status_code == 200
+    return [query["sql"][:90] for query in asked]
+
+
+def test_a_list_asks_few_questions_whatever_its_length(workspace, as_bob):
+    addresses = [f"/w/{workspace.slug}/{name}/" for name in LISTS]
+    crowd(workspace, 1)
+    as_bob.get(addresses[0])
+    short = {address: questions(as_bob, address) for address in addresses}
+    crowd(workspace, 2)
+    long = {address: questions(as_bob, address) for address in addresses}
+    assert {address: len(asked) for address, asked in long.items()} == {
+        address: len(asked) for address, asked in short.items()
+    }
+    assert {address: asked for address, asked in long.items() if len(asked) > 8} == {}
+
+
+def test_the_later_of_two_people_sees_both_texts_and_chooses(workspace, as_alice, as_bob):
+    soul = make_soul(workspace, text="One")
+    address = f"/w/{workspace.slug}/souls/{soul.slug}/edit/"
+    assert as_alice.post(address, {"label": "Calm", "text": "Two", "revision": 1}).status_code == 302
+    mine = {"label": "Calm", "text": "Three", "revision": 1}
+    answer = as_bob.post(address, mine)
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    assert "alice@example.com changed this" in page
+    assert "Two" in page
+    assert "Three" in page
+    assert Soul.objects.in_workspace(workspace).get().text == "Two"
+    assert as_bob.post(address, mine | {"overwrite": "2"}).status_code == 302
+    assert Soul.objects.in_workspace(workspace).get().text == "Three"
+
+
+@pytest.mark.parametrize(
+    "text", ["👩‍👩‍👧‍👦", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "مرحبا بالعالم", "שלום", "é vs é", "<script>alert(1)</script>"]
+)
+def test_every_script_and_sign_comes_back_as_it_was_typed(workspace, as_bob, text):
+    as_bob.post(f"/w/{workspace.slug}/identities/new/", {"label": "L", "name": text, "emoji": "👩‍👩‍👧‍👦"})
+    identity = Identity.objects.in_workspace(workspace).get()
+    assert (identity.name, identity.emoji) == (text, "👩‍👩‍👧‍👦")
+    assert "<script>alert" not in as_bob.get(f"/w/{workspace.slug}/identities/l/").content.decode()
+
+
+def test_a_link_into_another_workspace_is_not_among_the_choices(workspace, elsewhere, as_bob):
+    foreign = make_soul(elsewhere)
+    fields = {"name": "N", "slug": "n", "layout": "opal", "release_policy": "automatic", "soul": foreign.pk}
+    answer = as_bob.post(f"/w/{workspace.slug}/agents/new/", fields)
+    assert answer.status_code == 422
+    assert "soul" in answer.context["form"].errors
+    assert not Agent.objects.in_workspace(workspace).exists()
+
+
+def test_windows_line_ends_become_plain_ones(workspace, as_bob):
+    as_bob.post(f"/w/{workspace.slug}/souls/new/", {"label": "L", "text": "one\r\ntwo\rthree"})
+    assert Soul.objects.in_workspace(workspace).get().text == "one\ntwo\nthree"
+
+
+def test_the_order_of_an_agents_tools_survives_an_edit_of_something_else(workspace, as_bob):
+    tools = [make_tool(workspace, name) for name in ("zeta", "alpha", "mike")]
+    agent = make_agent(workspace, "pilot", tools=tools)
+    fields = {
+        "name": "Renamed",
+        "layout": "opal",
+        "release_policy": "automatic",
+        "revision": 1,
+        "tools": sorted(tool.pk for tool in tools),
+    }
+    assert as_bob.post(f"/w/{workspace.slug}/agents/pilot/edit/", fields).status_code == 302
+    agent.refresh_from_db()
+    assert agent.name == "Renamed"
+    assert [link.tool.name for link in agent.tool_links.all()] == ["zeta", "alpha", "mike"]
+
+
+def test_an_old_revision_is_shown_and_restored_from_its_page(workspace, as_bob, by_alice):
+    soul = make_soul(workspace, text="First words")
+    edit_record(soul, {"text": "Second words"}, expected=1, by=by_alice)
+    base = f"/w/{workspace.slug}/souls/{soul.slug}/history/"
+    assert "Second words" in as_bob.get(f"{base}2/").content.decode()
+    assert as_bob.get(f"{base}9/").status_code == 404
+    assert as_bob.post(f"{base}1/restore/").status_code == 302
+    assert Soul.objects.in_workspace(workspace).get().text == "First words"
+
+
+def test_search_finds_and_odd_queries_do_no_harm(workspace, as_bob):
+    make_memory(workspace, "The kettle is green.")
+    base = f"/w/{workspace.slug}/memories/"
+    assert "kettle" in as_bob.get(f"{base}?q=KETTLE").content.decode()
+    assert "Nothing matches" in as_bob.get(f"{base}?q=teapot").content.decode()
+    for odd in (
+        "?q=%00",
+        "?page=-1",
+        "?page=zz",
+        "?state=zz",
+        "?agent=999999",
+        "?q=" + "x" * 5000,
+        "?q=%25_",
+    ):
+        assert as_bob.get(base + odd).status_code == 200, odd
+
+
+def test_a_huge_number_in_an_address_is_simply_not_there(workspace, as_bob):
+    for page in ("memories/99999999999999999999999/", "tasks/99999999999999999999999/"):
+        assert as_bob.get(f"/w/{workspace.slug}/{page}").status_code == 404
+
+
+def test_a_memory_keeps_its_state_when_its_text_is_edited(workspace, as_bob):
+    memory = make_memory(workspace, "Old.")
+    fields = {"text": "New.", "revision": 1, "state": "revoked"}
+    assert as_bob.post(f"/w/{workspace.slug}/memories/{memory.pk}/edit/", fields).status_code == 302
+    memory = Memory.objects.in_workspace(workspace).get()
+    assert (memory.text, memory.state) == ("New.", "active")

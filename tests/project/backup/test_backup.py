@@ -1,0 +1,294 @@
+"""Backups: of one moment, whole or not there, refused when touched, and proved when put back."""
+
+import gzip
+import json
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.db import connection, connections
+from django.utils import timezone
+
+from project.backup import create as backup_create
+from project.backup import pg_dump, postgres_copy, sqlite
+from project.backup.checksums import applied_migrations
+from project.backup.create import make_backup
+from project.backup.errors import BackupError
+from project.backup.manifest import NAME, read_manifest
+from project.backup.restore import restore_backup
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.ledger.ledger_tables import BEFORE, LEDGER, month_of, part_of
+from prompts.ledger.partitions import drop_empty_months, make_month
+from tests.database_cleanup import empty
+from tests.factories import signed_in
+from tests.project.backup.backup_stage import answer, empty_database, manage, programs, restore
+from tests.prompts.serving.serving_stage import insert_rows, make_stage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROWS = "SELECT count(*) FROM prompts_ledgerentry"
+PLACES = "SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM prompts_ledgerentry"
+TABLES = "SELECT 1 + count(*) FROM pg_class WHERE relispartition AND relkind = 'r'"
+GUARDS = "SELECT count(*) FROM pg_trigger WHERE tgname = 'prompts_ledgerentry_only_grows'"
+GZIP = b"\x1f\x8b"
+IS_POSTGRES = connection.vendor == "postgresql"
+
+
+@pytest.fixture
+def stage(workspace, settings, tmp_path):
+    """A short history: versions, fetches, a checkpoint with its copy on disk, and a key that was revoked."""
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
+    settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
+    stage = make_stage(workspace)
+    for words in ("Be wise.", "Be calm.", "Be “careful”: \\N and \t tabs, ünïcode, $1."):
+        stage.edit(words)
+        stage.fetch()
+    sign_checkpoint(workspace.pk)
+    return stage
+
+
+@pytest.fixture
+def by_copy(settings, tmp_path):
+    """As on a machine without PostgreSQL's programs."""
+    settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
+
+
+def meanwhile(verb: Callable[[], object]) -> None:
+    """Somebody else does it now, and has done it when this returns."""
+
+    def run() -> None:
+        try:
+            verb()
+        finally:
+            connections.close_all()
+
+    other = threading.Thread(target=run)
+    other.start()
+    other.join(20)
+
+
+def busy_dump(stage, monkeypatch) -> None:
+    """While the rows are being written out, and before they are counted, a bot fetches."""
+    part = postgres_copy if IS_POSTGRES else sqlite
+    real = part.dump
+
+    def dump(folder: Path) -> object:
+        said = real(folder)
+        meanwhile(stage.fetch)
+        return said
+
+    monkeypatch.setattr(part, "dump", dump)
+
+
+# --- there and back ------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_restored_whole_and_proved(stage, tmp_path):
+    signed_in(make_owner(stage))
+    manifest = make_backup(tmp_path / "backup")
+    assert manifest.database["form"] == ("pg_dump" if IS_POSTGRES else "sqlite")
+    with empty_database(tmp_path) as url:
+        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert f"{stage.prompt.last_number} sampled prompts are the same" in done.stdout
+        assert f"The record of {stage.workspace.slug} holds" in done.stdout
+        assert answer(url, ROWS) == len(stage.rows)
+        assert answer(url, "SELECT count(*) FROM django_session") == 0
+    assert (tmp_path / "elsewhere" / f"{stage.workspace.pk}.jsonl").read_bytes() == (
+        tmp_path / "checkpoints" / f"{stage.workspace.pk}.jsonl"
+    ).read_bytes()
+
+
+@pytest.mark.hard
+def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkeypatch):
+    """On PostgreSQL this is the way without its programs, into tables that a migration has made."""
+    busy_dump(stage, monkeypatch)
+    before = len(stage.rows)
+    manifest = make_backup(tmp_path / "backup")
+    assert manifest.database["form"] == ("copy" if IS_POSTGRES else "sqlite")
+    assert len(stage.rows) == before + 1
+    with empty_database(tmp_path, migrated=True) as url:
+        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert answer(url, ROWS) == before
+
+
+@contextmanager
+def old_month(at):
+    """A table for a month long over, for as long as it takes."""
+    make_month(month_of(at), timezone.now())
+    yield part_of(month_of(at)).name
+    empty([LEDGER])
+    drop_empty_months()
+
+
+@pytest.mark.hard
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
+@pytest.mark.parametrize("form", ["pg_dump", "copy"])
+def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settings, form):
+    """Also into tables that a release has made already, with other months; strays are given theirs."""
+    if form == "copy":
+        settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
+    past, stray = timezone.now() - timedelta(days=400), timezone.now() + timedelta(days=4_000)
+    with old_month(past) as month:
+        insert_rows(stage, [past, stray])
+        places = [part_of(month_of(at)).name for at in (timezone.now(), stray)]
+        assert make_backup(tmp_path / "backup").database["form"] == form
+    with empty_database(tmp_path, migrated=True) as url:
+        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert answer(url, PLACES) == " ".join([month, *places])
+        assert f"The record of {stage.workspace.slug} holds" in done.stdout
+        assert answer(url, GUARDS) == answer(url, TABLES)
+
+
+@pytest.mark.hard
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
+def test_a_backup_of_before_there_were_months_is_taken_over(stage, tmp_path):
+    make_backup(tmp_path / "backup")
+    with empty_database(tmp_path) as older, empty_database(tmp_path) as newer:
+        assert restore(older, tmp_path / "backup", tmp_path / "first").returncode == 0
+        assert manage(older, "migrate", "prompts", "0011").returncode == 0
+        made = manage(older, "backup", tmp_path / "older", DRAMATIS_CHECKPOINT_DIR=str(tmp_path / "first"))
+        assert made.returncode == 0, made.stderr
+        done = restore(newer, tmp_path / "older", tmp_path / "second")
+        assert done.returncode == 0, done.stderr
+        assert answer(newer, ROWS) == len(stage.rows)
+        assert answer(newer, PLACES) == BEFORE
+
+
+@pytest.mark.hard
+@pytest.mark.planted
+def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkeypatch):
+    """Without one moment for all of it the rows that were written are not those that were counted."""
+
+    @contextmanager
+    def no_moment():
+        connection.ensure_connection()
+        yield ""
+
+    monkeypatch.setattr(backup_create, "held_moment", no_moment)
+    busy_dump(stage, monkeypatch)
+    make_backup(tmp_path / "backup")
+    with empty_database(tmp_path, migrated=True) as url:
+        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
+    assert done.returncode == 1
+    assert "prompts_ledgerentry" in done.stderr
+    assert "Do not serve from this database" in done.stderr
+
+
+# --- whole or not there --------------------------------------------------------------------------------
+
+
+@pytest.mark.hard
+@pytest.mark.planted
+def test_a_flipped_byte_anywhere_is_refused(stage, tmp_path, by_copy):
+    backup = tmp_path / "backup"
+    make_backup(backup)
+    files = [path for path in backup.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {NAME, f"{stage.workspace.pk}.jsonl"}
+    for path in files:
+        whole = path.read_bytes()
+        place = len(whole) // 2
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(BackupError):
+            read_manifest(backup)
+        path.write_bytes(whole)
+    read_manifest(backup)
+
+
+@pytest.mark.hard
+def test_a_backup_that_fails_leaves_nothing_behind(stage, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(backup_create, "write_manifest", full)
+    with pytest.raises(BackupError, match="No space left"):
+        make_backup(tmp_path / "backups" / "one")
+    assert list((tmp_path / "backups").iterdir()) == []
+
+
+@pytest.mark.hard
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
+def test_a_program_that_fails_says_why(stage, tmp_path, monkeypatch):
+    monkeypatch.setattr(pg_dump, "VARIABLES", {**pg_dump.VARIABLES, "dbname": "PGNOTHING"})
+    monkeypatch.setenv("PGDATABASE", "nowhere")
+    with pytest.raises(BackupError, match=r'pg_dump failed: .*"nowhere"'):
+        make_backup(tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
+def test_a_program_older_than_the_server_is_not_used(settings):
+    settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
+    assert pg_dump.usable_program("pg_dump", pg_dump.server_major()) is not None
+    assert pg_dump.usable_program("pg_dump", 99) is None
+
+
+def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_path, capsys):
+    backup = tmp_path / "backup"
+    call_command("backup", str(backup), "--sample", "2")
+    with pytest.raises(CommandError, match="is there already"):
+        call_command("backup", str(backup))
+    assert backup.stat().st_mode & 0o077 == 0
+    told = json.loads((backup / NAME).read_text())
+    [chain] = told["chain"]
+    assert chain["workspace"] == stage.workspace.pk
+    assert chain["versions"]["count"] == stage.prompt.last_number
+    assert chain["checkpoint"][0] == 1
+    assert len(told["prompts"]) == 2
+    call_command("restore", str(backup), "--only-check")
+    assert "files are what was written" in capsys.readouterr().out
+    refuse_all(stage, backup)
+
+
+def refuse_all(stage, backup: Path) -> None:
+    """A database with rows, a file that is missing, and what a power cut leaves: the manifest comes last."""
+    before = len(stage.rows)
+    with pytest.raises(CommandError, match="not empty"):
+        call_command("restore", str(backup))
+    assert len(stage.rows) == before
+    (backup / "checkpoints" / f"{stage.workspace.pk}.jsonl").unlink()
+    with pytest.raises(BackupError, match="is missing"):
+        read_manifest(backup)
+    (backup / NAME).unlink()
+    with pytest.raises(BackupError, match="There is no backup"):
+        restore_backup(backup, say=print)
+
+
+# --- refusals ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.hard
+def test_a_backup_of_a_newer_release_is_refused(stage, tmp_path, monkeypatch):
+    real = applied_migrations
+    monkeypatch.setattr(backup_create, "applied_migrations", lambda: [*real(), ["prompts", "0999_later"]])
+    make_backup(tmp_path / "backup")
+    with pytest.raises(CommandError, match="newer release"):
+        call_command("restore", str(tmp_path / "backup"))
+
+
+@pytest.mark.hard
+def test_no_secret_is_in_it(stage, tmp_path, settings, by_copy):
+    """Who has a backup can read the record, but neither sign a false one nor log in with it."""
+    signed_in(make_owner(stage))
+    keys = {row.session_key for row in Session.objects.all()}
+    make_backup(tmp_path / "backup")
+    files = [path for path in (tmp_path / "backup").rglob("*") if path.is_file()]
+    whole = b"".join(
+        gzip.decompress(read) if read[:2] == GZIP else read for read in map(Path.read_bytes, files)
+    )
+    assert stage.key.prefix.encode() in whole, "it can be read"
+    for secret in {settings.SECRET_KEY, stage.secret, "PRIVATE KEY", *keys}:
+        assert secret.encode() not in whole
+
+
+def make_owner(stage):
+    from personas.models import Membership
+
+    return Membership.objects.in_workspace(stage.workspace).filter(role="owner").get().user

@@ -1,0 +1,34 @@
+"""Steps of migrations that the rule for running products would refuse, and why they may stay.
+
+A new entry needs a reason an operator would accept: which lock, on which table, for how long, and what the
+release before does meanwhile. What was released is never changed.
+"""
+
+FIRST = "before the first release: no installation had rows in it"
+
+FROZEN: dict[str, dict[str, str]] = {
+    "personas.0003_contents_and_trust": {"AddField workspace skills_need_trust": FIRST},
+    "personas.0005_months_of_ledger": {"AddField workspace ledger_months": FIRST},
+    "personas.0007_kinds_of_keys": {"AddField apikey kind": FIRST},
+    "prompts.0003_ledger_rolls_off": {"AddIndex ledgerentry ledger_in_order": FIRST},
+    "prompts.0005_roll_offs_are_chained": {
+        "AddField ledgerrolloff previous_hash": FIRST,
+        "AddField ledgerrolloff hash": FIRST,
+        "AddIndex ledgerblock ledger_blocks_by_row": FIRST,
+    },
+    "prompts.0006_heads_and_signing_keys": {"AddField checkpoint heads": FIRST},
+    "prompts.0008_compiler_of_prompts": {"AddField agentprompt compiler": FIRST},
+    "prompts.0009_versions_take_less_room": {
+        "AlterField promptversion sizes": FIRST,
+        "AlterField promptversion lockfile": FIRST,
+        "AlterField promptversion causes": FIRST,
+    },
+    "prompts.0012_ledger_by_month": {
+        "LedgerFunctions": "functions that nobody calls yet: no table is locked",
+        "ByMonth": "rows are read while others write; then names change under a lock on the ledger, for some "
+        "hundredths of a second whatever its size (tests/prompts/ledger/test_partition_migration.py shows "
+        "that nothing is read under it); fetches wait for it, and the release before finds a table with "
+        "the same columns",
+    },
+    "prompts.0011_versions_by_beginning": {"AddIndex promptversion versions_by_beginning": FIRST},
+}

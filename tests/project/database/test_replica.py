@@ -1,0 +1,250 @@
+"""A read replica: which reads go there, which never do, and that nobody notices when it is away."""
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from django.db import InternalError, connection, connections
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from structlog.testing import capture_logs
+
+from core.db import replica
+from core.db.replica import COOKIE, COPY, REPLICA
+from personas.models import AuditEvent
+from project.doctor.replica import look_at_replica
+from project.doctor.results import State
+from project.metrics.periodic import measure
+from prompts.models import LedgerEntry
+from tests.factories import make_memory, signed_in
+from tests.project.database.replica_stage import address_of, aside, catch_up, standby, told
+from tests.project.deployment.production_settings import COMPLETE, run_settings
+from tests.prompts.serving.serving_stage import make_stage
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no replicas"),
+]
+# Pages of alice's workspace, and the table that their lagging part is read from.
+# Said to the process that has servers of its own.
+ALONE = "DRAMATIS_TEST_STANDBY_ALONE"
+LAGGING = {
+    "audit/": "personas_auditevent",
+    "audit/export/?format=json": "personas_auditevent",
+    "ledger/": "prompts_ledgerentry",
+    "ledger/export/?format=json": "prompts_ledgerentry",
+    "ledger/stale/": "prompts_ledgerentry",
+    "": "prompts_ledgerentry",
+}
+# Those that need more than one statement.
+QUESTIONS = {"ledger/stale/": 6, "": 2}
+NEVER = ("agents/pilot/", "memories/", "agents/", "keys/", "members/", "time-machine/", "verify/", "find/")
+
+
+@pytest.fixture
+def stage(workspace):
+    made = make_stage(workspace)
+    made.fetch()
+    return made
+
+
+@pytest.fixture
+def beside(stage):
+    """The same database under a second address, on which nothing can be written."""
+    with aside(address_of()):
+        yield
+
+
+@pytest.fixture
+def away(stage, tmp_path):
+    with aside(address_of(str(tmp_path))):
+        yield
+
+
+def asked_aside(client: Client, path: str) -> str:
+    """What the replica was asked while this page was made; how it stands does not count."""
+    with CaptureQueriesContext(connections[REPLICA]) as asked:
+        answer = client.get(f"/w/harbour/{path}")
+        body = b"".join(answer) if answer.streaming else answer.content
+    assert answer.status_code == 200, (path, body[:300])
+    return "\n".join(one["sql"] for one in asked if "pg_is_in_recovery" not in one["sql"])
+
+
+# --- which reads ---------------------------------------------------------------------------------------
+
+
+def test_lists_files_and_figures_are_read_from_the_replica_and_nothing_else(beside, as_alice):
+    for path, table in LAGGING.items():
+        asked = asked_aside(as_alice, path)
+        assert f'FROM "{table}"' in asked, path
+        # Whatever a template asked for by the way would have no way back.
+        assert asked.count("SELECT") - asked.count("(SELECT") <= QUESTIONS.get(path, 1), asked
+    for path in NEVER:
+        assert not asked_aside(as_alice, path), path
+
+
+def test_a_fetch_never_touches_the_replica_and_nobody_can_write_there(beside, stage, workspace):
+    with CaptureQueriesContext(connections[REPLICA]) as asked:
+        stage.fetch()
+    assert not asked.captured_queries
+    assert LedgerEntry.objects.in_workspace(workspace).count() == 2
+    event = AuditEvent.objects.in_workspace(workspace).first()
+    with pytest.raises(InternalError, match="read-only"):
+        AuditEvent(workspace=workspace, verb="x", kind="x", object_id=1).save(using=REPLICA)
+    assert AuditEvent.objects.in_workspace(workspace).first() == event
+
+
+def test_the_clock_counts_bots_behind_on_the_replica(beside, stage):
+    stage.edit("Be calm.")
+    with CaptureQueriesContext(connections[REPLICA]) as asked:
+        assert measure()["stale_bots"] == 1
+    assert "prompts_ledgerentry" in asked.captured_queries[-1]["sql"]
+
+
+def test_whoever_just_wrote_reads_from_the_database(beside, workspace, as_alice, as_bob):
+    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
+    assert as_alice.cookies[COOKIE]["max-age"] == replica.FRESH_SECONDS
+    assert not asked_aside(as_alice, "audit/")
+    assert asked_aside(as_bob, "audit/")
+    assert COOKIE not in as_bob.cookies
+    # Longer than a copy may be behind unseen.
+    assert replica.MOST_BEHIND.total_seconds() + replica.LOOK < replica.FRESH_SECONDS
+
+
+def test_without_a_replica_nothing_changes(stage, as_alice):
+    assert REPLICA not in connections.databases
+    assert as_alice.get("/w/harbour/audit/").status_code == 200
+    as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
+    assert COOKIE not in as_alice.cookies
+
+
+# --- away, or too far behind ---------------------------------------------------------------------------
+
+
+def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(away, as_alice):
+    with capture_logs() as said:
+        for path in LAGGING:
+            answer = as_alice.get(f"/w/harbour/{path}")
+            assert answer.status_code == 200, path
+            assert not answer.streaming or b"".join(answer)
+    assert [one["event"] for one in said if "replica" in one["event"]] == ["replica_left_alone"]
+
+
+def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(beside, as_alice):
+    assert asked_aside(as_alice, "audit/")
+    connections.databases[REPLICA]["HOST"] = "/nowhere"
+    connections[REPLICA].close()
+    connections[REPLICA].settings_dict["HOST"] = "/nowhere"
+    answer = as_alice.get("/w/harbour/audit/")
+    assert answer.status_code == 200
+    assert answer.context["page"].events
+    assert COPY.is_away
+
+
+def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(beside, as_alice, monkeypatch):
+    COPY.leave("a test")
+    assert not asked_aside(as_alice, "audit/")
+    COPY.next_look = 0.0
+    assert asked_aside(as_alice, "audit/")
+    monkeypatch.setattr(replica, "time_behind", lambda: timedelta(minutes=5))
+    COPY.next_look = 0.0
+    assert not asked_aside(as_alice, "audit/")
+    assert COPY.is_away
+
+
+@pytest.mark.planted
+def test_a_page_that_asks_without_a_way_back_would_go_down(away, as_alice, monkeypatch):
+    """Planted: the question goes to the replica, whatever happens."""
+    monkeypatch.setattr(
+        "personas.audit.views.read_aside", lambda question, *, fresh: question(REPLICA), raising=True
+    )
+    as_alice.raise_request_exception = False
+    assert as_alice.get("/w/harbour/audit/").status_code >= 500
+
+
+# --- settings and the doctor ---------------------------------------------------------------------------
+
+
+def test_the_doctor_says_nothing_without_a_replica(db):
+    assert list(look_at_replica()) == []
+
+
+def test_the_doctor_warns_of_a_replica_that_is_away_or_the_database_itself(transactional_db, tmp_path):
+    for url, words in ((address_of(str(tmp_path)), "does not answer"), (address_of(), "no copy")):
+        with aside(url):
+            [finding] = look_at_replica()
+        assert (finding.state, finding.name) == (State.WARN, "replica")
+        assert words in finding.words
+
+
+def test_a_replica_of_sqlite_is_refused():
+    postgres = {"DATABASE_URL": "postgresql://a@b/c", "DATABASE_REPLICA_URL": "sqlite:////tmp/x"}
+    sqlite = {"DATABASE_URL": "sqlite:////tmp/x", "DATABASE_REPLICA_URL": "postgresql://a@b/c"}
+    for said in (postgres, sqlite):
+        done = run_settings(COMPLETE | said)
+        assert "DATABASE_REPLICA_URL needs PostgreSQL" in done.stderr
+
+
+# --- a real one ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.hard
+def test_a_real_standby_serves_lists_falls_behind_goes_away_and_comes_back(request):
+    """With servers of its own: no standby begins while others' transactions have more than 64 savepoints."""
+    if ALONE not in os.environ:
+        run_alone(request.node.nodeid)
+        return
+    stand_by(*map(request.getfixturevalue, ("workspace", "as_alice", "bob", "monkeypatch", "stage")))
+
+
+def run_alone(test: str) -> None:
+    given = ("PYTEST", "DATABASE_URL", "REDIS_URL", "DRAMATIS_")
+    told = {name: value for name, value in os.environ.items() if not name.startswith(given)}
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:randomly", test]
+    done = subprocess.run(words, env=told | {ALONE: "yes"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3_000:]
+    assert "1 passed" in done.stdout
+
+
+def stand_by(workspace, as_alice, bob, monkeypatch, stage):
+    bob_sees = signed_in(bob)
+    with standby() as copy, aside(address_of(str(copy.directory))):
+        catch_up(copy)
+        assert all(asked_aside(as_alice, path) for path in LAGGING)
+        [finding] = look_at_replica()
+        assert (finding.state, finding.words) == (State.OK, "It is 0 s behind.")
+
+        told(copy, "SELECT pg_wal_replay_pause()")
+        memory = make_memory(workspace, "Written while the copy slept.")
+        assert not events_of(bob_sees, memory), "the copy cannot know yet"
+        bob_sees.cookies[COOKIE] = "1"
+        assert events_of(bob_sees, memory), "whoever just wrote is shown it"
+        del bob_sees.cookies[COOKIE]
+        assert replica.time_behind() > timedelta(0)
+        monkeypatch.setattr(replica, "MOST_BEHIND", timedelta(0))
+        COPY.next_look = 0.0
+        assert events_of(bob_sees, memory), "a copy too far behind is not asked"
+        monkeypatch.undo()
+
+        told(copy, "SELECT pg_wal_replay_resume()")
+        catch_up(copy)
+        COPY.next_look = 0.0
+        assert "personas_auditevent" in asked_aside(bob_sees, "audit/")
+        assert events_of(bob_sees, memory)
+        assert replica.time_behind() == timedelta(0)
+
+        copy.stop("immediate")
+        assert events_of(bob_sees, memory)
+        assert COPY.is_away
+        [finding] = look_at_replica()
+        assert finding.state == State.WARN
+        copy.start()
+        COPY.next_look = 0.0
+        assert asked_aside(bob_sees, "audit/")
+
+
+def events_of(client: Client, memory) -> list[AuditEvent]:
+    found = client.get("/w/harbour/audit/").context["page"].events
+    return [event for event in found if (event.kind, event.object_id) == ("memory", memory.pk)]

@@ -1,0 +1,336 @@
+"""The second wall: PostgreSQL shows a request the rows of its own workspace, whatever the query says."""
+
+import os
+import re
+from contextlib import ExitStack, suppress
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.loader import MigrationLoader
+
+from core.db import workspace_scope
+from core.db.row_level_security import POLICY, Walled
+from personas.members.services import invitation_token, invite
+from personas.models import Agent, Soul
+from personas.roles import Role
+from project.database.postgresql.rls_cursor import MARK
+from project.database.rls_audit import open_tables, tenant_tables
+from project.database.roles import UnfitRole, flags_of, prepare_role
+from project.metrics.periodic import measure
+from prompts.integrity.verify import verify_workspace
+from prompts.ledger import blocks
+from prompts.models import Checkpoint, LedgerBlock, LedgerEntry, PromptVersion
+from prompts.search.search import with_digest
+from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
+from tests.factories import make_agent
+from tests.project.database.migration_rules import plan
+from tests.project.database.restricted_role import as_app_role, say
+from tests.prompts.serving.serving_stage import make_stage
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.urls("tests.project.database.row_level_security_urls"),
+    pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="SQLite has no roles"),
+]
+
+
+@pytest.fixture
+def rows(agent, elsewhere):
+    """An agent at home and one of somebody else."""
+    return [agent, make_agent(elsewhere, "spy")]
+
+
+@pytest.fixture
+def role(rows, as_alice):
+    with as_app_role() as name:
+        yield name
+
+
+def agents() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT slug FROM personas_agent")
+        return {slug for (slug,) in cursor.fetchall()}
+
+
+# --- the role and the tables ---------------------------------------------------------------------------
+
+
+def test_the_role_may_nothing_that_would_lead_past_the_wall(role):
+    flags = flags_of(role)
+    assert flags is not None
+    assert not flags.excess
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user, row_security_active('personas_agent')")
+        assert cursor.fetchone() == (role, True)
+
+
+FORBIDDEN = [
+    "ALTER TABLE personas_agent DISABLE ROW LEVEL SECURITY",
+    f"DROP POLICY {POLICY} ON personas_agent",
+    "TRUNCATE personas_erasure",
+    "CREATE TABLE mine (id int)",
+    "ALTER TABLE prompts_ledgerentry DISABLE TRIGGER ALL",
+    "DELETE FROM django_migrations",
+]
+
+
+def test_the_role_cannot_take_the_wall_down(role):
+    refused = []
+    for statement in FORBIDDEN:
+        with suppress(DatabaseError), transaction.atomic():
+            say(statement)
+            continue
+        refused.append(statement)
+    assert refused == FORBIDDEN
+
+
+def test_every_table_with_a_workspace_stands_behind_the_wall():
+    assert len(tenant_tables()) > 50
+    assert not open_tables()
+
+
+def test_a_role_is_prepared_as_often_as_one_likes():
+    assert prepare_role("app_twice", "secret words") is True
+    assert prepare_role("app_twice", "other words") is False
+
+
+@pytest.mark.planted
+def test_a_role_that_may_too_much_is_refused():
+    say("CREATE ROLE app_strong BYPASSRLS CREATEDB")
+    with pytest.raises(UnfitRole, match="passes by row security, may make databases"):
+        prepare_role("app_strong")
+
+
+@pytest.mark.planted
+def test_whoever_acts_for_the_owner_is_refused():
+    say("CREATE ROLE app_deputy IN ROLE postgres")
+    with pytest.raises(UnfitRole, match="owns tables"):
+        prepare_role("app_deputy")
+
+
+def test_only_the_owner_prepares_a_role(role):
+    with pytest.raises(UnfitRole, match="not the owner"):
+        prepare_role("app_other")
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("statement", "hole"),
+    [
+        ("ALTER TABLE personas_agent DISABLE ROW LEVEL SECURITY", "row security is off"),
+        (f"DROP POLICY {POLICY} ON personas_agent", "its policies are not just"),
+        (f"ALTER POLICY {POLICY} ON personas_agent USING (true)", "does not ask"),
+        (f"ALTER POLICY {POLICY} ON personas_agent WITH CHECK (true)", "does not ask"),
+        ("CREATE POLICY second ON personas_agent USING (true)", "its policies are not just"),
+    ],
+)
+def test_a_hole_in_the_wall_is_named(statement, hole):
+    say(statement)
+    assert any(line.startswith("personas_agent: ") and hole in line for line in open_tables())
+
+
+# --- requests ------------------------------------------------------------------------------------------
+
+
+def test_raw_sql_inside_a_request_sees_its_own_workspace_only(role, as_alice, workspace):
+    answer = as_alice.get(f"/w/{workspace.slug}/raw/")
+    assert answer.json() == {"agents": ["pilot"], "workspaces": [workspace.slug]}
+
+
+def test_it_cannot_write_into_another_and_goes_on_after_the_refusal(role, as_alice, workspace, elsewhere):
+    answer = as_alice.get(f"/w/{workspace.slug}/raw/into/{elsewhere.pk}/").json()
+    assert "row-level security" in answer["refused"]
+    assert answer["agents"] == ["pilot"]
+    changed = as_alice.get(f"/w/{workspace.slug}/raw/taken/{elsewhere.pk}/").json()
+    assert changed == {"changed": 1, "foreign": 0}
+
+
+def test_outside_of_a_workspace_there_is_nothing_to_see(role, as_alice, client):
+    for visitor in (client, as_alice):
+        assert visitor.get("/raw/").json() == {"agents": [], "workspaces": []}
+
+
+def test_a_stranger_is_answered_as_if_nothing_were_there(role, as_mallory, workspace):
+    assert as_mallory.get(f"/w/{workspace.slug}/raw/").status_code == 404
+
+
+def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(role, as_alice, workspace):
+    with workspace_scope.nowhere():
+        answer = as_alice.get(f"/w/{workspace.slug}/agents/?format=csv")
+        assert answer.streaming
+        told = b"".join(answer.streaming_content).decode()
+        assert workspace_scope.sight() == workspace_scope.NOWHERE
+    assert "pilot" in told
+    assert "spy" not in told
+
+
+@pytest.mark.planted
+def test_a_gate_that_forgets_to_tell_shows_nothing(role, as_alice, workspace, monkeypatch):
+    monkeypatch.setattr(workspace_scope, "enter", lambda workspace_id: None)
+    answer = as_alice.get(f"/w/{workspace.slug}/raw/").json()
+    assert answer == {"agents": [], "workspaces": []}
+
+
+@pytest.mark.planted
+def test_without_the_wall_the_same_page_shows_everything(rows, as_alice, workspace):
+    """What the first wall is for, and why there is a second."""
+    assert as_alice.get(f"/w/{workspace.slug}/raw/").json()["agents"] == ["pilot", "spy"]
+
+
+# --- the telling ---------------------------------------------------------------------------------------
+
+
+def test_nothing_told_nothing_seen(role, workspace):
+    setattr(connection.connection, MARK, False)
+    assert agents() == set()
+    setattr(connection.connection, MARK, True)
+    assert agents() == {"pilot", "spy"}
+    with workspace_scope.nowhere():
+        assert agents() == set()
+    with workspace_scope.within(workspace.pk):
+        assert agents() == {"pilot"}
+
+
+def test_a_rollback_takes_nothing_away(role, workspace, elsewhere):
+    with workspace_scope.within(workspace.pk):
+        with pytest.raises(DatabaseError), transaction.atomic():
+            say("SELECT 1/0")
+        assert agents() == {"pilot"}
+        with ExitStack() as later:
+            sid = transaction.savepoint()
+            later.callback(transaction.savepoint_rollback, sid)
+            with workspace_scope.within(elsewhere.pk):
+                assert agents() == {"spy"}
+        assert agents() == {"pilot"}
+
+
+def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
+    with workspace_scope.within(workspace.pk):
+        found = [row.slug for row in Agent.unscoped.order_by("pk").iterator(chunk_size=1)]
+        assert found == ["pilot"]
+        with connection.cursor() as cursor:
+            cursor.executemany("UPDATE personas_agent SET name = %s", [["One"], ["Two"]])
+            assert cursor.rowcount == 2
+    assert Agent.unscoped.filter(name="Two").count() == 1
+
+
+def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, workspace):
+    with workspace_scope.within(workspace.pk):
+        say("SET LOCAL enable_seqscan = off")
+        rows = Agent.objects.in_workspace(workspace).filter(slug="pilot")
+        said = rows.explain(verbose=True)
+    assert "Index Cond: (personas_agent.workspace_id =" in said
+    assert "InitPlan" in said
+    assert "SubPlan" not in said
+
+
+def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_index(role, workspace):
+    rows = PromptVersion.objects.in_workspace(workspace)
+    with workspace_scope.within(workspace.pk):
+        say("SET LOCAL enable_seqscan = off")
+        # In no order: of a few rows the planner likes to read all in the order of their ids.
+        for asked in (rows.filter(digest="ab" * 32).order_by(), with_digest(rows, "abab").order_by()):
+            assert re.search(r"Index Cond: \(+workspace_id = \d+\) AND \(+digest\)", asked.explain())
+
+
+def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
+    with workspace_scope.within(workspace.pk):
+        assert agents() == {"pilot", "spy"}
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('dramatis.workspace', true)")
+            assert not cursor.fetchone()[0]
+
+
+def test_the_word_for_a_workspace_is_a_number():
+    with pytest.raises(ValueError, match="invalid literal"):
+        workspace_scope.enter("1'; DROP TABLE x; --")  # type: ignore[arg-type]
+
+
+# --- jobs and bots -------------------------------------------------------------------------------------
+
+
+def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, elsewhere, monkeypatch):
+    monkeypatch.setattr(blocks, "QUIET", -blocks.QUIET)
+    home, other = make_stage(workspace), make_stage(elsewhere)
+    kinds = (PromptVersion, LedgerEntry, LedgerBlock, Checkpoint)
+    with as_app_role():
+        with workspace_scope.nowhere():
+            assert {home.fetch().text, other.fetch().text} == {home.fetch().text}
+        Soul.objects.in_workspace(workspace).update(text="Be calm.")
+        rebuild_prompts_job(workspace.pk, [home.agent.pk])
+        # Whoever asks for a foreign agent's prompts builds nothing.
+        rebuild_prompts_job(elsewhere.pk, [home.agent.pk])
+        seal_ledger_job()
+        sign_checkpoints_job()
+        found = measure()
+    counts = [kind.objects.in_workspace(workspace).count() for kind in kinds]
+    assert counts == [2, 2, 1, 1]
+    assert [kind.objects.in_workspace(elsewhere).count() for kind in kinds] == [1, 1, 1, 1]
+    assert verify_workspace(workspace).first is None
+    assert (found["workspaces"], found["agents"]) == (2, 2)
+
+
+# --- migrations ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def steps():
+    loader = MigrationLoader(None)
+    migrations = [loader.graph.nodes[key] for key in plan(loader)]
+    return [step for migration in migrations for step in migration.operations if isinstance(step, Walled)]
+
+
+def forgotten(steps: list[Walled]) -> set[str]:
+    """Tables that no migration puts behind the wall; a new model needs its own step."""
+    return tenant_tables().keys() - {
+        step.table for step in steps if tenant_tables()[step.table] == step.column
+    }
+
+
+def test_some_migration_puts_every_table_behind_the_wall(steps):
+    assert not forgotten(steps)
+
+
+@pytest.mark.planted
+def test_a_table_that_was_forgotten_is_named(steps):
+    assert forgotten(steps[1:]) == {steps[0].table}
+
+
+def test_the_step_can_be_repeated_and_taken_back():
+    step = Walled("personas_agent")
+    with connection.schema_editor() as editor:
+        step.database_forwards("prompts", editor, None, None)
+        assert not open_tables()
+        step.database_backwards("prompts", editor, None, None)
+        step.database_backwards("prompts", editor, None, None)
+        assert {line.partition(":")[0] for line in open_tables()} == {"personas_agent"}
+        step.database_forwards("prompts", editor, None, None)
+    assert not open_tables()
+
+
+# --- before there is a workspace -----------------------------------------------------------------------
+
+
+def test_an_invitation_is_followed_by_whoever_sees_nothing(workspace, by_alice, as_mallory, mallory):
+    token = invitation_token(invite(workspace, mallory.email, Role.VIEWER, by=by_alice))
+    with as_app_role():
+        assert workspace.name in as_mallory.get(f"/join/{token}/").content.decode()
+        assert as_mallory.post(f"/join/{token}/")["Location"] == f"/w/{workspace.slug}/"
+        seen = as_mallory.get(f"/w/{workspace.slug}/raw/").json()
+    assert seen == {"agents": [], "workspaces": [workspace.slug]}
+
+
+def test_a_workspace_can_be_opened_by_whoever_sees_none(role, as_alice):
+    answer = as_alice.post("/workspaces/new/", {"name": "Quay", "slug": "quay"})
+    assert answer["Location"] == "/w/quay/"
+    assert as_alice.get("/w/quay/raw/").json() == {"agents": [], "workspaces": ["quay"]}
+    taken = as_alice.post("/workspaces/new/", {"name": "Quay", "slug": "elsewhere"})
+    assert taken.status_code == 422

@@ -1,0 +1,162 @@
+"""Connections that go from hand to hand keep nothing of whom they served; some commands need the owner."""
+
+import os
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from core.db import workspace_scope
+from core.db.row_level_security import CONDITION, POLICY, UP
+from project.database.postgresql import rls_cursor
+from project.database.postgresql.base import DatabaseWrapper
+from project.doctor.walls import look_at_walls
+from tests.project.database.restricted_role import as_app_role, say
+from tests.project.deployment.containers import own_database
+
+pytestmark = pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="SQLite has no roles")
+TABLE = "personas_workspace"
+ROLE = f"app_pooled_{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def database(django_db_setup):
+    """One of its own, with two workspaces behind the wall and a role that may log in."""
+    name = f"walls_{os.getpid()}"
+    with own_database(name) as url:
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute(f"CREATE TABLE {TABLE} AS SELECT id::bigint FROM generate_series(1, 2) id")  # noqa: S608
+            for statement in UP:
+                condition = CONDITION.format(column="id")
+                server.execute(statement.format(policy=POLICY, table=TABLE, condition=condition))
+            server.execute(f"CREATE ROLE {ROLE} LOGIN")
+            server.execute(f"GRANT SELECT, UPDATE ON {TABLE} TO {ROLE}")
+        yield name
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
+        server.execute(f"DROP ROLE {ROLE}")
+
+
+@pytest.fixture
+def pooled(database, django_db_blocker):
+    """As the product connects, with a pool of one: whoever comes next gets the very same connection."""
+    options = {**connection.settings_dict["OPTIONS"], "pool": {"min_size": 1, "max_size": 1, "timeout": 5}}
+    told = {**connection.settings_dict, "NAME": database, "USER": ROLE, "PASSWORD": "", "OPTIONS": options}
+    wrapper = DatabaseWrapper(told, alias="pooled")
+    with django_db_blocker.unblock():
+        yield wrapper
+        wrapper.close()
+        wrapper.close_pool()
+
+
+def ids(wrapper, *, by_portions: bool = False) -> list[int]:
+    with wrapper.chunked_cursor() if by_portions else wrapper.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM {TABLE} ORDER BY id")  # noqa: S608  # our own name
+        return [row for (row,) in cursor.fetchall()]
+
+
+def left_over(wrapper) -> str:
+    """What the connection would still say, asked past all that tells."""
+    wrapper.ensure_connection()
+    row = psycopg.ClientCursor(wrapper.connection).execute(
+        f"SELECT current_setting('{workspace_scope.SETTING}', true)"
+    )
+    return (row.fetchone() or [""])[0] or ""
+
+
+@pytest.mark.parametrize("by_portions", [False, True])
+def test_a_connection_forgets_whom_it_served(by_portions, pooled):
+    with workspace_scope.within(1):
+        assert ids(pooled, by_portions=by_portions) == [1]
+    first = pooled.connection
+    assert rls_cursor.is_walled(first)
+    assert left_over(pooled) == ""
+    pooled.close()
+    with workspace_scope.nowhere():
+        assert ids(pooled, by_portions=by_portions) == []
+    assert pooled.connection is first
+    with workspace_scope.within(2):
+        assert ids(pooled, by_portions=by_portions) == [2]
+    with workspace_scope.everywhere():
+        assert ids(pooled, by_portions=by_portions) == [1, 2]
+    assert left_over(pooled) == ""
+
+
+def test_a_transaction_ends_with_what_it_was_told(pooled):
+    pooled.ensure_connection()
+    pooled.set_autocommit(False)
+    with workspace_scope.within(1):
+        assert ids(pooled) == ids(pooled, by_portions=True) == [1]
+        assert left_over(pooled) == "1"
+    pooled.commit()
+    assert left_over(pooled) == ""
+    pooled.rollback()
+    pooled.set_autocommit(True)
+
+
+def test_many_at_once_are_told_too(pooled):
+    with workspace_scope.within(1), pooled.cursor() as cursor:
+        cursor.executemany(f"UPDATE {TABLE} SET id = id WHERE id = %s", [[1], [2]])  # noqa: S608
+        assert cursor.rowcount == 1
+    assert left_over(pooled) == ""
+
+
+@pytest.mark.planted
+def test_what_somebody_left_on_a_connection_is_overruled(pooled):
+    pooled.ensure_connection()
+    psycopg.ClientCursor(pooled.connection).execute(f"SET {workspace_scope.SETTING} = '2'")
+    pooled.close()
+    with workspace_scope.within(1):
+        assert ids(pooled) == ids(pooled, by_portions=True) == [1]
+    with workspace_scope.nowhere():
+        assert ids(pooled) == []
+    pooled.connection.close()
+
+
+@pytest.mark.planted
+def test_a_telling_that_is_not_taken_back_shows(pooled, monkeypatch):
+    monkeypatch.setattr(rls_cursor, "RESET", "SELECT 1")
+    with workspace_scope.within(1):
+        assert ids(pooled, by_portions=True) == [1]
+    assert left_over(pooled) == "1"
+    pooled.connection.close()
+
+
+def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
+    monkeypatch.setattr(rls_cursor, "RESET", "RESET no_such_setting_of_ours")
+    with workspace_scope.within(1), pytest.raises(Exception, match="unrecognized configuration parameter"):
+        ids(pooled, by_portions=True)
+    assert pooled.connection.closed
+
+
+# --- whoever needs the owner, or tells of the wall -----------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
+    copy, taken = str(tmp_path / "copy"), str(tmp_path / "taken")
+    call_command("backup", taken)
+    connection.ensure_connection()
+    setattr(connection.connection, rls_cursor.MARK, True)
+    try:
+        for words in (["backup", copy], ["restore", taken], ["app_role", "someone"]):
+            with pytest.raises(CommandError, match=r"does not own the tables|not the owner"):
+                call_command(*words)
+    finally:
+        setattr(connection.connection, rls_cursor.MARK, False)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.django_db
+def test_the_doctor_says_whether_the_wall_stands(settings):
+    settings.PRODUCTION = True
+    (owner,) = look_at_walls()
+    assert (owner.state, owner.words[:21]) == ("warn", "It is not in force: q")
+    with as_app_role():
+        (held,) = look_at_walls()
+    assert held.state == "ok"
+    say("ALTER TABLE personas_memory DISABLE ROW LEVEL SECURITY")
+    (open_,) = look_at_walls()
+    assert open_.state == "fail"
+    assert "personas_memory: row security is off" in open_.words

@@ -1,0 +1,119 @@
+"""Reads docker-compose.yml and the Dockerfile as far as tests need them: what each service would be told."""
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.project.deployment.production_settings import ROOT
+
+# ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose fills them in.
+VARIABLE = re.compile(r"\$\{(\w+)(?::-([^${}]*)|:\?[^${}]*)?\}")
+APP = ("migrate", "web", "worker", "beat")
+
+
+@cache
+def composed(name: str = "docker-compose.yml") -> dict[str, Any]:
+    """The file with its anchors and merges followed, its variables still open."""
+    read: dict[str, Any] = yaml.safe_load((ROOT / name).read_text())
+    return read
+
+
+def services() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = composed()["services"]
+    return found
+
+
+def filled(text: object, variables: dict[str, str]) -> str:
+    """The innermost first: a default may name another variable."""
+    said = VARIABLE.sub(lambda found: variables.get(found[1]) or found[2] or "", str(text))
+    return said if said == str(text) else filled(said, variables)
+
+
+def env_file(text: str) -> dict[str, str]:
+    """A file of variables, empty ones too: compose passes those on."""
+    return dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
+
+
+@dataclass(frozen=True)
+class Image:
+    """What the last stage of the Dockerfile says of itself."""
+
+    instructions: list[tuple[str, str]]
+
+    def all(self, word: str) -> list[str]:
+        return [rest for name, rest in self.instructions if name == word]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(re.findall(r"(\w+)=(\S+)", " ".join(self.all("ENV"))))
+
+    @property
+    def command(self) -> list[str]:
+        words: list[str] = json.loads(self.all("CMD")[-1])
+        return words
+
+    @property
+    def health_check(self) -> list[str]:
+        words: list[str] = json.loads(self.all("HEALTHCHECK")[-1].partition("CMD ")[2])
+        return words
+
+
+@cache
+def stages() -> list[Image]:
+    """Every stage, the one that runs last."""
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = [line.split(None, 1) for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+    found: list[Image] = []
+    for word, rest in lines:
+        if word == "FROM":
+            found.append(Image([]))
+        if found:
+            found[-1].instructions.append((word, rest.strip()))
+    return found
+
+
+def image() -> Image:
+    return stages()[-1]
+
+
+def environment_of(service: str, dotenv: dict[str, str]) -> dict[str, str]:
+    """What its processes see: the image's, over it .env, over that the compose file's own."""
+    said = {name: filled(value, dotenv) for name, value in services()[service]["environment"].items()}
+    return image().environment | dotenv | said
+
+
+def command_of(service: str) -> list[str]:
+    return services()[service].get("command") or image().command
+
+
+def health_check_of(service: str) -> list[str]:
+    said = services()[service].get("healthcheck")
+    if said is None:
+        return image().health_check
+    return [] if said.get("disable") else said["test"][1:]
+
+
+def build_step() -> str:
+    """What is run over the product's own files before they become the image's."""
+    return stages()[-2].all("RUN")[-1]
+
+
+def copied_into_image() -> list[str]:
+    """What the Dockerfile takes from this folder."""
+    taken = [rest for stage in stages() for rest in stage.all("COPY") if not rest.startswith("--from")]
+    return [word.rstrip("/") for rest in taken for word in rest.split()[:-1]]
+
+
+def let_through(ignore: str) -> set[str]:
+    """What .dockerignore lets the engine see; everything else is held back by its star."""
+    return {line[1:].rstrip("/") for line in ignore.splitlines() if line.startswith("!")}
+
+
+def held_back(ignore: str) -> list[str]:
+    seen = let_through(ignore)
+    return [name for name in copied_into_image() if name not in seen and Path(name).parts[0] not in seen]

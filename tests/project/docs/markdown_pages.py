@@ -1,0 +1,140 @@
+"""Reads the documentation as GitHub shows it: links, headings with their anchors, commands one is told."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tests.project.deployment.production_settings import ROOT
+
+ALONE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+PAGES = (
+    *(ROOT / name for name in ALONE),
+    ROOT / "frontend" / "README.md",
+    ROOT / "clients" / "python" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+)
+SHELLS = {"sh", "bash", "shell", "console"}
+
+
+@dataclass(frozen=True)
+class Told:
+    """One line that a reader would type, with the place where it stands."""
+
+    place: str
+    words: str
+
+    @property
+    def file(self) -> str:
+        return self.place.partition(":")[0]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
+
+
+@cache
+def tokens_of(page: Path) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
+
+
+def inlines(page: Path) -> Iterator[tuple[int, Token]]:
+    """Every piece inside a paragraph, a heading or a cell, with its line."""
+    for block in tokens_of(page):
+        line = (block.map or [0])[0] + 1
+        for piece in block.children or ():
+            yield line, piece
+            line += piece.type in {"softbreak", "hardbreak"}
+
+
+# --- links ---------------------------------------------------------------------------------------------
+
+
+def anchor(heading: str) -> str:
+    """As GitHub makes it: small letters, no punctuation, hyphens for spaces."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Where a link into the page may lead; a heading that comes again is numbered."""
+    blocks = tokens_of(page)
+    titles = [blocks[at + 1] for at, block in enumerate(blocks) if block.type == "heading_open"]
+    seen: Counter[str] = Counter()
+    found = set()
+    for title in titles:
+        name = anchor("".join(piece.content for piece in title.children or ()))
+        found.add(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return found
+
+
+def links(page: Path) -> list[tuple[int, str]]:
+    """Where links and pictures of the page lead, each with its line."""
+    wanted = {"link_open": "href", "image": "src"}
+    return [
+        (line, str(piece.attrs[wanted[piece.type]])) for line, piece in inlines(page) if piece.type in wanted
+    ]
+
+
+def dead_links(page: Path) -> list[str]:
+    return [
+        f"{name_of(page)}:{line}: {target}: {why}"
+        for line, target in links(page)
+        if (why := fault(page, target))
+    ]
+
+
+def fault(page: Path, target: str) -> str:
+    """Why a link leads nowhere, or nothing; what lies outside of the repository is not asked."""
+    if re.match(r"[a-z]+:", target):
+        return ""
+    path, _, place = unquote(target).partition("#")
+    aim = (page.parent / path).resolve() if path else page
+    if not aim.exists():
+        return "there is no such file"
+    if place and place not in anchors(aim):
+        return "there is no such heading"
+    return ""
+
+
+# --- what one is told to type --------------------------------------------------------------------------
+
+
+def shell_lines(page: Path) -> list[Told]:
+    """The lines of its shell blocks, those that go on after a backslash as one."""
+    found = []
+    for block in tokens_of(page):
+        if block.type == "fence" and block.info.strip() in SHELLS and block.map:
+            found += told_in(block.content, f"{name_of(page)}:", block.map[0] + 2)
+    return found
+
+
+def told_in(text: str, file: str, first: int) -> list[Told]:
+    found, begun, at = [], "", first
+    for number, line in enumerate(text.splitlines(), first):
+        at = at if begun else number
+        begun += line.removesuffix("\\")
+        if not line.endswith("\\"):
+            if begun.strip() and not begun.lstrip().startswith("#"):
+                found.append(Told(f"{file}{at}", begun.strip()))
+            begun = ""
+    return found
+
+
+def named_in_passing(page: Path) -> list[Told]:
+    """Commands of ours in the middle of a sentence."""
+    ours = re.compile(
+        r"([A-Z_]+=\S+ )*((\.venv/bin/)?python3? )?(manage|dev)\.py \w|docker compose |make \w|npm "
+    )
+    return [
+        Told(f"{name_of(page)}:{line}", piece.content)
+        for line, piece in inlines(page)
+        if piece.type == "code_inline" and ours.match(piece.content)
+    ]

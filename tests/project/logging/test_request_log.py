@@ -1,0 +1,67 @@
+"""One line for each request, with its id, its time and the family it belongs to."""
+
+import logging
+
+import pytest
+
+from tests.prompts.serving.fetch_stage import bearer, by_fast_door
+from tests.prompts.serving.serving_stage import make_stage
+
+FACTS = {"request_id", "code", "request", "family", "duration_ms"}
+
+
+def lines_of(caplog) -> list[dict[str, object]]:
+    """Those that tell how a request ended."""
+    lines = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    return [line for line in lines if line["event"] in {"request_finished", "request_failed"}]
+
+
+@pytest.fixture(autouse=True)
+def all_is_told(caplog):
+    caplog.set_level(logging.INFO)
+
+
+@pytest.mark.django_db
+def test_every_request_leaves_one_line_with_all_facts(client, caplog):
+    answers = [client.get("/healthz"), client.get("/w/nowhere/"), client.get("/api/v1/agents")]
+    lines = lines_of(caplog)
+    assert [line["request_id"] for line in lines] == [answer["X-Request-ID"] for answer in answers]
+    assert [line["family"] for line in lines] == ["health", "home", "api"]
+    for line in lines:
+        assert set(line) >= FACTS
+        assert isinstance(line["duration_ms"], float)
+
+
+@pytest.mark.django_db
+def test_a_request_that_breaks_leaves_one_line_too(client, caplog, monkeypatch):
+    client.raise_request_exception = False
+    monkeypatch.setattr("project.metrics.views.all_figures", lambda: 1 / 0)
+    assert client.get("/metrics").status_code == 500
+    [line] = lines_of(caplog)
+    assert line["event"] == "request_failed"
+    assert line["family"] == "metrics"
+    assert set(line) >= FACTS
+
+
+@pytest.mark.django_db
+@pytest.mark.urls("tests.prompts.serving.fetch_urls")
+def test_fetches_have_their_row_in_the_ledger_and_a_line_when_asked_for(workspace, caplog, settings):
+    stage = make_stage(workspace)
+    heard = by_fast_door(AUTHORIZATION=bearer(stage.secret))
+    assert lines_of(caplog) == []
+    assert stage.rows[-1].request_id == heard.headers["X-Request-ID"]
+    settings.DRAMATIS_LOG_FETCHES = True
+    heard = by_fast_door(AUTHORIZATION=bearer(stage.secret))
+    [line] = lines_of(caplog)
+    assert set(line) >= FACTS
+    assert (line["code"], line["family"]) == (200, "fetch")
+    assert line["request_id"] == heard.headers["X-Request-ID"]
+
+
+@pytest.mark.django_db
+@pytest.mark.urls("tests.prompts.serving.fetch_urls")
+def test_a_refused_fetch_always_leaves_its_line(workspace, caplog):
+    make_stage(workspace)
+    heard = by_fast_door(AUTHORIZATION="Bearer nonsense")
+    [line] = lines_of(caplog)
+    assert line["code"] == heard.status == 401

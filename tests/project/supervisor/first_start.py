@@ -1,0 +1,32 @@
+"""The SQLite file of a first start, kept between runs until a migration changes: making it takes longest."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from tests.database_dump import fingerprint
+from tests.project.deployment.production_settings import ROOT
+
+
+def kept_start() -> Path:
+    return ROOT / "var" / f"test-start-{fingerprint()}.sqlite3"
+
+
+def copy_start(place: Path) -> None:
+    """All tables and no rows of ours; nothing at all where no run has kept them."""
+    if kept_start().exists():
+        shutil.copy(kept_start(), place)
+
+
+def keep_start(database: Path) -> None:
+    """Of what is in its log too, and in place at once."""
+    kept = kept_start()
+    kept.parent.mkdir(exist_ok=True)
+    for older in kept.parent.glob("test-start-*.sqlite3"):
+        older.unlink(missing_ok=True)
+    unfinished = kept.with_suffix(f".{os.getpid()}")
+    with closing(sqlite3.connect(database)) as source:
+        source.execute("VACUUM INTO ?", [str(unfinished)])
+    unfinished.replace(kept)

@@ -1,0 +1,228 @@
+"""`manage.py up`: everything starts, everything stops, nothing stays behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from project.supervisor.orphan_killer import groups_to_end
+from project.supervisor.supervisor import Supervisor
+from tests.project.deployment.production_settings import ROOT
+from tests.project.supervisor.first_start import copy_start, keep_start, kept_start
+
+# Named by no other process, so that leftovers can be found.
+MARK = "DRAMATIS_TEST_MARK"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(var, mark):
+    kept = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    return kept | {"DRAMATIS_VAR": str(var), MARK: mark}
+
+
+def start_up(var, port, *words):
+    command = [sys.executable, "manage.py", "up", "--port", str(port), "--empty", *words]
+    env = environment(var, str(var))
+    return subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def running(mark):
+    """Living processes that carry the mark in their environment, zombies left out."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(question, seconds):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if question():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def answers(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@contextmanager
+def product(var):
+    """The whole product on this folder, complete and answering."""
+    port = free_port()
+    process = start_up(var, port)
+    # Web, its worker process, the Celery worker with two pool children, beat, watcher, guard, and up itself;
+    # Valkey writes its title over its environment.
+    assert wait_for(lambda: answers(port, "/readyz") and len(running(str(var))) >= 9, 180), running(str(var))
+    try:
+        yield process, port
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def stops_cleanly(var, number):
+    with product(var) as (process, port):
+        process.send_signal(number)
+        output = process.communicate(timeout=15)[0]
+    assert process.returncode == 0
+    assert f"Dramatis is running at http://localhost:{port}/" in output
+    assert running(str(var)) == []
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="leftovers are looked for in /proc")
+
+
+@needs_proc
+@pytest.mark.hard
+def test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind(tmp_path):
+    """The first, from an empty folder, makes the tables; others may start with them until they change."""
+    stops_cleanly(tmp_path, signal.SIGTERM)
+    if not kept_start().exists():
+        keep_start(tmp_path / "dramatis.sqlite3")
+    with product(tmp_path) as (process, port):
+        process.kill()
+        process.wait()
+        assert wait_for(lambda: not running(str(tmp_path)), 5), running(str(tmp_path))
+        assert not answers(port, "/healthz")
+
+
+@needs_proc
+@pytest.mark.hard
+def test_control_c_stops_it_cleanly(tmp_path):
+    copy_start(tmp_path / "dramatis.sqlite3")
+    stops_cleanly(tmp_path, signal.SIGINT)
+
+
+@needs_proc
+@pytest.mark.hard
+def test_one_child_ends_and_all_end(tmp_path):
+    copy_start(tmp_path / "dramatis.sqlite3")
+    with product(tmp_path) as (process, _):
+        subprocess.run(["kill", "-9", str(child_named("beat", process.pid))], check=True)
+        output = process.communicate(timeout=15)[0]
+    assert process.returncode != 0
+    assert "The beat process ended by itself" in output
+    assert running(str(tmp_path)) == []
+
+
+@pytest.fixture
+def supervisor():
+    """It hears signals while it lives; ours are given back."""
+    heard = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    supervisor = Supervisor()
+    yield supervisor
+    if supervisor.guard.poll() is None:
+        supervisor.stop()
+    for number, handler in heard.items():
+        signal.signal(number, handler)
+
+
+def test_the_first_child_to_end_is_named_and_the_others_are_stopped(supervisor):
+    """The same in small, on every run: the product's children are others, and slower to start."""
+    for name, seconds in (("web", "60"), ("beat", "0.1")):
+        supervisor.start(name, ["sleep", seconds], dict(os.environ))
+    assert supervisor.watch() == "beat"
+    supervisor.stop()
+    assert supervisor.children["web"].poll() is not None
+
+
+HOLDER = """
+import os, time
+from project.supervisor.supervisor import Supervisor
+Supervisor().start("web", ["sh", "-c", "sleep 60 & sleep 60"], dict(os.environ))
+time.sleep(60)
+"""
+
+
+@needs_proc
+def test_a_killed_parent_leaves_neither_children_nor_theirs_behind(tmp_path):
+    """The same in small, on every run; the product itself is killed among the long proofs."""
+    mark = str(tmp_path)
+    held = subprocess.Popen([sys.executable, "-c", HOLDER], cwd=ROOT, env=environment(tmp_path, mark))
+    # Itself, the guard, a shell and two that sleep.
+    assert wait_for(lambda: len(running(mark)) == 5, 20), running(mark)
+    held.kill()
+    held.wait()
+    assert wait_for(lambda: not running(mark), 5), running(mark)
+
+
+def child_named(word, parent):
+    """The child's process id, once it has become the program it is to be."""
+    for _ in range(100):
+        # -ww: long paths of a checkout must not push the word out of the line.
+        listing = subprocess.run(
+            ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(parent)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = [int(line.split()[0]) for line in listing.stdout.splitlines() if f" {word} " in line]
+        if found:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"No child named {word} among:\n{listing.stdout}")
+
+
+def refused(var, port):
+    process = start_up(var, port)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode != 0
+    assert "Traceback" not in output
+    return output.strip()
+
+
+@pytest.mark.hard
+def test_a_used_port_is_one_clear_line(tmp_path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        output = refused(tmp_path, port)
+    assert output.splitlines() == [
+        f"CommandError: Cannot listen on 127.0.0.1:{port}: Address already in use. Try --port."
+    ]
+
+
+@pytest.mark.hard
+def test_an_unreadable_database_is_one_clear_line(tmp_path):
+    (tmp_path / "dramatis.sqlite3").write_text(
+        "this is no database, but long enough to be taken for one" * 20
+    )
+    output = refused(tmp_path, free_port())
+    assert len(output.splitlines()) == 1
+    assert "dramatis.sqlite3 cannot be used: file is not a database" in output
+
+
+def test_the_guard_ends_what_it_was_told_of():
+    assert groups_to_end(["12\n", "13\n"]) == [12, 13]
+
+
+def test_the_guard_rests_after_a_clean_stop():
+    assert groups_to_end(["12\n", "13\n", "done\n"]) == []

@@ -1,0 +1,52 @@
+"""Checks the golden texts once for every change planted in a copy of the sources; prints each exit as JSON.
+
+Run as a program with the folder of the copy; standard input names [file, what stands, what is planted].
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+OURS = ("prompts", "tests.prompts.assembly.goldens")
+
+
+@contextmanager
+def changed(path: Path, stands: str, planted: str) -> Iterator[None]:
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(stands, planted), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def checked() -> int:
+    """The exit of the golden check with the sources as they are on disk now; what cannot be loaded fails."""
+    for name in [name for name in sys.modules if name.startswith(OURS)]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    try:
+        exit_code: int = importlib.import_module("tests.prompts.assembly.goldens").main([])
+    except Exception as error:  # noqa: BLE001  # as a program would end
+        print(repr(error))
+        return 1
+    return exit_code
+
+
+def main(folder: Path) -> None:
+    sys.path.insert(0, str(folder))
+    exits = {}
+    for file, stands, planted in json.load(sys.stdin):
+        with changed(folder / "prompts" / "assembly" / (file or "__init__.py"), stands, planted):
+            exits[f"{file}: {planted}"] = checked()
+    loaded = Path(str(importlib.import_module("prompts.assembly").__file__))
+    if not loaded.is_relative_to(folder):
+        sys.exit(f"These are not the sources of the copy: {loaded}")
+    print(json.dumps(exits))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

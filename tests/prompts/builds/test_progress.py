@@ -1,0 +1,263 @@
+"""A wide change is seen on its way: how many wait, how many are rebuilt, which could not be."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from core.task_queue import breaker
+from personas.models import Agent
+from personas.records.services import archive_record, edit_record
+from prompts.builds.causes import ask_for_rebuild
+from prompts.builds.progress import Progress, progress_of, read_since
+from prompts.builds.services import rebuild_agents
+from prompts.models import BuildCause
+from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+from tests.prompts.module_stage import (  # noqa: F401  # fixtures
+    Standing,
+    a_copy_of_the_stage,
+    alice_logged_in,
+    bob_logged_in,
+    commits_are_heard,
+    standing,
+    standing_alice,
+    standing_bob,
+    standing_workspace,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
+POLL = re.compile(r'hx-get="([^"]+)"')
+
+
+def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+    """Three agents with one soul, four prompts."""
+    workspace = standing.workspace
+    standing.soul = make_soul(workspace, text="Be brave.")
+    deck, bridge = make_channel(workspace, "deck"), make_channel(workspace, "bridge")
+    standing.crew = [
+        make_agent(workspace, f"mate-{number}", soul=standing.soul, channels=said)
+        for number, said in enumerate([[deck, bridge], [deck], [deck]], 1)
+    ]
+
+
+@pytest.fixture
+def soul(stage):
+    return stage.soul
+
+
+@pytest.fixture
+def crew(stage):
+    return stage.crew
+
+
+@pytest.fixture
+def idle(settings, monkeypatch) -> None:
+    """Everything is left to workers, and no job reaches them: a test builds when it wants to."""
+    settings.DRAMATIS_BUILD_AT_ONCE = 0
+    monkeypatch.setattr(breaker, "open_until", float("inf"))
+
+
+@pytest.fixture
+def reworded(crew, soul, idle) -> Any:
+    edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
+    return crew
+
+
+def progress(workspace: Any) -> Progress:
+    found = progress_of(workspace)
+    assert found is not None
+    return found
+
+
+def build(*agents: Agent) -> None:
+    rebuild_agents(agents[0].workspace_id, [agent.pk for agent in agents])
+
+
+def figures(found: Progress) -> tuple[int, int, int, int]:
+    return found.waiting, found.rebuilt, found.unbuilt, found.total
+
+
+def page(client: Client, path: str = "") -> str:
+    answer = client.get(f"/w/harbour/{path}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def poll_of(said: str) -> str:
+    found = POLL.search(said)
+    assert found, "The page does not ask by itself."
+    return found[1].replace("&amp;", "&")
+
+
+def save(client: Client, text: str = "Be wise.", revision: int = 1) -> str:
+    form = {"label": "Calm", "text": text, "revision": str(revision)}
+    return client.post("/w/harbour/souls/calm/edit/", form, follow=True).content.decode()
+
+
+# --- counting ------------------------------------------------------------------------------------------
+
+
+def test_what_waits_turns_into_what_is_rebuilt(workspace, reworded):
+    assert figures(progress(workspace)) == (4, 0, 0, 4)
+    build(reworded[0])
+    assert figures(progress(workspace)) == (2, 2, 0, 4)
+    since = progress(workspace).since
+    build(*reworded[1:])
+    assert progress_of(workspace) is None
+    assert figures(progress_of(workspace, since) or progress(workspace)) == (0, 4, 0, 4)
+
+
+def test_where_nothing_waits_one_question_is_enough(workspace, crew):
+    with CaptureQueriesContext(connection) as queries:
+        assert progress_of(workspace) is None
+    assert len(queries) == 1
+
+
+def test_counting_takes_two_questions_however_many_wait(workspace, reworded):
+    with CaptureQueriesContext(connection) as queries:
+        progress_of(workspace)
+    assert len(queries) == 2
+
+
+def test_an_agent_that_changed_again_waits_again(workspace, reworded):
+    build(reworded[0])
+    make_memory(workspace, "The mast is painted.", agent=reworded[0])
+    assert figures(progress(workspace)) == (4, 0, 0, 4)
+
+
+def test_new_pairs_count_although_they_have_no_prompt_yet(workspace, idle):
+    make_agent(workspace, "pilot", channels=[make_channel(workspace, "mast")])
+    assert figures(progress(workspace)) == (1, 0, 0, 1)
+
+
+def test_what_is_out_of_use_and_what_has_no_channel_is_not_waited_for(workspace, reworded):
+    archive_record(reworded[0], by=BY)
+    mute = make_agent(workspace, "mute")
+    ask_for_rebuild(workspace, [mute.pk], by=BY)
+    assert progress(workspace).waiting == 2
+    build(*reworded)
+    assert BuildCause.unscoped.count() == 1
+    assert progress_of(workspace) is None
+
+
+def test_other_workspaces_are_not_counted(workspace, elsewhere, reworded):
+    make_agent(elsewhere, "pilot", channels=[make_channel(elsewhere, "deck")])
+    assert progress(workspace).total == 4
+    assert progress(elsewhere).total == 1
+
+
+def test_what_waits_for_long_is_said_to(workspace, reworded):
+    assert not progress(workspace).is_slow
+    with time_machine.travel(timezone.now() + timedelta(minutes=3)):
+        assert progress(workspace).is_slow
+
+
+@pytest.mark.parametrize(
+    "said", ["", "yesterday", "2026-01-01", "9999-12-31T00:00:00+00:00", "\x00", "1" * 400]
+)
+def test_a_moment_that_is_none_is_as_good_as_nothing(said):
+    assert read_since(said) is None
+
+
+# --- pages ---------------------------------------------------------------------------------------------
+
+
+def test_a_wide_edit_says_how_many_prompts_are_being_rebuilt(as_bob, crew, settings, monkeypatch):
+    settings.DRAMATIS_BUILD_AT_ONCE = 3
+    monkeypatch.setattr(breaker, "open_until", float("inf"))
+    said = save(as_bob)
+    assert "“Calm” saved." in said
+    assert "4 prompts are being rebuilt." in said
+    assert "<strong>0 of 4</strong> prompts rebuilt." in said
+
+
+def test_the_page_follows_and_stops_by_itself(as_bob, crew, idle):
+    address = poll_of(save(as_bob))
+    assert as_bob.get(address).status_code == 204
+    build(crew[0])
+    news = as_bob.get(address).content.decode()
+    assert "<strong>2 of 4</strong> prompts rebuilt." in news
+    assert as_bob.get(poll_of(news)).status_code == 204
+    build(*crew[1:])
+    end = as_bob.get(poll_of(news)).content.decode()
+    assert "All 4 prompts are rebuilt." in end
+    assert "hx-get" not in end
+
+
+def test_workers_that_were_faster_than_the_page_are_told_of_once(as_bob, crew, idle):
+    answer = as_bob.post(
+        "/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be wise.", "revision": "1"}
+    )
+    assert answer.status_code == 302
+    build(*crew)
+    assert "All 4 prompts are rebuilt." in page(as_bob, "souls/calm/")
+    assert "are rebuilt" not in page(as_bob, "souls/calm/")
+
+
+def test_everybody_sees_it_on_records_and_at_home(as_alice, reworded):
+    for path in ("", "souls/calm/", "agents/mate-1/"):
+        assert "<strong>0 of 4</strong> prompts rebuilt." in page(as_alice, path)
+    build(*reworded)
+    for path in ("", "souls/calm/", "agents/mate-1/"):
+        said = page(as_alice, path)
+        assert "prompts rebuilt." not in said, path
+        assert "hx-get" not in said, path
+
+
+def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):
+    Agent.unscoped.filter(pk=crew[0].pk).update(layout="harbour")
+    address = poll_of(save(as_bob))
+    build(*crew)
+    end = as_bob.get(address).content.decode()
+    assert "2 of 4 prompts rebuilt." in end
+    assert "There is no layout “harbour” any more." in end
+    assert 'href="/w/harbour/agents/mate-1/versions/?channel=bridge"' in end
+    assert "Bots still get what they got before." in end
+    assert "hx-get" not in end
+
+
+def test_problems_stay_at_home_until_they_are_mended(as_bob, crew):
+    assert "There is no layout" not in page(as_bob)
+    Agent.unscoped.filter(pk=crew[0].pk).update(layout="<b>harbour</b>")
+    build(crew[0])
+    assert "&lt;b&gt;harbour&lt;/b&gt;" in page(as_bob)
+    Agent.unscoped.filter(pk=crew[0].pk).update(layout="dramatis")
+    build(crew[0])
+    assert "There is no layout" not in page(as_bob)
+
+
+def test_many_problems_are_shown_in_part(as_bob, workspace, crew, idle):
+    Agent.unscoped.update(layout="harbour")
+    build(*crew)
+    assert "And others." not in page(as_bob, "rebuilding/")
+    channel = make_channel(workspace)
+    more = [make_agent(workspace, channels=[channel]) for _ in range(3)]
+    Agent.unscoped.update(layout="harbour")
+    build(*more)
+    assert "And others." in page(as_bob, "rebuilding/")
+
+
+def test_slow_workers_are_asked_after_and_asked_less_often(as_bob, reworded):
+    BuildCause.unscoped.update(at=timezone.now() - timedelta(minutes=3))
+    said = page(as_bob)
+    assert "are the workers running?" in said
+    assert 'hx-trigger="every 10s"' in said
+
+
+def test_a_strange_address_is_answered_calmly(as_bob, crew):
+    for words in ("", "?since=%00&seen=%00", "?since=9999-99-99", "?all=1", "?since=2026-11-15T00:00:00"):
+        assert as_bob.get(f"/w/harbour/rebuilding/live/{words}").status_code == 200
+
+
+def test_polling_costs_few_questions(as_bob, reworded):
+    address = poll_of(page(as_bob))
+    with CaptureQueriesContext(connection) as queries:
+        assert as_bob.get(address).status_code == 204
+    # The session, the person, the membership; the oldest change and the counts.
+    assert len(queries) <= 5, [query["sql"] for query in queries]

@@ -1,0 +1,144 @@
+"""Every row of the table in docs/rebuilding.md: what happens there is built here, with its cause."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.utils import timezone
+
+from core.task_queue import breaker
+from personas.models import Agent, Workspace
+from personas.records.services import edit_record
+from prompts.builds.sweep import agents_due, agents_waiting
+from prompts.tasks import rebuild_prompts_job
+from prompts.versions.selectors import text_of
+from skills.agent_context.services import choose_context
+from skills.files.services import adopt_file
+from tests.factories import (
+    BY,
+    make_agent,
+    make_channel,
+    make_memory,
+    make_soul,
+    make_source,
+    make_tool,
+    refreshed,
+)
+from tests.prompts.builds.upgrade_stage import latest, why
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_props,
+    shared_workspace,
+)
+from tests.skills.files.file_samples import file_at, write, write_skill
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+def set_stage(workspace: Workspace) -> Agent:
+    channel = make_channel(workspace, "deck")
+    return make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[channel])
+
+
+@pytest.fixture
+def pilot(props: Agent) -> Agent:
+    return props
+
+
+@pytest.fixture
+def source(workspace, pilot, tmp_path: Path, settings) -> Any:
+    """A folder that the pilot reads."""
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    write(tmp_path / "AGENTS.md", "Knock first.\n")
+    source = make_source(workspace, tmp_path, harnesses=["pi"])
+    choose_context(pilot, source, "pi", working_directory="", expected=pilot.revision, by=BY)
+    refreshed(source)
+    return source
+
+
+def reread(agent: Agent) -> Any:
+    return Agent.objects.in_workspace(agent.workspace_id).get(pk=agent.pk)
+
+
+# --- tools, reload, resources, registry ----------------------------------------------------------------
+
+
+def test_another_set_of_active_tools_is_built_at_once(workspace, pilot):
+    bell = make_tool(workspace, "ring_bell", snippet="Ring the bell")
+    edit_record(reread(pilot), {"tools": [bell]}, expected=pilot.revision, by=BY)
+    assert "ring_bell" in text_of(latest(pilot))
+    assert why(pilot) == "Agent “Pilot” revision 2"
+
+
+def test_a_look_at_the_files_takes_in_what_was_rewritten(pilot, source, tmp_path):
+    assert "Knock first." in text_of(latest(pilot))
+    write(tmp_path / "AGENTS.md", "Knock twice.\n")
+    refreshed(source)
+    assert "Knock twice." in text_of(latest(pilot))
+    assert why(pilot) == "A look at “House files”"
+
+
+def test_the_commands_for_a_look_and_for_a_rebuild_reload_by_hand(pilot, source, tmp_path, capsys):
+    write(tmp_path / "AGENTS.md", "Knock twice.\n")
+    call_command("refresh_source", "harbour", source.slug)
+    assert "Knock twice." in text_of(latest(pilot))
+    number = latest(pilot).number
+    call_command("rebuild_prompts")
+    assert "0 built, 1 unchanged" in capsys.readouterr().out
+    assert latest(pilot).number == number
+
+
+def test_a_resource_that_was_discovered_is_built_in_once_it_is_trusted(pilot, source, tmp_path):
+    path = write_skill(tmp_path, "brew-tea", description="Brews tea for guests.")
+    refreshed(source)
+    assert "Brews tea for guests." not in text_of(latest(pilot))
+    file = file_at(source, path)
+    adopt_file(file, digest=file.newest.digest, by=BY)
+    assert "Brews tea for guests." in text_of(latest(pilot))
+    assert why(pilot) == "Source"
+
+
+def test_a_tool_that_changes_in_the_registry_changes_who_uses_it(workspace, pilot):
+    bell = make_tool(workspace, "ring_bell", snippet="Ring the bell")
+    edit_record(reread(pilot), {"tools": [bell]}, expected=pilot.revision, by=BY)
+    edit_record(bell, {"snippet": "Ring it twice"}, expected=bell.revision, by=BY)
+    assert "Ring it twice" in text_of(latest(pilot))
+    assert why(pilot) == "Tool “ring_bell” revision 2"
+
+
+# --- what the seed does not have -----------------------------------------------------------------------
+
+
+def test_any_other_record_that_is_edited_is_built_in(pilot):
+    edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
+    assert "Be wise." in text_of(latest(pilot))
+    assert why(pilot) == "Soul “Calm” revision 2"
+
+
+def test_a_memory_whose_time_has_come_is_found_by_the_sweep(workspace, pilot):
+    tomorrow = timezone.now() + timedelta(days=1)
+    make_memory(workspace, "The mast is being painted.", valid_from=tomorrow)
+    assert "being painted" not in text_of(latest(pilot))
+    with time_machine.travel(tomorrow + timedelta(minutes=1)):
+        assert agents_due(timezone.now()) == [(workspace.pk, [pilot.pk])]
+        rebuild_prompts_job(workspace.pk, [pilot.pk])
+        assert agents_due(timezone.now()) == []
+    assert "being painted" in text_of(latest(pilot))
+    assert why(pilot) == "Built anew"
+
+
+def test_a_change_whose_message_was_lost_is_found_by_the_sweep(workspace, pilot, settings, monkeypatch):
+    settings.DRAMATIS_BUILD_AT_ONCE = 0
+    monkeypatch.setattr(breaker, "open_until", float("inf"))
+    make_memory(workspace, "The mast is painted.")
+    assert "is painted" not in text_of(latest(pilot))
+    assert agents_waiting(timezone.now()) == []
+    assert agents_waiting(timezone.now() + timedelta(seconds=11)) == [(workspace.pk, [pilot.pk])]
+    rebuild_prompts_job(workspace.pk, [pilot.pk])
+    assert "is painted" in text_of(latest(pilot))

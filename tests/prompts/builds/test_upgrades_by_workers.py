@@ -1,0 +1,15 @@
+"""An upgrade as an installation sees it: the sweep and its workers, on rows that are committed."""
+
+import pytest
+
+from prompts.tasks import sweep_prompts_job
+from prompts.versions.selectors import text_of
+from tests.prompts.builds.upgrade_stage import latest, make_upgraded
+from tests.workers import wait_for
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_carry_an_upgrade_out_by_themselves(workspace, monkeypatch, celery_worker):
+    upgraded = make_upgraded(workspace, monkeypatch)
+    sweep_prompts_job()
+    assert wait_for(lambda: "Be brave." in text_of(latest(upgraded)))

@@ -1,0 +1,112 @@
+"""The demo workspace: complete, believable, and the same after a second run."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from django.apps import apps
+from django.conf import settings as project
+from django.test.utils import override_settings
+
+from personas.models import LAYOUTS, Agent, Memory, MemoryState, Soul, Workspace, WorkspaceOwned
+from prompts.demo.load import load_demo
+from skills.agent_context.effective import given_to
+from skills.models import ContextFile
+from skills.sources.readers import outlooks_of
+from tests.module_fixtures import rows_of_a_module
+from tests.prompts.demo.demo_stage import GERMAN, SILENT, SUPPORT, WINTERS, file_at, files_below, states
+
+
+def counts():
+    models = [model for model in apps.get_models() if issubclass(model, WorkspaceOwned)]
+    return {model.__name__: model.unscoped.count() for model in models}
+
+
+@pytest.fixture(scope="module")
+def loaded(django_db_setup, django_db_blocker, tmp_path_factory):
+    """The demo, once for all who only look at it or load it once more; its files are where they lie."""
+    top = tmp_path_factory.mktemp("demo")
+    with rows_of_a_module(django_db_blocker):
+        with django_db_blocker.unblock(), override_settings(**files_below(top)):
+            pk = load_demo().pk
+        yield SimpleNamespace(pk=pk, files=top / "larkfell", settings=files_below(top))
+
+
+@pytest.fixture
+def demo(loaded, db):
+    with override_settings(**loaded.settings):
+        yield Workspace.objects.get(pk=loaded.pk)
+
+
+def on_disk(folder):
+    """Every file with its words and its time."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+def test_a_second_run_leaves_the_same_counts(demo, loaded):
+    first, files, rows = counts(), on_disk(loaded.files), list(ContextFile.unscoped.values())
+    load_demo()
+    assert counts() == first
+    assert on_disk(loaded.files) == files
+    assert list(ContextFile.unscoped.values()) == rows
+
+
+def test_the_demo_of_tests_lies_outside_the_checkout():
+    assert not project.DEMO_SOURCES.is_relative_to(project.BASE_DIR)
+    assert not project.VAR.is_relative_to(project.BASE_DIR)
+
+
+def test_the_cast_shows_all_the_product_can_do(demo):
+    agents = Agent.objects.in_workspace(demo)
+    memories = Memory.objects.in_workspace(demo)
+    assert set(agents.values_list("layout", flat=True)) == set(LAYOUTS)
+    assert agents.filter(parent=None).count() == 6
+    assert agents.exclude(parent=None).count() == 1
+    assert memories.count() == 30
+    assert set(memories.values_list("state", flat=True)) == set(MemoryState.values)
+    shared = Counter(agents.exclude(soul=None).values_list("soul", flat=True))
+    assert max(shared.values()) >= 2
+    assert Soul.objects.in_workspace(demo).count() >= 3
+
+
+def test_what_someone_changed_in_the_demo_is_left_alone(demo):
+    Soul.objects.in_workspace(demo).update(text="Mine now.")
+    load_demo()
+    assert set(Soul.objects.in_workspace(demo).values_list("text", flat=True)) == {"Mine now."}
+
+
+# --- its files -----------------------------------------------------------------------------------------
+
+
+def test_the_files_look_lived_in_and_leave_something_for_the_inbox(demo, loaded):
+    found = states(demo)
+    assert Counter(found.values()) == {
+        "current": 18,
+        "changed": 1,
+        "new": 1,
+        "quarantined": 1,
+        "invalid": 1,
+        "ignored": 1,
+    }
+    assert (found[SILENT], found[WINTERS], found[GERMAN]) == ("changed", "new", "invalid")
+    poisoned = file_at(demo, SUPPORT)
+    assert (poisoned.state, poisoned.revisions.count(), poisoned.in_force.number) == ("quarantined", 2, 1)
+    assert "portal" not in poisoned.in_force.content.text
+    assert "\u202e" in (loaded.files / SUPPORT).read_text()
+
+
+def test_every_agent_reads_the_tree_by_rules_that_fit_its_layout(demo):
+    outlooks = {one.agent.slug: one for one in outlooks_of(demo).values()}
+    assert set(outlooks) == set(Agent.objects.in_workspace(demo).values_list("slug", flat=True))
+    fitting = {slug: one.harness.name for slug, one in outlooks.items()}
+    assert (fitting["code-review"], fitting["release-captain"], fitting["first-week"]) == (
+        "opal",
+        "pi",
+        "moltis",
+    )
+    assert outlooks["bench-tests"].is_inherited
+    for slug, outlook in outlooks.items():
+        assert given_to(outlook.agent).files, slug
+    skills = {one.name for one in given_to(outlooks["release-captain"].agent).skills if one.file}
+    assert skills == {"cut-a-release"}

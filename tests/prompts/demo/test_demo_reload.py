@@ -1,0 +1,64 @@
+"""The demo's first run: what lies on disk already, a database that starts anew, and where it may not read."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import transaction
+
+from prompts.demo.load import load_demo
+from skills.models import Source
+from tests.prompts.demo.demo_stage import SILENT, SUPPORT, WINTERS, file_at, files_below, states
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sources(tmp_path, settings):
+    """A folder of the test's own for the demo's files."""
+    for name, value in files_below(tmp_path).items():
+        setattr(settings, name, value)
+    return tmp_path / "larkfell"
+
+
+def test_production_refuses_the_demo(settings):
+    settings.PRODUCTION = True
+    with pytest.raises(CommandError, match="not for production"):
+        call_command("demo")
+
+
+@pytest.mark.hard
+def test_what_someone_wrote_on_disk_is_never_overwritten_and_a_missing_file_laid_out_again(sources):
+    mine = {"AGENTS.md": "Mine.\n", SILENT: "Mine too.\n", SUPPORT: "And mine.\n"}
+    for path, text in mine.items():
+        (sources / path).parent.mkdir(parents=True, exist_ok=True)
+        (sources / path).write_text(text)
+    workspace = load_demo()
+    assert {path: (sources / path).read_text() for path in mine} == mine
+    assert file_at(workspace, SUPPORT).state == "current"
+    before = (sources / WINTERS).read_bytes()
+    (sources / WINTERS).unlink()
+    load_demo()
+    assert {path: (sources / path).read_text() for path in mine} == mine
+    assert (sources / WINTERS).read_bytes() == before
+
+
+@pytest.mark.hard
+def test_a_database_that_starts_anew_hears_the_whole_story_from_the_same_folder(sources):
+    """Rows go with the transaction, files stay."""
+    with transaction.atomic():
+        first = states(load_demo())
+        transaction.set_rollback(True)
+    assert not Source.unscoped.exists()
+    assert (sources / SUPPORT).exists()
+    assert states(load_demo()) == first
+
+
+@pytest.mark.hard
+def test_without_leave_to_read_there_the_demo_does_without_its_files(sources, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = []
+    said = StringIO()
+    call_command("demo", stdout=said)
+    assert not Source.unscoped.exists()
+    assert not sources.exists()
+    assert "DRAMATIS_SOURCE_ROOTS" in said.getvalue()

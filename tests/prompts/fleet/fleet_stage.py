@@ -1,0 +1,142 @@
+"""A fleet to look at: a few real agents, or hundreds of rows put there by hand."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model
+from django.utils import timezone
+
+from personas.models import Agent, AgentChannel, ApiKey, Channel, Soul, Workspace
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.models import PRODUCTION, AgentPrompt, LedgerEntry, PromptLabel, PromptVersion
+from tests.factories import BY, make_agent, make_channel, make_soul
+from tests.prompts.module_stage import Standing
+
+
+def set_fleet(standing: Standing) -> None:
+    """Pilot is automatic, on both channels; Careful is reviewed, on deck only, and was never released."""
+    workspace = standing.workspace
+    standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+    standing.soul = make_soul(workspace, text="Be brave.")
+    said = {"soul": standing.soul, "channels": standing.channels}
+    standing.pilot = make_agent(workspace, "pilot", **said)
+    said |= {"channels": standing.channels[:1], "release_policy": "reviewed", "layout": "nova"}
+    standing.careful = make_agent(workspace, "careful", **said)
+
+
+def reword(soul: Soul, text: str, *agents: Agent) -> None:
+    soul.refresh_from_db()
+    edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
+    built(*agents)
+
+
+def built(*agents: Agent) -> None:
+    """A test in a transaction of its own never commits, and so does not hear the bell."""
+    rebuild_agents(agents[0].workspace_id, [agent.pk for agent in agents])
+
+
+def prompt_of(agent: Agent, channel: str = "deck") -> AgentPrompt:
+    rows = AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest")
+    return rows.get(agent=agent, channel__slug=channel)
+
+
+def production_of(agent: Agent, channel: str = "deck") -> int | None:
+    rows = PromptLabel.objects.in_workspace(agent.workspace_id).filter(
+        prompt=prompt_of(agent, channel), name=PRODUCTION
+    )
+    return rows.values_list("version__number", flat=True).first()
+
+
+def fetched(prompt: AgentPrompt, key: ApiKey, *, at: datetime | None = None, **said: Any) -> LedgerEntry:
+    """One row of the ledger, unsealed: the fleet reads who, what and when."""
+    values = {
+        "workspace_id": prompt.workspace_id,
+        "key": key,
+        "reader_label": key.name,
+        "prompt": prompt,
+        "label": PRODUCTION,
+        "version_id": prompt.latest_id,
+        "slots": {},
+        "served_digest": "0" * 64,
+        "size": 100,
+        "status": 200,
+        "request_id": "",
+        "at": at or timezone.now(),
+        "seal": "0" * 64,
+    }
+    row = LedgerEntry(**values | said)
+    LedgerEntry.unscoped.bulk_create([row])
+    return row
+
+
+def crowd(workspace: Workspace, agents: int, channels: int) -> Sequence[AgentPrompt]:
+    """So many agents, each on so many channels, with two versions of which the first is in production."""
+    places = Channel.unscoped.bulk_create(
+        [
+            Channel(workspace=workspace, slug=f"line-{n}", name=f"Line {n}", revision=1)
+            for n in range(channels)
+        ]
+    )
+    crew = Agent.unscoped.bulk_create(
+        [
+            Agent(workspace=workspace, slug=f"mate-{n:03}", name=f"Mate {n:03}", revision=1)
+            for n in range(agents)
+        ]
+    )
+    pairs = [(agent, place) for agent in crew for place in places]
+    AgentChannel.unscoped.bulk_create(
+        [AgentChannel(workspace=workspace, agent=agent, channel=place, position=0) for agent, place in pairs]
+    )
+    prompts = AgentPrompt.unscoped.bulk_create(
+        [
+            AgentPrompt(workspace=workspace, agent=agent, channel=place, last_number=2)
+            for agent, place in pairs
+        ]
+    )
+    versions = [version_row(prompt, number) for prompt in prompts for number in (1, 2)]
+    PromptVersion.unscoped.bulk_create(versions)
+    for prompt, latest in zip(prompts, versions[1::2], strict=True):
+        prompt.latest, prompt.built_at = latest, timezone.now()
+    AgentPrompt.unscoped.bulk_update(prompts, ["latest", "built_at"])
+    PromptLabel.unscoped.bulk_create(
+        [
+            PromptLabel(
+                workspace=workspace, prompt=prompt, name=PRODUCTION, version=first, moved_at=timezone.now()
+            )
+            for prompt, first in zip(prompts, versions[::2], strict=True)
+        ]
+    )
+    count_rows(Channel, Agent, AgentChannel, AgentPrompt, PromptVersion, PromptLabel)
+    return prompts
+
+
+def count_rows(*models: type[Model]) -> None:
+    """By itself the database counts what was committed; of the rest it knows nothing, and plans badly."""
+    with connection.cursor() as cursor:
+        for model in models:
+            cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")
+
+
+def version_row(prompt: AgentPrompt, number: int) -> PromptVersion:
+    return PromptVersion(
+        workspace_id=prompt.workspace_id,
+        prompt=prompt,
+        number=number,
+        digest=f"{number:064}",
+        text_digest=f"{number:064}",
+        layout="dramatis",
+        compiler="test",
+        segments=[],
+        report="",
+        characters=4_000,
+        tokens=1_000 + number,
+        sizes={},
+        lockfile={},
+        causes=[],
+        author_label="test",
+        created_at=timezone.now(),
+        hash=f"{number:064}",
+    )

@@ -1,0 +1,152 @@
+"""Somebody with the database in his hands, who knows how every hash is made."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+
+from prompts.hashed_rows import block_row, ledger_row, move_row, version_row
+from prompts.models import AgentPrompt, LabelMove, LedgerBlock, LedgerEntry, PromptVersion
+from prompts.proof.hashed_rows import rows_digest
+from tests.prompts.integrity.history_stage import History
+
+# The tables of the record that only grow.
+GROWING = (
+    "prompts_promptversion",
+    "prompts_versionpart",
+    "prompts_labelmove",
+    "prompts_ledgerentry",
+    "prompts_ledgerblock",
+    "prompts_ledgerrolloff",
+    "prompts_checkpoint",
+    "prompts_signingkey",
+)
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """The triggers are laid aside; afterwards everything is put back as it was."""
+    point = transaction.savepoint()
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL session_replication_role = replica")
+        else:
+            cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'prompts%'")
+            for (name,) in cursor.fetchall():
+                cursor.execute(f"DROP TRIGGER {name}")
+    try:
+        yield
+    finally:
+        transaction.savepoint_rollback(point)
+
+
+def by_hand(statement: str, *values: Any) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return int(cursor.rowcount)
+
+
+def ids_in(table: str) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM {table} ORDER BY id")  # noqa: S608  # our own names
+        return [number for (number,) in cursor.fetchall()]
+
+
+def delete(table: str, number: int) -> None:
+    assert by_hand(f"DELETE FROM {table} WHERE id = %s", number) == 1  # noqa: S608  # our own names
+
+
+def insert_copy(table: str, copied: int, /, **changes: Any) -> None:
+    """A row like that one, but for what is said."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table} WHERE id = %s", [copied])  # noqa: S608  # our own names
+        names = [column[0] for column in cursor.description]
+        values = dict(zip(names, cursor.fetchone(), strict=True)) | changes
+        listed = ", ".join(f'"{name}"' for name in values)
+        holes = ", ".join(["%s"] * len(values))
+        cursor.execute(f"INSERT INTO {table} ({listed}) VALUES ({holes})", list(values.values()))  # noqa: S608
+
+
+def exchange(table: str, columns: tuple[str, ...], one: int, other: int) -> None:
+    """Two rows trade what stands in these columns."""
+    listed = ", ".join(f'"{name}"' for name in columns)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {listed} FROM {table} WHERE id IN (%s, %s) ORDER BY id",  # noqa: S608  # our own names
+            sorted([one, other]),
+        )
+        before, after = cursor.fetchall()
+    put = ", ".join(f'"{name}" = %s' for name in columns)
+    for values, number in ((after, min(one, other)), (before, max(one, other))):
+        by_hand(f"UPDATE {table} SET {put} WHERE id = %s", *values, number)  # noqa: S608
+
+
+# --- hashes made anew ----------------------------------------------------------------------------------
+
+
+def rehash_versions(history: History) -> None:
+    """Every chain from its first row on, and the prompts with it."""
+    for prompt in AgentPrompt.objects.in_workspace(history.workspace):
+        head = ""
+        rows = PromptVersion.objects.in_workspace(history.workspace).filter(prompt=prompt)
+        for row in rows.order_by("number").select_related("prompt"):
+            hashed = version_row(row).hash(head)
+            rows.filter(pk=row.pk).update(previous_hash=head, hash=hashed)
+            head = hashed
+        AgentPrompt.objects.in_workspace(history.workspace).filter(pk=prompt.pk).update(last_hash=head)
+
+
+def rehash_moves(history: History) -> None:
+    for prompt in AgentPrompt.objects.in_workspace(history.workspace):
+        head = ""
+        rows = LabelMove.objects.in_workspace(history.workspace).filter(prompt=prompt)
+        for row in rows.order_by("sequence").select_related("prompt", "version", "previous_version"):
+            hashed = move_row(row).hash(head)
+            rows.filter(pk=row.pk).update(previous_hash=head, hash=hashed)
+            head = hashed
+        AgentPrompt.objects.in_workspace(history.workspace).filter(pk=prompt.pk).update(last_move_hash=head)
+
+
+def reseal_ledger(history: History) -> None:
+    """Seals, then the blocks over them; a block that was let go keeps its rows' digest."""
+    entries = LedgerEntry.objects.in_workspace(history.workspace)
+    for entry in entries.select_related("prompt", "version"):
+        entries.filter(pk=entry.pk).update(seal=ledger_row(entry).seal())
+    blocks, head = LedgerBlock.objects.in_workspace(history.workspace), ""
+    for block in blocks.order_by("sequence"):
+        inside = entries.filter(pk__gte=block.first_id, pk__lte=block.last_id).order_by("pk")
+        pairs = list(inside.values_list("pk", "seal"))
+        block.rows = rows_digest(pairs) if pairs else block.rows
+        hashed = block_row(block).hash(head)
+        blocks.filter(pk=block.pk).update(rows=block.rows, previous_hash=head, hash=hashed)
+        head = hashed
+
+
+def cut_tail(history: History) -> None:
+    """The newest version of a prompt vanishes with all that names it, and the prompt is told so."""
+    prompt = history.prompt()
+    kept, last = prompt.versions.order_by("-number")[1], prompt.latest
+    assert last is not None
+    for table, column in (
+        ("prompts_ledgerentry", "version_id"),
+        ("prompts_versionpart", "version_id"),
+        ("prompts_labelmove", "version_id"),
+    ):
+        by_hand(f"DELETE FROM {table} WHERE {column} = %s", last.pk)  # noqa: S608  # our own names
+    delete("prompts_promptversion", last.pk)
+    move = (
+        LabelMove.objects.in_workspace(history.workspace).filter(prompt=prompt).order_by("-sequence").first()
+    )
+    assert move is not None
+    AgentPrompt.unscoped.filter(pk=prompt.pk).update(
+        last_number=kept.number,
+        last_hash=kept.hash,
+        latest=kept,
+        last_move=move.sequence,
+        last_move_hash=move.hash,
+    )
+    by_hand(
+        "UPDATE prompts_promptlabel SET version_id = %s WHERE prompt_id = %s AND name = %s",
+        *(move.version_id, prompt.pk, move.label),
+    )

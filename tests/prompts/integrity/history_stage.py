@@ -1,0 +1,172 @@
+"""A workspace with a past: versions, moves, fetches in blocks, some let go, an erasure, checkpoints."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import transaction
+from django.test import override_settings
+from django.utils import timezone
+
+from personas.actors import Actor
+from personas.api_keys.services import create_key
+from personas.models import Agent, Memory, Soul, User, Workspace
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.erasure.services import erase_record
+from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.labels.services import move_label, roll_back, take_off_label
+from prompts.ledger.blocks import seal_workspace
+from prompts.ledger.retention import keep_ledger_for, months_before, roll_off
+from prompts.models import AgentPrompt
+from prompts.serving import Recall, Served
+from tests.factories import (
+    BY,
+    join,
+    make_agent,
+    make_channel,
+    make_memory,
+    make_soul,
+    make_tool,
+    make_user,
+    make_workspace,
+)
+from tests.prompts.serving.serving_stage import fetch
+
+_keys = count(1)
+SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
+
+
+@dataclass
+class History:
+    """What happened, and when."""
+
+    workspace: Workspace
+    by: Actor
+    people: dict[str, User] = field(default_factory=dict)
+    served: list[Served] = field(default_factory=list)
+    moments: dict[str, datetime] = field(default_factory=dict)
+
+    @property
+    def agents(self) -> list[Agent]:
+        return list(Agent.objects.in_workspace(self.workspace).order_by("pk"))
+
+    def prompt(self, agent: str = "pilot", channel: str = "deck") -> AgentPrompt:
+        rows = AgentPrompt.objects.in_workspace(self.workspace).select_related("agent", "channel", "latest")
+        return rows.get(agent__slug=agent, channel__slug=channel)
+
+    @contextmanager
+    def at(self, name: str, moment: datetime) -> Iterator[None]:
+        """Something happens then; what was handed out is closed in a block a while later, and signed."""
+        with time_machine.travel(moment, tick=False):
+            self.moments[name] = timezone.now()
+            yield
+        with time_machine.travel(moment + timedelta(minutes=5), tick=False):
+            seal_workspace(self.workspace.pk)
+            sign_checkpoint(self.workspace.pk)
+
+    def build(self) -> None:
+        """A test in a transaction of its own never commits, and so does not hear the bell."""
+        rebuild_agents(self.workspace, [agent.pk for agent in self.agents])
+
+    def reword(self, text: str) -> None:
+        soul = Soul.objects.in_workspace(self.workspace).get()
+        edit_record(soul, {"text": text}, expected=soul.revision, by=self.by, message="Other words — häufig")
+        self.build()
+
+    def hand_out(self, count: int, **asked: Any) -> list[Served]:
+        _, secret = create_key(self.workspace, f"Bot {next(_keys)}", {}, by=BY)
+        recall = Recall()
+        made = [fetch(secret, recall=recall, **asked) for _ in range(count)]
+        self.served += made
+        return made
+
+
+def make_history(workspace: Workspace, by: Actor) -> History:
+    """Eight months of it: two agents on two channels, thirteen versions, three blocks, one of them let go."""
+    history, now = History(keep_ledger_for(workspace, 6, by=by), by), timezone.now()
+    with history.at("beginning", months_before(now, 8)):
+        settle_in(history)
+        history.hand_out(4)
+    with history.at("secret", now - timedelta(days=3)):
+        make_memory(workspace, SECRET)
+        history.build()
+        history.hand_out(3)
+    with history.at("moves", now - timedelta(days=2)):
+        move_about(history)
+        history.hand_out(4, channel="mast")
+    with history.at("erasure", now - timedelta(days=1)):
+        memory = Memory.objects.in_workspace(workspace).get(text=SECRET)
+        erase_record(memory, reason="She asked for it.", by=by)
+        roll_off(workspace.pk)
+    history.reword("Be kind.")
+    history.hand_out(2)
+    return history
+
+
+def settle_in(history: History) -> None:
+    workspace = history.workspace
+    deck, mast = make_channel(workspace, "deck"), make_channel(workspace, "mast")
+    soul, tool = (
+        make_soul(workspace, text="Be brave."),
+        make_tool(workspace, "sound_horn", description="Loud."),
+    )
+    make_agent(workspace, "pilot", soul=soul, tools=[tool], channels=[deck, mast])
+    make_agent(workspace, "cook", soul=soul, channels=[deck])
+    history.build()
+
+
+def move_about(history: History) -> None:
+    """A label of its own, moved and taken off; production rolled back."""
+    prompt = history.prompt()
+    first, second = prompt.versions.order_by("number")[:2]
+    move_label(prompt, "canary", second, expected=None, by=history.by)
+    move_label(prompt, "canary", first, expected=second.pk, by=history.by, note="Not yet")
+    take_off_label(prompt, "canary", by=history.by)
+    history.reword("Be careful.")
+    roll_back([history.prompt()], by=history.by, note="Too careful")
+
+
+# --- one for all tests of a module ---------------------------------------------------------------------
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Whatever happens inside has not happened afterwards; prompts are handed out as in any test."""
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]  # as Django marks its own
+    with block:
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def past(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[History, Path]]:
+    """Alice's workspace, of which Bob is a member, with eight months behind it."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    with django_db_blocker.unblock(), undone(), override_settings(DRAMATIS_CHECKPOINT_DIR=folder):
+        alice, bob = make_user("Alice"), make_user("Bob")
+        workspace = make_workspace("Harbour", owner=alice)
+        join(workspace, bob)
+        history = make_history(workspace, Actor.person(alice))
+        history.people |= {"alice": alice, "bob": bob}
+        yield history, folder
+
+
+@pytest.fixture
+def history(past: tuple[History, Path], tmp_path: Path, settings: Any) -> Iterator[History]:
+    """The same past for every test, with files of its own."""
+    made, folder = past
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
+    shutil.copytree(folder, settings.DRAMATIS_CHECKPOINT_DIR)
+    with undone():
+        yield replace(made, served=list(made.served))

@@ -1,0 +1,206 @@
+"""Closing the ledger: every row in one block, in order, chained; what comes too late is noticed."""
+
+import pytest
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from personas.api_keys.services import create_key
+from prompts.hashed_rows import block_row
+from prompts.ledger import blocks as ledger_blocks
+from prompts.ledger.blocks import seal_block, seal_workspace, workspaces_to_seal
+from prompts.models import LedgerBlock, LedgerEntry
+from prompts.proof.chains import verify_chain
+from prompts.tasks import seal_ledger_job
+from tests.factories import BY
+from tests.prompts.serving.serving_stage import (
+    Stage,
+    insert_row,
+    insert_rows,
+    ledger_verdict,
+    long_ago,
+    make_stage,
+)
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
+
+pytestmark = pytest.mark.django_db
+
+set_stage = make_stage
+
+
+@pytest.fixture
+def stage(props: Stage) -> Stage:
+    return props
+
+
+def blocks_of(workspace) -> list[LedgerBlock]:
+    return list(LedgerBlock.objects.in_workspace(workspace).order_by("sequence"))
+
+
+def chain_verdict(workspace):
+    return verify_chain(
+        [(block_row(block), block.hash, block.previous_hash) for block in blocks_of(workspace)]
+    )
+
+
+@pytest.fixture
+def rested(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A ledger in which nothing is too young, so that tests need not wait a minute."""
+    monkeypatch.setattr(ledger_blocks, "QUIET", -ledger_blocks.QUIET)
+    return stage
+
+
+def test_rows_that_have_come_to_rest_are_closed_and_verify(rested):
+    for _ in range(5):
+        rested.fetch()
+    assert workspaces_to_seal() == [rested.workspace.pk]
+    assert seal_workspace(rested.workspace.pk) == 1
+    [block] = blocks_of(rested.workspace)
+    rows = rested.rows
+    assert (block.sequence, block.first_id, block.last_id, block.count) == (1, rows[0].pk, rows[-1].pk, 5)
+    assert (block.first_at, block.last_at) == (rows[0].at, rows[-1].at)
+    assert ledger_verdict(rested.workspace).first is None
+    assert chain_verdict(rested.workspace).first is None
+    assert workspaces_to_seal() == []
+    assert seal_workspace(rested.workspace.pk) == 0
+
+
+def test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage):
+    """A block is all rows between its ends: an older time behind a younger one has to wait."""
+    stage.fetch()
+    insert_rows(stage, [long_ago(minutes=5)] * 2)
+    assert seal_block(stage.workspace.pk) is None
+    assert workspaces_to_seal() == [stage.workspace.pk]
+    assert ledger_verdict(stage.workspace).first is None
+
+
+def test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch):
+    monkeypatch.setattr(ledger_blocks, "MOST_ROWS", 4)
+    for _ in range(10):
+        rested.fetch()
+    assert seal_workspace(rested.workspace.pk) == 3
+    blocks = blocks_of(rested.workspace)
+    assert [(block.sequence, block.count) for block in blocks] == [(1, 4), (2, 4), (3, 2)]
+    assert [block.previous_hash for block in blocks] == ["", blocks[0].hash, blocks[1].hash]
+    assert ledger_verdict(rested.workspace).first is None
+    assert chain_verdict(rested.workspace).first is None
+
+
+def test_each_workspace_has_its_own_blocks_although_ids_are_shared(rested, elsewhere):
+    theirs = make_stage(elsewhere)
+    for _ in range(3):
+        rested.fetch()
+        theirs.fetch()
+    seal_ledger_job()
+    for workspace in (rested.workspace, elsewhere):
+        [block] = blocks_of(workspace)
+        assert (block.sequence, block.count) == (1, 3)
+        assert ledger_verdict(workspace).first is None
+
+
+def test_one_workspace_in_trouble_does_not_keep_the_others_waiting(rested, elsewhere, monkeypatch):
+    theirs = make_stage(elsewhere)
+    rested.fetch()
+    theirs.fetch()
+    real, first = ledger_blocks.seal_block, min(rested.workspace.pk, elsewhere.pk)
+
+    def troubled(workspace_id):
+        if workspace_id == first:
+            raise DatabaseError("broken")
+        return real(workspace_id)
+
+    monkeypatch.setattr(ledger_blocks, "seal_block", troubled)
+    seal_ledger_job()
+    assert LedgerBlock.unscoped.exclude(workspace=first).count() == 1
+
+
+def test_the_last_use_of_a_key_comes_from_the_rows(rested):
+    other, _ = create_key(rested.workspace, "Idle", {}, by=BY)
+    rested.fetch()
+    last = rested.fetch().at
+    rested.key.refresh_from_db()
+    assert rested.key.last_used_at is None
+    seal_workspace(rested.workspace.pk)
+    rested.key.refresh_from_db()
+    other.refresh_from_db()
+    assert (rested.key.last_used_at, other.last_used_at) == (last, None)
+
+
+# --- what comes too late -------------------------------------------------------------------------------
+
+
+def leave_gap(stage: Stage) -> int:
+    """An id between two rows that belongs to another workspace's row, or to a statement that failed."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT nextval(pg_get_serial_sequence('prompts_ledgerentry', 'id'))")
+            return int(cursor.fetchone()[0])
+    last = stage.rows[-1].pk
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'prompts_ledgerentry'")
+    return last + 1
+
+
+def test_a_late_row_inside_a_block_is_noticed(rested):
+    rested.fetch()
+    gap = leave_gap(rested)
+    rested.fetch()
+    seal_workspace(rested.workspace.pk)
+    assert ledger_verdict(rested.workspace).first is None
+    insert_row(rested, timezone.now(), gap)
+    fault = ledger_verdict(rested.workspace).first
+    assert (fault.table, fault.reason) == ("ledger-block", "it was closed over 2 rows, and 3 are there")
+
+
+def test_a_late_row_between_two_blocks_is_noticed(rested):
+    rested.fetch()
+    seal_workspace(rested.workspace.pk)
+    gap = leave_gap(rested)
+    rested.fetch()
+    seal_workspace(rested.workspace.pk)
+    assert ledger_verdict(rested.workspace).first is None
+    insert_row(rested, timezone.now(), gap)
+    fault = ledger_verdict(rested.workspace).first
+    assert fault.key == f"ledger row {gap}"
+    assert "stands in no block" in fault.reason
+    assert workspaces_to_seal() == []
+
+
+# --- planted faults ------------------------------------------------------------------------------------
+
+
+@pytest.mark.planted
+def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
+    """Closed by time instead of by place, the younger row in between would stand in no block."""
+
+    def by_time(workspace_id, last_id, until):
+        rows = (
+            LedgerEntry.objects.in_workspace(workspace_id).filter(pk__gt=last_id, at__lt=until).order_by("pk")
+        )
+        return list(rows.values_list("pk", "seal", "at", "key_id"))
+
+    monkeypatch.setattr(ledger_blocks, "lines_after", by_time)
+    with pytest.raises(AssertionError):
+        test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage)
+    assert "stands in no block" in ledger_verdict(stage.workspace).first.reason
+
+
+@pytest.mark.planted
+def test_a_block_that_does_not_name_the_one_before_is_found(rested, monkeypatch):
+    real = ledger_blocks.closed
+
+    def unchained(workspace_id, lines, before, now):
+        block = real(workspace_id, lines, None, now)
+        block.sequence = before.sequence + 1 if before else 1
+        block.hash = block_row(block).hash("")
+        return block
+
+    monkeypatch.setattr(ledger_blocks, "closed", unchained)
+    with pytest.raises(AssertionError):
+        test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch)
+    assert chain_verdict(rested.workspace).first is not None

@@ -1,0 +1,296 @@
+"""The ledger: no record, no prompt; found again by every handle; who holds an old version."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from personas.api_keys.services import create_key, revoke_key
+from prompts.assembly.slots import Slots
+from prompts.builds.services import rebuild_agents
+from prompts.hashed_rows import ledger_row
+from prompts.labels.services import roll_back
+from prompts.ledger.selectors import LedgerFilter, ledger_page, stale_bots
+from prompts.models import LedgerEntry, PromptVersion
+from prompts.proof.hashed_rows import LedgerRow
+from prompts.serving import Call, Member, Recall, ServingDown, Wanted, hand_out, ledger_insert
+from tests.factories import BY, make_agent, make_channel
+from tests.prompts.serving.serving_stage import Stage, fetch, insert_rows, make_stage, statements_fail_at
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
+
+pytestmark = pytest.mark.django_db
+INSERT = "INSERT INTO prompts_ledgerentry"
+
+set_stage = make_stage
+
+
+@pytest.fixture
+def stage(props: Stage) -> Stage:
+    return props
+
+
+# --- no record, no prompt ------------------------------------------------------------------------------
+
+
+TRIES = [40, pytest.param(200, marks=pytest.mark.hard)]
+
+
+def refused_and_leaked(stage: Stage, tries: int) -> tuple[int, int]:
+    """How many of the fetches were refused, and how many bytes left all the same."""
+    refused = leaked = 0
+    for number in range(tries):
+        try:
+            served = fetch(stage.secret, recall=stage.recall if number % 2 else Recall())
+        except ServingDown as error:
+            refused += 1
+            leaked += len("Be brave." if "Be brave." in f"{error}{error.message}" else "")
+        else:
+            leaked += len(served.text.encode())
+    return refused, leaked
+
+
+@pytest.mark.promise("R5")
+@pytest.mark.parametrize("tries", TRIES)
+def test_when_the_row_cannot_be_written_no_byte_leaves(stage, tries):
+    stage.fetch()
+    with statements_fail_at(INSERT) as tried:
+        assert refused_and_leaked(stage, tries) == (tries, 0)
+    assert len(tried) == tries
+    assert len(stage.rows) == 1
+    assert stage.fetch().status == 200
+
+
+@pytest.mark.promise("R5")
+@pytest.mark.parametrize("word", ["SELECT", "INSERT"])
+def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
+    with statements_fail_at(word), pytest.raises(ServingDown):
+        stage.fetch()
+    assert stage.rows == []
+
+
+@pytest.mark.promise("R5")
+@pytest.mark.planted
+def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
+    real = ledger_insert.record
+
+    def record_later(*args):
+        try:
+            return real(*args)
+        except Exception:  # noqa: BLE001  # this is the fault
+            return 1
+
+    monkeypatch.setattr("prompts.serving.services.record", record_later)
+    with pytest.raises(AssertionError):
+        test_when_the_row_cannot_be_written_no_byte_leaves(stage, 10)
+
+
+# --- the seal ------------------------------------------------------------------------------------------
+
+OTHER = {
+    "reader_label": "Porch",
+    "label": "canary",
+    "slots": {"append": "x"},
+    "served_digest": "0" * 64,
+    "size": 1,
+    "status": 304,
+    "request_id": "other",
+    "at": timezone.now() - timedelta(days=1),
+    "workspace_id": 10**9,
+    "key_id": 10**9,
+    "user_id": 7,
+    "version_id": 10**9,
+}
+
+
+def unsealed_columns(row: LedgerEntry) -> list[str]:
+    """Columns that can be changed without the seal telling."""
+    found = []
+    for name, value in OTHER.items():
+        was = getattr(row, name)
+        row.__dict__[name] = value
+        found += [name] if ledger_row(row).seal() == row.seal else []
+        row.__dict__[name] = was
+    return found
+
+
+def sealed_row(stage: Stage) -> LedgerEntry:
+    served = stage.fetch()
+    rows = LedgerEntry.objects.in_workspace(stage.workspace).select_related("prompt", "version")
+    return rows.get(pk=served.ledger_id)
+
+
+def test_the_seal_covers_every_column(stage):
+    row = sealed_row(stage)
+    columns = {field.attname for field in LedgerEntry._meta.concrete_fields}
+    # The id is bound by the block; the prompt by its agent and channel.
+    assert columns - {"id", "seal", "prompt_id"} == set(OTHER)
+    assert unsealed_columns(row) == []
+    for name in ("agent_id", "channel_id"):
+        before = getattr(row.prompt, name)
+        row.prompt.__dict__[name] = 10**9
+        assert ledger_row(row).seal() != row.seal
+        row.prompt.__dict__[name] = before
+    assert ledger_row(row).seal() == row.seal
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("column", ["served", "slots", "status", "key", "request_id", "at"])
+def test_a_seal_that_leaves_a_column_out_is_found(stage, monkeypatch, column):
+    whole = LedgerRow.covered
+    monkeypatch.setattr(
+        LedgerRow, "covered", lambda row: {name: said for name, said in whole(row).items() if name != column}
+    )
+    with pytest.raises(AssertionError):
+        test_the_seal_covers_every_column(stage)
+
+
+# --- searching -----------------------------------------------------------------------------------------
+
+
+def ids(workspace, **wanted) -> list[int]:
+    return [row.pk for row in ledger_page(workspace, LedgerFilter(**wanted)).rows]
+
+
+def test_rows_are_found_by_every_handle(stage, workspace, elsewhere, by_alice):
+    deck, mast = stage.prompt.channel, make_channel(workspace, "mast")
+    cook = make_agent(workspace, "cook", channels=[deck, mast])
+    rebuild_agents(workspace, [cook.pk])
+    other, secret = create_key(workspace, "Porch", {}, by=by_alice)
+    first = stage.fetch()
+    second = fetch(secret, "cook", "deck")
+    third = fetch(secret, "cook", "mast")
+    stage.edit("Be wise.")
+    fourth = stage.fetch()
+    everything = [fourth.ledger_id, third.ledger_id, second.ledger_id, first.ledger_id]
+    assert ids(workspace) == everything
+    assert ids(workspace, agent="cook") == everything[1:3]
+    assert ids(workspace, channel="deck") == [fourth.ledger_id, second.ledger_id, first.ledger_id]
+    assert ids(workspace, agent="cook", channel="mast") == [third.ledger_id]
+    assert ids(workspace, key_id=other.pk) == everything[1:3]
+    assert ids(workspace, version_id=first.version_id) == [first.ledger_id]
+    assert ids(workspace, request_id=third.request_id) == [third.ledger_id]
+    assert ids(workspace, since=second.at, until=fourth.at) == everything[1:3]
+    assert ids(workspace, agent="nobody") == ids(workspace, agent="cook", channel="nowhere") == []
+    assert ids(elsewhere) == ids(elsewhere, request_id=first.request_id) == []
+
+
+def test_pages_go_on_where_the_last_one_ended(stage):
+    """In the order of time, and of ids where that is the same."""
+    now = timezone.now()
+    insert_rows(stage, [now, now, now - timedelta(hours=1), now, now + timedelta(seconds=1), now])
+    seen, cursor = [], None
+    for _ in range(10):
+        page = ledger_page(stage.workspace, LedgerFilter(), before=cursor, limit=3)
+        seen += [row.pk for row in page.rows]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == [row.pk for row in sorted(stage.rows, key=lambda row: (row.at, row.pk), reverse=True)]
+    assert len(seen) == 7
+    assert ledger_page(stage.workspace, LedgerFilter(), before=10**12).rows
+
+
+def test_a_page_costs_the_same_however_long(stage):
+    def cost(limit: int) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            for row in ledger_page(stage.workspace, LedgerFilter(agent="pilot"), limit=limit).rows:
+                assert (str(row.key), row.prompt.agent.slug) == ("Reception", "pilot")
+                assert (row.prompt.channel.slug, row.version.number) == ("deck", 1)
+        return len(queries)
+
+    insert_rows(stage, [timezone.now()] * 20)
+    assert cost(1) == cost(20) == 2
+
+
+# --- stale bots ----------------------------------------------------------------------------------------
+
+
+def number_of(version: PromptVersion | None) -> int | None:
+    return version.number if version else None
+
+
+def test_a_bot_that_has_what_its_label_points_at_is_not_stale(stage):
+    stage.fetch()
+    stage.fetch(label="latest")
+    assert stale_bots(stage.workspace) == []
+
+
+def test_a_bot_that_holds_a_version_after_its_roll_back_is_listed(stage, by_alice):
+    stage.edit("Be wise.")
+    served = stage.fetch()
+    [move] = roll_back([stage.prompt], by=by_alice, note="Too wise")
+    [bot] = stale_bots(stage.workspace)
+    assert (bot.key.pk, bot.prompt.agent.slug, bot.prompt.channel.slug) == (stage.key.pk, "pilot", "deck")
+    assert (bot.held.number, number_of(bot.present), bot.label) == (2, 1, "production")
+    assert (bot.fetched_at, bot.since, bot.ledger_id) == (served.at, move.at, served.ledger_id)
+    assert bot.is_rolled_back
+    stage.fetch(known=served.digest)
+    assert stale_bots(stage.workspace) == []
+
+
+def test_a_bot_that_has_not_come_back_since_a_new_version_is_behind_by_label(stage):
+    stage.fetch()
+    stage.fetch(label="latest")
+    stage.edit("Be wise.")
+    stage.edit("Be wise and kind.")
+    found = {bot.label: bot for bot in stale_bots(stage.workspace)}
+    assert {(bot.held.number, number_of(bot.present)) for bot in found.values()} == {(1, 3)}
+    assert set(found) == {"production", "latest"}
+    assert not any(bot.is_rolled_back for bot in found.values())
+    second = stage.prompt.versions.get(number=2)
+    assert found["latest"].since == second.created_at
+    assert found["production"].since == second.created_at
+
+
+def test_those_who_asked_for_the_past_are_people_or_have_ended_are_not_listed(stage, by_alice, alice):
+    moment = timezone.now()
+    stage.edit("Be wise.")
+    stage.fetch(at=moment)
+    hand_out(Member(stage.workspace, alice), Wanted("pilot", "deck"), Call(Slots(), "r"))
+    gone, secret = create_key(stage.workspace, "Gone", {}, by=by_alice)
+    fetch(secret)
+    stage.edit("Be kind.")
+    assert [bot.key for bot in stale_bots(stage.workspace)] == [gone]
+    revoke_key(gone, by=by_alice)
+    assert stale_bots(stage.workspace) == []
+
+
+def test_a_bot_not_seen_for_long_is_gone_rather_than_stale(stage):
+    stage.fetch()
+    stage.edit("Be wise.")
+    assert len(stale_bots(stage.workspace)) == 1
+    assert stale_bots(stage.workspace, within=timedelta(0)) == []
+
+
+def test_stale_bots_of_others_are_not_ours(stage, elsewhere):
+    stage.fetch()
+    stage.edit("Be wise.")
+    assert stale_bots(elsewhere) == []
+
+
+def test_stale_bots_cost_the_same_however_many(stage, by_alice):
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            for bot in stale_bots(stage.workspace):
+                assert bot.key.name
+                assert bot.prompt.agent.slug
+                assert number_of(bot.present)
+        return len(queries)
+
+    stage.fetch()
+    stage.edit("Be wise.")
+    one = cost()
+    for number in range(5):
+        _, secret = create_key(stage.workspace, f"Key {number}", {}, by=BY)
+        fetch(secret)
+    stage.edit("Be kind.")
+    assert len(stale_bots(stage.workspace)) == 6
+    assert cost() == one

@@ -1,0 +1,206 @@
+"""The ledger through the API: who got what, the very bytes again, and what proves them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from urllib.parse import quote
+
+import pytest
+from django.utils import timezone
+
+from personas.api_keys.format import BOT, key_digest
+from personas.models import ApiKey
+from prompts.erasure.services import erase_record
+from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
+from prompts.replay.evidence import checks_of
+from tests.api_client import Api
+from tests.factories import BY, make_memory
+from tests.personas.api.prompts_stage import (  # noqa: F401  # some are fixtures
+    Deck,
+    a_foreign_bot,
+    a_foreign_deck,
+    a_narrow_bot,
+    a_narrow_key,
+    good,
+    keys_of_alice,
+    problem,
+)
+from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
+    ashore,
+    shared_alice,
+    shared_bob,
+    shared_deck,
+    shared_workspace,
+)
+from tests.prompts.serving.serving_stage import fetch
+
+pytestmark = pytest.mark.django_db
+
+
+def moment(**ago: float) -> str:
+    return quote((timezone.now() - timedelta(**ago)).isoformat())
+
+
+def key_of(api: Api) -> ApiKey:
+    return ApiKey.unscoped.get(digest=key_digest(api.secret))
+
+
+def test_the_ledger_is_listed_newest_first_and_narrowed(admin: Api, bot: Api, deck: Deck) -> None:
+    first = deck.fetch(bot)
+    second = deck.fetch(bot, "cook")
+    third = deck.fetch(bot, known=second.digest)
+    page = good(admin.get("ledger?limit=2"))
+    assert [row["id"] for row in page["data"]] == [third.ledger_id, second.ledger_id]
+    rest = good(admin.get(f"ledger?limit=2&cursor={page['next_cursor']}"))
+    assert [row["id"] for row in rest["data"]] == [first.ledger_id]
+    [row] = rest["data"]
+    assert (row["agent"], row["channel"], row["label"]) == ("pilot", "deck", "production")
+    assert row["served_digest"] == first.served_digest
+    assert row["version"]["digest"] == first.digest
+    key = key_of(bot).pk
+    for asked, ids in {
+        "agent=cook": [second.ledger_id],
+        "channel=no-such": [],
+        "status=304": [third.ledger_id],
+        f"request_id={first.request_id}": [first.ledger_id],
+        f"key={key}&agent=cook": [second.ledger_id],
+        f"key={key + 100_000}": [],
+        f"since={moment(hours=-1)}": [],
+        f"until={moment(hours=1)}": [],
+        f"since={moment(hours=1)}&status=304": [third.ledger_id],
+    }.items():
+        assert [one["id"] for one in good(admin.get(f"ledger?{asked}"))["data"]] == ids, asked
+    for wrong in (
+        "status=500",
+        f"key={2**70}",
+        "since=yesterday",
+        f"since={moment()}&until={moment(hours=1)}",
+    ):
+        problem(admin.get(f"ledger?{wrong}"), 422, "invalid")
+
+
+def test_a_row_is_read_and_replayed_to_the_byte(admin: Api, bot: Api, deck: Deck) -> None:
+    served = deck.fetch(bot)
+    deck.reword("Be wise.")
+    row = good(admin.get(f"ledger/{served.ledger_id}"))
+    assert row["request_id"] == served.request_id
+    assert "slots" in row
+    said = good(admin.get(f"ledger/{served.ledger_id}/replay"))
+    assert said["text"] == served.text
+    assert said["digest"] == said["recorded_digest"] == served.served_digest
+    assert said["row"] == {name: row[name] for name in said["row"]}
+    assert said["stretches"][-1]["end"] == len(served.text)
+    assert "soul" in {one["kind"] for one in said["stretches"]}
+    bundle = good(admin.get(f"ledger/{served.ledger_id}/evidence"))
+    checks = checks_of(bundle, None)
+    assert checks
+    assert not [check for check in checks if check.state == "failed"]
+
+
+def test_a_moment_is_replayed_for_people_alone(admin: Api, bot: Api, narrow: Api, deck: Deck) -> None:
+    before = quote(timezone.now().isoformat())
+    deck.reword("Be wise.")
+    asked = "replay?agent=pilot&channel=deck"
+    said = good(admin.get(f"{asked}&at={before}"))
+    assert (said["version"]["number"], said["row"]) == (1, None)
+    assert "Be brave." in said["text"]
+    assert (
+        good(admin.get(f"{asked}&label=latest&at={quote(timezone.now().isoformat())}"))["version"]["number"]
+        == 2
+    )
+    problem(admin.get(f"{asked}&at=0131-12-29T11:14:13-19:34"), 404)
+    good(admin.get("ledger?since=0131-12-29T11:14:13-19:34&until=9998-01-01T00:00:00%2B23:59"))
+    problem(bot.get(f"{asked}&at={before}"), 403, "out_of_scope")
+    problem(narrow.get(f"{asked}&at={before}"), 404, "not_found")
+    problem(admin.get(f"{asked}&at={moment(days=9)}"), 404)
+    problem(admin.get(f"replay?agent=no-such&channel=deck&at={before}"), 404, "not_found")
+    for name, query in (
+        ("at", f"{asked}&at={moment(hours=-1)}"),
+        ("at", asked),
+        ("agent", "replay?channel=deck"),
+    ):
+        assert problem(admin.get(query), 422, "invalid")["errors"][0]["parameter"] == name
+
+
+def test_a_bot_replays_its_own_rows_only(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
+    other = scoped(BOT)
+    mine, theirs = deck.fetch(bot), deck.fetch(other)
+    assert [row["id"] for row in good(bot.get("ledger"))["data"]] == [mine.ledger_id]
+    assert good(bot.get(f"ledger/{mine.ledger_id}/replay"))["text"] == mine.text
+    for address in ("", "/replay", "/evidence"):
+        problem(bot.get(f"ledger/{theirs.ledger_id}{address}"), 404, "not_found")
+    assert good(bot.get(f"ledger?key={key_of(other).pk}"))["data"] == []
+
+
+@pytest.mark.hard
+def test_foreign_rows_look_like_missing_ones(
+    admin: Api, narrow: Api, bot: Api, elsewhere_deck: Deck, abroad: Api
+) -> None:
+    foreign = elsewhere_deck.fetch(abroad).ledger_id
+    hidden = fetch(bot.secret).ledger_id
+    for address in ("", "/replay", "/evidence"):
+        details = {
+            problem(admin.get(f"ledger/{number}{address}"), 404, "not_found")["detail"]
+            for number in (foreign, foreign + 100_000, 0, 2**80)
+        }
+        assert len(details) == 1
+        problem(narrow.get(f"ledger/{hidden}{address}"), 404, "not_found")
+    assert good(admin.get(f"ledger?key={key_of(abroad).pk}"))["data"] == []
+    assert good(narrow.get("ledger"))["data"] == []
+    assert good(narrow.get("ledger?agent=pilot"))["data"] == []
+
+
+def test_keys_for_some_labels_replay_those(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
+    canaries = scoped(labels=["canary"])
+    served = deck.fetch(bot)
+    problem(canaries.get(f"ledger/{served.ledger_id}/replay"), 403, "out_of_scope")
+    problem(canaries.get(f"replay?agent=pilot&channel=deck&at={moment()}"), 403, "out_of_scope")
+
+
+def test_erased_words_are_not_replayed(admin: Api, bot: Api, deck: Deck) -> None:
+    memory = make_memory(deck.workspace, "Mrs Penhaligon is fond of tea.", agent=deck.agents[0])
+    deck.build()
+    served, then = deck.fetch(bot), quote(timezone.now().isoformat())
+    erase_record(memory, reason="Asked for.", by=BY)
+    problem(admin.get(f"ledger/{served.ledger_id}/replay"), 410, "erased")
+    problem(admin.get(f"replay?agent=pilot&channel=deck&at={then}"), 410, "erased")
+    evidence = admin.get(f"ledger/{served.ledger_id}/evidence")
+    assert evidence.status_code == 200
+    assert b"Penhaligon" not in evidence.content
+
+
+def test_rows_that_were_let_go_are_told_apart_from_rows_that_never_were(admin: Api, deck: Deck) -> None:
+    now, gone = timezone.now(), {"first_id": 10**9, "last_id": 10**9 + 5}
+    block = LedgerBlock(
+        workspace=deck.workspace,
+        sequence=1,
+        count=6,
+        rows="0" * 64,
+        first_at=now,
+        last_at=now,
+        at=now,
+        hash="0" * 64,
+        **gone,
+    )
+    block.save()
+    LedgerRollOff(workspace=deck.workspace, block=block, months=6, at=now, hash="0" * 64, **gone).save()
+    for address in ("", "/replay", "/evidence"):
+        problem(admin.get(f"ledger/{10**9 + 2}{address}"), 410, "rolled_off")
+        problem(admin.get(f"ledger/{10**9 + 6}{address}"), 404, "not_found")
+
+
+def test_bots_behind_are_told(
+    admin: Api, bot: Api, narrow: Api, deck: Deck, scoped: Callable[..., Api]
+) -> None:
+    other = scoped(BOT)
+    held = deck.fetch(bot)
+    deck.fetch(other)
+    assert good(admin.get("ledger/stale"))["count"] == 0
+    deck.reword("Be wise.")
+    said = good(admin.get("ledger/stale"))
+    assert said["count"] == 2
+    assert {one["ledger_id"] for one in said["data"]} >= {held.ledger_id}
+    assert said["data"][0]["held"]["number"] == 1
+    assert said["data"][0]["present"]["number"] == 2
+    assert [one["ledger_id"] for one in good(bot.get("ledger/stale"))["data"]] == [held.ledger_id]
+    assert good(narrow.get("ledger/stale"))["count"] == 0
+    assert LedgerEntry.objects.in_workspace(deck.workspace).count() == 2

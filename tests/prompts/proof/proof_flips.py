@@ -1,0 +1,126 @@
+"""Throws dice: one byte of one stored column is flipped, and whoever checks the record must notice."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from random import Random
+
+from prompts.proof import checkpoint_comparison
+from tests.prompts.proof.proof_stage import Record, checkpoint_of, faults_in, heads_of, present, record
+
+CHAINED = ("hash", "previous")
+HASHES = {
+    "versions": CHAINED,
+    "moves": CHAINED,
+    "blocks": CHAINED,
+    "roll_offs": CHAINED,
+    "ledger": ("seal",),
+}
+
+
+def columns(held: Record) -> list[tuple[str, str]]:
+    """Every stored column of every table."""
+    names = {table: [each.name for each in fields(rows[0][0])] for table, rows in vars(held).items()}
+    return [(table, name) for table in names for name in (*names[table], *HASHES[table])]
+
+
+class Dice:
+    """Flips, the same every time; what was not noticed is remembered."""
+
+    def __init__(self, seed: int = 9) -> None:
+        self.random = Random(seed)  # noqa: S311  # repeatable, and no secret
+        self.held = record()
+        self.checkpoint, self.heads = checkpoint_of(self.held), heads_of(self.held)
+        self.columns = columns(self.held)
+        self.thrown: Counter[tuple[str, str]] = Counter()
+        self.missed: list[str] = []
+        self.misnamed: list[str] = []
+
+    def throw(self, count, *, only=None, rehash=False) -> "Dice":
+        for _ in range(count):
+            table, column = self.random.choice(only or self.columns)
+            rows = getattr(self.held, table)
+            place = self.random.randrange(len(rows))
+            old = rows[place]
+            new = rehashed(old, self.flip_row(old, column)) if rehash else self.flip_row(old, column)
+            self.thrown[table, column] += 1
+            self.judge(table, place, old, new, column, is_moved=rehash or column in {"id", "workspace"})
+        return self
+
+    def flip_row(self, stored, column):
+        row, *hashes = stored
+        names = HASHES[
+            next(table for table, rows in vars(self.held).items() if type(rows[0][0]) is type(row))
+        ]
+        if column in names:
+            place = names.index(column)
+            hashes[place] = self.flip(hashes[place])
+            return row, *hashes
+        return replace(row, **{column: self.flip(getattr(row, column))}), *hashes
+
+    def judge(self, table, place, old, new, column, *, is_moved):
+        changed = self.held.copy()
+        getattr(changed, table)[place] = new
+        found = next(iter(faults_in(changed, (table,))), None)
+        # Asked for by name each time, so that a fault planted there is met.
+        found = found or next(
+            iter(checkpoint_comparison.compare(self.checkpoint, self.heads, present(changed))), None
+        )
+        said = f"{column} of {old[0].name}: {old} became {new}"
+        if found is None:
+            self.missed.append(said)
+        elif not names_it(str(found), old[0], new[0], is_moved=is_moved):
+            self.misnamed.append(f"{found} ({said})")
+
+    # --- one byte --------------------------------------------------------------------------------------
+
+    def flip(self, value):
+        if value is None:
+            return self.random.randrange(1, 100)
+        if isinstance(value, str):
+            return self.flip_text(value)
+        if isinstance(value, int):
+            return int.from_bytes(self.flip_byte(value.to_bytes(8, "big", signed=True)), "big", signed=True)
+        if isinstance(value, datetime):
+            return value + timedelta(microseconds=self.random.choice((-1, 1)) << self.random.randrange(40))
+        return self.flip_json(value)
+
+    def flip_byte(self, data: bytes) -> bytes:
+        place = self.random.randrange(len(data))
+        return data[:place] + bytes([data[place] ^ 1 << self.random.randrange(8)]) + data[place + 1 :]
+
+    def flip_text(self, text: str) -> str:
+        """Databases hold well-formed text only; what is empty has no byte to flip and gets one."""
+        while text:
+            try:
+                return self.flip_byte(text.encode()).decode()
+            except UnicodeDecodeError:
+                pass
+        return "x"
+
+    def flip_json(self, value):
+        while True:
+            try:
+                found = json.loads(self.flip_text(json.dumps(value)))
+            except ValueError:
+                continue
+            if isinstance(found, type(value)) and json.dumps(found) != json.dumps(value):
+                return found
+
+
+def rehashed(old, new):
+    """The row with its own hash put right again, by someone who knows how, but not those that follow."""
+    row, *hashes = new
+    return (row, row.seal()) if len(hashes) == 1 else (row, row.hash(old[2]), old[2])
+
+
+def names_it(said: str, old, new, *, is_moved) -> bool:
+    """The row by its old or new name, or the gap it left or made; for a lost ledger row its block."""
+    # No digit after it: move 1 is not move 12.
+    if any(re.search(rf"{name}(?!\d)", said) for name in (old.name, new.name)):
+        return True
+    if hasattr(new, "place"):
+        return said.endswith((f"with {new.place}", f"followed by {new.place}"))
+    return is_moved and said.startswith("ledger block")

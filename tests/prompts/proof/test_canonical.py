@@ -1,0 +1,189 @@
+"""One value, one spelling; whatever could be spelled in two ways is refused."""
+
+import json
+from collections import OrderedDict
+from datetime import UTC, datetime, timedelta, timezone
+from enum import IntEnum, StrEnum
+from hashlib import sha256
+from types import MappingProxyType
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from prompts.proof.canonical import (
+    DEEPEST,
+    SPELLED,
+    ListDigest,
+    canonical,
+    digest,
+    encode,
+    json_digest,
+    read_json,
+    text_digest,
+)
+from tests.example_counts import examples
+
+words = st.text(st.characters(exclude_categories=["Cs"]))
+zones = st.integers(-1_439, 1_439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+moments = st.datetimes(timezones=st.timezones() | zones).filter(lambda when: 1 < when.year < 9_999)
+leaves = st.none() | st.booleans() | st.integers() | words
+values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(words, inner), max_leaves=20)
+floats = st.floats()
+
+
+def typed(value):
+    """Equality as JSON has it: True is not 1."""
+    if isinstance(value, dict):
+        return {key: typed(item) for key, item in value.items()}
+    return [typed(item) for item in value] if isinstance(value, list) else (type(value), value)
+
+
+def shuffled(value):
+    """The same value, written in another order and in other containers."""
+    if isinstance(value, dict):
+        return OrderedDict((key, shuffled(value[key])) for key in reversed(value))
+    return tuple(shuffled(item) for item in value) if isinstance(value, list) else value
+
+
+def reading_gives_the_value_back_and_writing_again_the_same_bytes(value):
+    written = canonical(value)
+    assert typed(json.loads(written)) == typed(value)
+    assert canonical(read_json(written)) == written
+
+
+def what_was_just_read_from_json_has_the_same_digest_more_quickly(value):
+    read = json.loads(json.dumps(value))
+    assert json_digest("slots", read) == digest("slots", value)
+
+
+def the_quick_way_to_write_is_the_librarys(value):
+    assert encode(value) == SPELLED.encode(value)
+
+
+def neither_order_nor_container_shows(value):
+    assert canonical(shuffled(value)) == canonical(value)
+
+
+LAWS = (
+    reading_gives_the_value_back_and_writing_again_the_same_bytes,
+    what_was_just_read_from_json_has_the_same_digest_more_quickly,
+    the_quick_way_to_write_is_the_librarys,
+    neither_order_nor_container_shows,
+)
+
+
+@given(values)
+def test_every_law_holds_for_any_value(value):
+    """All of them for each example: to make one up takes longer than to look at it."""
+    for law in LAWS:
+        law(value)
+
+
+@given(values, values)
+def test_equal_values_have_equal_bytes_and_others_have_not(one, other):
+    assert (canonical(one) == canonical(other)) == (typed(one) == typed(other))
+
+
+@given(values, floats, words)
+def test_a_float_is_refused_wherever_it_stands(value, number, key):
+    for holder in (number, [value, number], {key: number}, {key: [value, {key: number}]}):
+        with pytest.raises(ValueError, match="float"):
+            canonical(holder)
+
+
+# All zones are read from their files before the first example.
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(moments)
+def test_a_time_is_the_same_whatever_its_zone(when):
+    elsewhere = when.astimezone(timezone(timedelta(hours=5, minutes=45)))
+    assert canonical(when) == canonical(elsewhere)
+    assert datetime.fromisoformat(json.loads(canonical(when))) == when.astimezone(UTC)
+
+
+def test_the_form_is_exact():
+    value = {"z": [1, -2, True, None], "Ä": 'é\n\x01\x7f/"\\', "a": {"": ()}, "😀": "\u2028", "ﬀ": 10**20}
+    expected = '{"a":{"":[]},"z":[1,-2,true,null],"Ä":"é\\n\\u0001\x7f/\\"\\\\",'
+    expected += '"ﬀ":100000000000000000000,"😀":"\u2028"}'
+    assert canonical(value) == expected.encode()
+    assert canonical(datetime(2026, 3, 7, 14, 55, 5, tzinfo=UTC)) == b'"2026-03-07T14:55:05.000000Z"'
+    assert canonical(datetime(33, 1, 2, tzinfo=UTC)) == b'"0033-01-02T00:00:00.000000Z"'
+
+
+def test_kinds_of_text_and_number_count_as_what_they_are():
+    class Word(StrEnum):
+        RED = "red"
+
+    class Number(IntEnum):
+        ONE = 1
+
+    assert canonical({Word.RED: Number.ONE}) == b'{"red":1}'
+    assert canonical(MappingProxyType({"a": Word.RED})) == b'{"a":"red"}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1: "a"},
+        {None: "a"},
+        {"a": {2.0: "b"}},
+        b"bytes",
+        {"a", "b"},
+        object(),
+        datetime(2026, 3, 7),  # noqa: DTZ001  # without an offset, which is the point
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))),
+        "half a pair: \ud800",
+        {"\udfff": 1},
+        float("nan"),
+        10**5_000,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_has_no_form_is_refused(value):
+    with pytest.raises(ValueError, match=r"."):
+        canonical(value)
+
+
+def test_depth_is_bounded_and_a_circle_ends():
+    nested: list = []
+    for _ in range(DEEPEST - 1):
+        nested = [nested]
+    assert canonical(nested)
+    circle: dict = {}
+    circle["self"] = circle
+    for value in ([[nested]], circle):
+        with pytest.raises(ValueError, match="deep"):
+            canonical(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["1.0", "[NaN]", '{"a":-Infinity}', "1e3", '{"a":1,"a":1}', "{", "[" * 5_000]
+)
+def test_json_that_could_mean_two_things_is_not_read(text):
+    with pytest.raises(ValueError, match=r"."):
+        read_json(text)
+
+
+def test_a_digest_covers_its_domain():
+    assert digest("slots", {}) == sha256(b"dramatis:slots:v1\n{}").hexdigest()
+    assert digest("slots", {}) != digest("lockfile", {})
+
+
+@pytest.mark.parametrize("domain", ["", "a:b", "A", "a\n", "a-", "a b"])
+def test_a_domain_cannot_be_mistaken_for_another(domain):
+    with pytest.raises(ValueError, match="cannot name"):
+        digest(domain, {})
+
+
+@settings(max_examples=examples(15, hard=100))
+@given(st.lists(values, max_size=5))
+def test_a_list_digested_piece_by_piece_has_the_digest_of_the_whole(items):
+    pieces = ListDigest("slots")
+    for item in items:
+        pieces.add(item)
+    assert pieces.hexdigest() == digest("slots", items)
+    assert pieces.count == len(items)
+
+
+def test_words_have_their_plain_sha256():
+    assert text_digest("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,0 +1,346 @@
+"""What a chain alone cannot show, a cut tail and a whole rewrite, a signed checkpoint does."""
+
+from base64 import b64decode, b64encode
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from prompts.proof.canonical import canonical, read_json
+from prompts.proof.chain_heads import Heads, read_heads
+from prompts.proof.checkpoint_comparison import compare, missing_checkpoints, named, verify_checkpoints
+from prompts.proof.checkpoints import (
+    Checkpoint,
+    SignedCheckpoint,
+    checkpoint_line,
+    read_checkpoint,
+    read_checkpoint_lines,
+    sign,
+    verify_signature,
+)
+from prompts.proof.faults import Fault
+from prompts.proof.signing_keys import dump_key, key_id, load_key, load_public, new_key, public_pem
+from tests.prompts.proof.proof_stage import (
+    AT,
+    KEY,
+    Record,
+    checkpoint_of,
+    faults_in,
+    heads_of,
+    present,
+    record,
+    rewritten,
+)
+
+PUBLIC = KEY.public_key()
+KNOWN = {key_id(PUBLIC): PUBLIC}
+
+
+def said(faults):
+    return [str(fault) for fault in faults]
+
+
+def signed_days(count, workspace=1):
+    """A checkpoint a day, each naming the one before and bringing the heads that are new."""
+    made, previous, before = [], "", None
+    for day in range(1, count + 1):
+        held, at = grown(day), AT + timedelta(days=day)
+        checkpoint = checkpoint_of(held, workspace=workspace, at=at, previous=previous)
+        heads = heads_of(held)
+        made.append(sign(checkpoint, KEY, heads.since(before) if before else heads))
+        previous, before = made[-1].hash, heads
+    return made
+
+
+def grown(day) -> Record:
+    """The record as it was on that day."""
+    held = record()
+    held.versions = [stored for stored in held.versions if stored[0].number <= 2 * day]
+    held.moves = [stored for stored in held.moves if stored[0].sequence <= day]
+    return held
+
+
+# --- against what stands now ---------------------------------------------------------------------------
+
+
+def test_what_only_grew_agrees_with_an_earlier_checkpoint():
+    held = record()
+    earlier = held.copy()
+    earlier.versions = [stored for stored in held.versions if stored[0].number < 4]
+    earlier.moves = [stored for stored in held.moves if stored[0].sequence < 3]
+    del earlier.blocks[2:], earlier.roll_offs[1:]
+    assert not compare(checkpoint_of(earlier), heads_of(earlier), present(held))
+    assert not compare(checkpoint_of(held), heads_of(held), present(held))
+    assert not compare(Checkpoint(1, AT), Heads(), present(held))
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("versions", "version 7 of agent 3 on channel 2"),
+        ("moves", "label move 7 of agent 3 on channel 2"),
+        ("blocks", "ledger block 4"),
+        ("roll_offs", "roll-off of ledger block 2"),
+    ],
+)
+def test_a_cut_tail_is_named(table, name):
+    held = record()
+    checkpoint, heads = checkpoint_of(held), heads_of(held)
+    rows = getattr(held, table)
+    rows.remove(next(stored for stored in rows if stored[0].name == name))
+    if table == "blocks":
+        del held.ledger[-10:]
+    assert not list(faults_in(held))
+    gone = "it was there when the checkpoint of 2026-03-08T14:55:05.250000Z was signed, and is gone"
+    assert said(compare(checkpoint, heads, present(held))) == [f"{name}: {gone}"]
+
+
+def test_a_whole_chain_that_is_gone_is_named():
+    held = record()
+    checkpoint, heads = checkpoint_of(held), heads_of(held)
+    held.versions = [stored for stored in held.versions if stored[0].agent != 5]
+    held.moves = [stored for stored in held.moves if stored[0].agent != 5]
+    assert not list(faults_in(held))
+    assert [fault.key for fault in compare(checkpoint, heads, present(held))] == [
+        "version 5 of agent 5 on channel 2",
+        "label move 4 of agent 5 on channel 2",
+    ]
+
+
+def test_a_full_rewrite_verifies_and_yet_is_found():
+    held = record()
+    other = rewritten(held)
+    assert not list(faults_in(other))
+    faults = compare(checkpoint_of(held), heads_of(held), present(other))
+    assert len(faults) == 9
+    assert all("was rewritten after the checkpoint" in fault.reason for fault in faults)
+
+
+# --- the checkpoint itself -----------------------------------------------------------------------------
+
+
+def test_a_body_is_read_as_it_was_written():
+    checkpoint = checkpoint_of(record())
+    body = read_json(canonical(checkpoint.body()))
+    assert read_checkpoint(body).body() == checkpoint.body()
+    assert (body["versions"]["count"], body["label_moves"]["count"]) == (18, 12)
+
+
+def test_heads_are_read_as_they_were_written():
+    heads = heads_of(record())
+    data = read_json(canonical(heads.data()))
+    assert read_heads(data) == heads
+    assert [head[:3] for head in data["versions"]][:2] == [[3, None, 4], [3, 2, 7]]
+
+
+def test_what_is_new_together_with_what_was_gives_the_whole():
+    before, now = heads_of(grown(1)), heads_of(grown(3))
+    new = now.since(before)
+    assert len(new.versions) < len(now.versions)
+    assert new.after(before) == now
+    assert now.after(before) == now
+    assert not now.since(now).versions + now.since(now).label_moves
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data.update(is_whole=1),
+        lambda data: data.update(more=[]),
+        lambda data: data.pop("versions"),
+        lambda data: data["versions"].reverse(),
+        lambda data: data["versions"].insert(0, data["versions"][0]),
+        lambda data: data["versions"][0].pop(),
+        lambda data: data["label_moves"].append([1, 2, 3, None]),
+        lambda data: data["label_moves"].append({}),
+    ],
+)
+def test_heads_have_one_spelling(spoil):
+    data = read_json(canonical(heads_of(record()).data()))
+    spoil(data)
+    with pytest.raises(ValueError, match="heads"):
+        read_heads(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "to"), [("versions", 2, 3), ("versions", 3, "0" * 64), ("label_moves", 2, 1)]
+)
+def test_heads_that_were_not_signed_are_found(kind, place, to):
+    days = signed_days(3)
+    heads = read_json(canonical(days[1].heads))
+    heads[kind][0][place] = to
+    days[1] = replace(days[1], heads=heads)
+    first = verify_checkpoints(days, KNOWN).first
+    assert str(first).endswith("its heads, with those before it, are not the ones that were signed")
+    assert "2026-03-09" in str(first)
+
+
+def changed(body, *path, to):
+    copy = read_json(canonical(body))
+    inner = copy
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = to
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (["versions", "count"], "17"),
+        (["versions", "root"], None),
+        (["versions", "heads"], []),
+        (["versions"], []),
+        (["roll_offs"], None),
+        (["workspace"], True),
+        (["workspace"], 2**70),
+        (["at"], "yesterday"),
+        (["at"], "2026-03-08T15:55:05.250000+01:00"),
+        (["at"], "2026-03-08T14:55:05Z"),
+        (["label_moves"], {"sequence": 1}),
+        (["ledger", "more"], 1),
+        (["previous"], None),
+        (["previous"], "\ud800"),
+        (["more"], 1),
+        (["more"], 0.5),
+    ],
+)
+def test_a_body_that_contradicts_itself_is_not_read(path, to):
+    body = changed(checkpoint_of(record()).body(), *path, to=to)
+    with pytest.raises(ValueError, match=r"checkpoint|float"):
+        read_checkpoint(body)
+
+
+# --- signatures ----------------------------------------------------------------------------------------
+
+
+def test_a_signature_holds_for_its_body_and_its_key_alone():
+    signed = sign(checkpoint_of(record()), KEY)
+    assert verify_signature(signed, PUBLIC)
+    assert not verify_signature(signed, new_key().public_key())
+    assert not verify_signature(replace(signed, key="0" * 16), PUBLIC)
+    for path, to in ((["workspace"], 2), (["previous"], "0"), (["versions", "root"], "0" * 64)):
+        assert not verify_signature(replace(signed, body=changed(signed.body, *path, to=to)), PUBLIC)
+
+
+def flips(data: bytes):
+    for bit in range(len(data) * 8):
+        yield data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
+
+
+def test_every_flipped_bit_of_a_signature_is_found():
+    signed = sign(checkpoint_of(record()), KEY)
+    inner = [b64encode(raw).decode() for raw in flips(b64decode(signed.signature))]
+    # Base64 can spell the same bytes in several ways; only one of them counts.
+    outer = [raw.decode("latin-1") for raw in flips(signed.signature.encode())]
+    assert not [one for one in inner + outer if verify_signature(replace(signed, signature=one), PUBLIC)]
+
+
+@pytest.mark.parametrize("signature", ["", "x", "é", "AAAA", "A" * 88, "\ud800"])
+def test_what_is_no_signature_does_not_count(signature):
+    assert not verify_signature(replace(sign(checkpoint_of(record()), KEY), signature=signature), PUBLIC)
+
+
+def test_a_body_that_cannot_be_hashed_has_no_signature():
+    signed = sign(checkpoint_of(record()), KEY)
+    assert not verify_signature(replace(signed, body={"workspace": 1.0}), PUBLIC)
+
+
+def test_keys_go_in_and_out_as_pem():
+    key = new_key()
+    again = load_key(dump_key(key))
+    assert key_id(again.public_key()) == key_id(key.public_key())
+    assert load_public(public_pem(key.public_key())) == key.public_key()
+    assert len(key_id(PUBLIC)) == 16
+
+
+def test_other_keys_are_refused():
+    other = generate_private_key(SECP256R1())
+    private = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    public = other.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    for pem in (b"", b"words", private, dump_key(KEY)[:-40], public_pem(PUBLIC).encode()):
+        with pytest.raises(ValueError, match="key"):
+            load_key(pem)
+    for text in ("", "words", public, dump_key(KEY).decode()):
+        with pytest.raises(ValueError, match="key"):
+            load_public(text)
+
+
+# --- one after the other -------------------------------------------------------------------------------
+
+
+def test_checkpoints_follow_each_other():
+    days = signed_days(5)
+    assert verify_checkpoints(days, KNOWN).is_sound
+    both = [each for pair in zip(days, signed_days(5, workspace=2), strict=True) for each in pair]
+    assert verify_checkpoints(both, KNOWN).is_sound
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_missing_checkpoint_is_found(place):
+    days = signed_days(5)
+    del days[place]
+    verdict = verify_checkpoints(days, KNOWN)
+    assert verdict.bad == 1
+    day = f"2026-03-{8 + place + 1:02}"
+    assert str(verdict.first).startswith(f"checkpoint of workspace 1 at {day}")
+    assert "some are missing" in str(verdict.first)
+
+
+def test_a_strange_or_swapped_checkpoint_is_found():
+    days = signed_days(4)
+    days[1], days[2] = days[2], days[1]
+    assert not verify_checkpoints(days, KNOWN).is_sound
+    mallory = new_key()
+    forged = sign(checkpoint_of(rewritten(record())), mallory)
+    assert "a key that is not known" in str(verify_checkpoints([forged], KNOWN).first)
+    dressed = replace(forged, key=key_id(PUBLIC))
+    assert "its signature does not match it" in str(verify_checkpoints([dressed], KNOWN).first)
+    nonsense = SignedCheckpoint({"at": ["?"]}, "", "")
+    assert "it cannot be read" in str(verify_checkpoints([nonsense], KNOWN).first)
+
+
+def test_what_only_one_copy_has_is_named():
+    days = signed_days(4)
+    assert not missing_checkpoints(named(days), named(days))
+    lost = missing_checkpoints(named(days[:3]), named(days))
+    assert said(lost) == [
+        "checkpoint of workspace 1 at 2026-03-11T14:55:05.250000Z: it is in the file and not in the database"
+    ]
+    [strange] = missing_checkpoints(named(days), named(days[1:]))
+    assert strange.reason == "it is in the database and not in the file"
+    assert not missing_checkpoints(named(days), named(days[1:]), {days[0].hash})
+    broken = SignedCheckpoint({"workspace": 0.5}, "", "")
+    assert [fault.reason for fault in missing_checkpoints(named([broken]), {})] == [strange.reason]
+
+
+# --- the second copy -----------------------------------------------------------------------------------
+
+
+def test_lines_are_read_as_they_were_written():
+    days = signed_days(3)
+    text = "".join(map(checkpoint_line, days))
+    assert text.count("\n") == 3
+    assert list(read_checkpoint_lines(text.split("\n"))) == days
+    assert verify_checkpoints(days, KNOWN).is_sound
+
+
+def test_a_torn_line_is_named_and_the_others_are_read():
+    days = signed_days(3)
+    lines = [
+        *map(checkpoint_line, days),
+        "",
+        "[" * 9_000,
+        '{"body":1.5}',
+        "{}",
+        checkpoint_line(days[0])[:99],
+    ]
+    lines[1] = lines[1].replace('"count":', '"count":1.')
+    found = list(read_checkpoint_lines(lines))
+    faults = [each for each in found if isinstance(each, Fault)]
+    assert [each for each in found if isinstance(each, SignedCheckpoint)] == [days[0], days[2]]
+    assert [fault.key for fault in faults] == [
+        f"line {number} of the checkpoint file" for number in (2, 5, 6, 7, 8)
+    ]

@@ -1,0 +1,582 @@
+"""A bundle stands on its own; whatever is done to it, a named check fails, and none ever raises."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prompts.proof.canonical import canonical, read_json
+from prompts.proof.chain_heads import Heads, read_heads
+from prompts.proof.checkpoints import read_checkpoint, sign
+from prompts.proof.evidence import (
+    CHECKS,
+    MOVE_COVERED,
+    OF_A_FETCH,
+    OF_A_MOMENT,
+    Check,
+    stands,
+    verify_evidence,
+)
+from prompts.proof.evidence_reader import NOT_YET_SEALED, Pointer
+from prompts.proof.signing_keys import key_id, new_key, public_pem
+from tests.example_counts import examples
+from tests.prompts.proof.proof_bundle import GIVEN, LOCKED, PARTS, SAID, WORDS, Case, fill
+from tests.prompts.proof.proof_stage import KEY, chained, version
+
+PUBLIC = KEY.public_key()
+OURS = key_id(PUBLIC)
+
+
+def asked(data, **more):
+    options: dict[str, Any] = {"fill": fill, "expected_key": OURS} | more
+    return verify_evidence(data, **options)
+
+
+def by_state(data, state, **more):
+    return {check.name for check in asked(data, **more) if check.state == state}
+
+
+def failed(data, **more):
+    return by_state(data, "failed", **more)
+
+
+def said(data, name, **more):
+    [found] = [check for check in asked(data, **more) if check.name == name]
+    return found.words
+
+
+# --- as it was made ------------------------------------------------------------------------------------
+
+
+def test_an_honest_bundle_passes_every_check():
+    checks = asked(Case().bundle())
+    assert {check.state for check in checks} == {"ok"}
+    assert len(checks) == len(CHECKS) + 2
+    assert stands(checks)
+
+
+def test_a_bundle_is_the_same_after_a_trip_through_a_file():
+    data = Case().bundle()
+    assert read_json(json.dumps(data, indent=2)) == data
+    assert not failed(json.loads(json.dumps(data)))
+
+
+def test_without_a_known_key_it_is_said_loudly():
+    data = Case().bundle()
+    words = said(data, "key is the expected one", expected_key=None)
+    assert words.startswith("NOT COMPARED")
+    assert OURS in words
+    assert by_state(data, "absent", expected_key=None) == {"key is the expected one"}
+
+
+def test_a_key_can_be_known_by_its_pem():
+    assert not failed(Case().bundle(), expected_key=public_pem(PUBLIC))
+    for other in (public_pem(new_key().public_key()), "-----BEGIN nonsense", "", "0" * 16):
+        assert failed(Case().bundle(), expected_key=other) == {"key is the expected one"}
+
+
+def test_without_a_way_to_fill_slots_the_rest_is_still_checked():
+    data = Case().bundle()
+    assert by_state(data, "absent", fill=None) == {"text built again"}
+    assert not failed(data, fill=None)
+
+
+# --- what is not there ---------------------------------------------------------------------------------
+
+
+def test_a_row_not_yet_sealed_is_said_to_be_so():
+    data = Case().bundle(blocks=(), block_rows=(), signed=None)
+    assert data["block"] == NOT_YET_SEALED
+    assert by_state(data, "absent") == {
+        "seal stands in its block",
+        "block hash",
+        "checkpoint covers the block",
+        "checkpoint covers the version",
+        "checkpoint covers the label move",
+        "label pointed at the version",
+        "heads match the checkpoint",
+        "signature",
+        "key is the expected one",
+    }
+    assert not failed(data)
+
+
+def test_a_version_nobody_fetched_has_no_ledger_row():
+    data = Case().bundle(ledger=None, blocks=(), block_rows=(), slots=None, text=None, served=None)
+    assert data["block"] is None
+    assert not failed(data)
+    assert {"version hash", "checkpoint covers the version", "signature"} <= by_state(data, "ok")
+
+
+def test_what_nobody_asked_a_moment_for_has_no_pointer():
+    checks = asked(Case().bundle(pointer=None))
+    assert len(checks) == len(CHECKS)
+    assert {check.state for check in checks} == {"ok"}
+    assert not OF_A_MOMENT & {check.name for check in checks}
+
+
+def test_evidence_of_a_moment_speaks_of_no_fetch():
+    checks = asked(Case().bundle(ledger=None, blocks=(), block_rows=(), slots=None, text=None, served=None))
+    assert {check.state for check in checks} == {"ok"}
+    assert not OF_A_FETCH & {check.name for check in checks}
+
+
+def test_half_a_fetch_is_asked_for_the_other_half():
+    whole = Case().bundle()
+    for name in ("ledger", "text", "served", "slots", "block"):
+        assert by_state(whole | {name: None}, "absent")
+        assert by_state(whole | {name: None, "pointer": None}, "absent")
+    nothing = whole | dict.fromkeys(("ledger", "text", "served", "slots", "block", "pointer"))
+    assert by_state(nothing, "absent") >= OF_A_FETCH | OF_A_MOMENT
+
+
+def test_the_newest_version_of_a_moment_needs_no_move():
+    case = Case()
+    case.label, case.moment = "latest", version(2).at
+    checks = asked(case.bundle(pointer=Pointer("latest", case.moment, [])))
+    assert {check.state for check in checks} == {"ok"}
+    assert MOVE_COVERED not in {check.name for check in checks}
+
+
+def test_a_moment_after_the_checkpoint_is_not_proved_yet():
+    case = Case()
+    case.signed_at = case.moment - timedelta(seconds=1)
+    assert by_state(case.bundle(), "absent") == {"label pointed at the version"}
+    assert not failed(case.bundle())
+
+
+def test_erased_words_leave_their_digests_provable():
+    case = Case()
+    case.segments[0] = case.segments[0]._replace(text=None)
+    data = case.bundle(text=None)
+    assert not failed(data)
+    assert by_state(data, "absent") == {
+        "bytes match the served digest",
+        "words match their segments",
+        "segments join to the built text",
+        "text built again",
+    }
+    assert said(data, "words match their segments").startswith("the words of 1 of 3 segments were erased")
+
+
+def test_what_a_slot_was_given_can_be_erased_too():
+    case = Case()
+    case.segments[2] = case.segments[2]._replace(given=None)
+    data = case.bundle()
+    assert not failed(data)
+    assert by_state(data, "absent") == {"words match their segments", "text built again"}
+
+
+# --- each check stands alone ---------------------------------------------------------------------------
+
+
+def spoil_text(case):
+    case.text = SAID.replace("Iris", "Isis")
+    return case.bundle()
+
+
+def spoil_slots(case):
+    case.slots = {"day": "Saturday", "more": "words"}
+    return case.bundle()
+
+
+def spoil_segments(case):
+    stored = case.segments[0].stored | {"origin": {"kind": "soul", "id": "1"}}
+    case.segments[0] = case.segments[0]._replace(stored=stored)
+    return case.bundle()
+
+
+def spoil_lockfile(case):
+    case.lockfile = LOCKED | {"layout": "nova"}
+    return case.bundle()
+
+
+def spoil_parts(case):
+    case.told = PARTS | {"soul:4@1": "0" * 64}
+    return case.bundle()
+
+
+def spoil_words(case):
+    """Two segments whose words were shifted across their border: the whole is the same."""
+    first, second, third = case.segments
+    case.segments = [first._replace(text=WORDS[0][:-1]), second._replace(text=WORDS[0][-1] + WORDS[1]), third]
+    return case.bundle()
+
+
+def spoil_inline_words(case):
+    """Words that are stored in the list itself cannot have been erased."""
+    case.segments[1] = case.segments[1]._replace(text=None)
+    return case.bundle()
+
+
+def spoil_given(case):
+    case.segments[2] = case.segments[2]._replace(given=GIVEN + " ")
+    return case.bundle()
+
+
+def spoil_built_text(case):
+    case.version = replace(case.version, text="0" * 64)
+    return case.bundle()
+
+
+def spoil_version_hash(case):
+    parts = case.parts()
+    first, _, previous = parts["versions"][0]
+    return case.bundle(versions=[(first, "0" * 64, previous), *parts["versions"][1:]])
+
+
+def spoil_moment(case):
+    """The label was moved on before the moment that is claimed."""
+    case.moment += timedelta(minutes=1)
+    return case.bundle()
+
+
+def spoil_earlier_moment(case):
+    case.moment -= timedelta(minutes=1)
+    return case.bundle()
+
+
+def spoil_label(case):
+    case.label = "canary"
+    return case.bundle()
+
+
+def spoil_latest(case):
+    """The newest version is never moved to, so moves prove nothing of it."""
+    case.label = "latest"
+    return case.bundle()
+
+
+def spoil_latest_moment(case):
+    return case.bundle(pointer=Pointer("latest", version(3).at, []))
+
+
+def spoil_move(case):
+    moves = case.parts()["pointer"].moves
+    other = replace(moves[0][0], number=1)
+    return case.bundle(pointer=Pointer(case.label, case.moment, [(other, *moves[0][1:]), *moves[1:]]))
+
+
+def spoil_move_reach(case):
+    return case.bundle(pointer=Pointer(case.label, case.moment, case.parts()["pointer"].moves[:1]))
+
+
+def spoil_heads(case):
+    data = case.bundle()
+    data["checkpoint"]["heads"]["versions"].pop()
+    return data
+
+
+def spoil_seal(case):
+    """The row was changed before it was closed in its block; its seal was kept."""
+    data = case.bundle()
+    data["ledger"]["row"]["key"] = "key:5"
+    return data
+
+
+def spoil_fit(case):
+    case.ledger = replace(case.ledger, number=1)
+    return case.bundle()
+
+
+def spoil_size(case):
+    case.ledger = replace(case.ledger, size=1)
+    return case.bundle()
+
+
+def spoil_block_rows(case):
+    rows = case.parts()["block_rows"]
+    return case.bundle(block_rows=[(rows[0][0], rows[0][1]), (rows[1][0], "0" * 64), *rows[2:]])
+
+
+def spoil_block_order(case):
+    return case.bundle(block_rows=case.parts()["block_rows"][::-1])
+
+
+def spoil_block_absence(case):
+    return case.bundle(block_rows=case.parts()["block_rows"][1:])
+
+
+def spoil_block_hash(case):
+    first, _, previous = case.parts()["blocks"][0]
+    return case.bundle(blocks=[(first, "0" * 64, previous), *case.parts()["blocks"][1:]])
+
+
+def spoil_later_block(case):
+    blocks = case.parts()["blocks"]
+    changed = replace(blocks[1][0], count=3)
+    return case.bundle(blocks=[blocks[0], (changed, *blocks[1][1:])])
+
+
+def spoil_block_reach(case):
+    return case.bundle(blocks=case.parts()["blocks"][:1])
+
+
+def spoil_version_reach(case):
+    return case.bundle(versions=case.parts()["versions"][:1])
+
+
+def spoil_strange_version(case):
+    versions = case.parts()["versions"]
+    return case.bundle(versions=[versions[0], *chained([version(1, 9, None)])])
+
+
+def spoil_head(case):
+    checkpoint, heads = stated(case)
+    kept = Heads(tuple(head for head in heads.versions if head.agent != 3), heads.label_moves)
+    versions, moves = kept.sums()
+    return case.bundle(
+        signed=(sign(replace(checkpoint, versions=versions, label_moves=moves), KEY, kept), PUBLIC)
+    )
+
+
+def spoil_workspace(case):
+    checkpoint, heads = stated(case)
+    return case.bundle(signed=(sign(replace(checkpoint, workspace=2), KEY, heads), PUBLIC))
+
+
+def stated(case):
+    told = case.bundle()["checkpoint"]
+    return read_checkpoint(told["body"]), read_heads(told["heads"])
+
+
+def spoil_signature(case):
+    data = case.bundle()
+    other = sign_again(case)
+    data["checkpoint"]["signature"] = other["checkpoint"]["signature"]
+    return data
+
+
+def sign_again(case):
+    case.key = new_key()
+    return case.bundle()
+
+
+def spoil_key(case):
+    """Mallory rewrote everything, made a key and signed with it: all is well but for whose key it is."""
+    return sign_again(case)
+
+
+COVER = {
+    "checkpoint covers the block",
+    "checkpoint covers the version",
+    "checkpoint covers the label move",
+}
+POINTED = {"label pointed at the version"}
+SPOILED = [
+    (spoil_text, {"bytes match the served digest", "text built again"}),
+    (spoil_slots, {"slots match the ledger"}),
+    (spoil_segments, {"segments match the version"}),
+    (spoil_lockfile, {"lockfile matches the version"}),
+    (spoil_parts, {"parts match the lockfile"}),
+    (spoil_words, {"words match their segments"}),
+    (spoil_inline_words, {"words match their segments"}),
+    (spoil_given, {"words match their segments"}),
+    (spoil_built_text, {"segments join to the built text"}),
+    (spoil_version_hash, {"version hash", "checkpoint covers the version"}),
+    (spoil_moment, POINTED),
+    (spoil_earlier_moment, POINTED),
+    (spoil_label, POINTED),
+    (spoil_latest, POINTED),
+    (spoil_latest_moment, POINTED),
+    (spoil_move, POINTED | {"checkpoint covers the label move"}),
+    (spoil_move_reach, {"checkpoint covers the label move"}),
+    (spoil_heads, {"heads match the checkpoint"}),
+    (spoil_seal, {"ledger seal"}),
+    (spoil_fit, {"ledger row fits the version and the bytes"}),
+    (spoil_size, {"ledger row fits the version and the bytes"}),
+    (spoil_block_rows, {"seal stands in its block"}),
+    (spoil_block_order, {"seal stands in its block"}),
+    (spoil_block_absence, {"seal stands in its block"}),
+    (spoil_block_hash, {"block hash", "checkpoint covers the block"}),
+    (spoil_later_block, {"checkpoint covers the block"}),
+    (spoil_block_reach, {"checkpoint covers the block"}),
+    (spoil_version_reach, {"checkpoint covers the version"}),
+    (spoil_strange_version, {"checkpoint covers the version"}),
+    (spoil_head, {"checkpoint covers the version"}),
+    (spoil_workspace, COVER),
+    (spoil_signature, {"signature"}),
+    (spoil_key, {"key is the expected one"}),
+]
+
+
+@pytest.mark.parametrize(("spoil", "expected"), SPOILED, ids=lambda one: getattr(one, "__name__", ""))
+def test_what_was_spoiled_fails_by_name_and_nothing_else_does(spoil, expected):
+    assert failed(spoil(Case())) == expected
+
+
+def test_every_check_is_needed_by_something_above():
+    named = set().union(*(expected for _, expected in SPOILED))
+    assert named == {check.name for check in asked(Case().bundle())} - {"format"}
+
+
+def test_segments_that_give_another_text_are_found():
+    assert failed(Case().bundle(), fill=lambda segments, slots: "Another text") == {"text built again"}
+
+
+@pytest.mark.parametrize("error", [KeyError("day"), RecursionError(), ValueError("no"), ZeroDivisionError()])
+def test_a_renderer_that_breaks_is_a_failed_check(error):
+    def broken(segments, slots):
+        raise error
+
+    assert failed(Case().bundle(), fill=broken) == {"text built again"}
+
+
+# --- strangers' bundles --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "words",
+        {},
+        {1: 2},
+        {"format": "dramatis-evidence"},
+        {"format": "dramatis-evidence", "version": 2},
+        {"format": "dramatis-evidence", "version": True},
+        {"format": "dramatis-evidence", "version": 1},
+        {"format": "dramatis-evidence", "version": 10**5_000},
+    ],
+    ids=lambda data: type(data).__name__,
+)
+def test_what_is_no_bundle_fails_every_check(data):
+    checks = asked(data)
+    assert {check.state for check in checks} <= {"failed", "absent"}
+    assert checks[0].state == "failed"
+    assert not stands(checks)
+
+
+def places(value, path=()):
+    """Every place in the data, the whole included."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from places(item, (*path, key))
+
+
+def put(data, path, value):
+    if not path:
+        return value
+    copy = json.loads(json.dumps(data))
+    inner = copy
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return copy
+
+
+def cut(data, path):
+    copy = json.loads(json.dumps(data))
+    inner = copy
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return copy
+
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    2**80,
+    1.5,
+    float("nan"),
+    "",
+    "\ud800",
+    "x" * 70,
+    [],
+    [[]],
+    {},
+    {"": None},
+    [1, "a"],
+    b"x",
+    (1,),
+)
+WHOLE = Case().bundle()
+PLACES = list(places(WHOLE))
+
+
+@pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.hard)])
+def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails(every):
+    """Nothing at all is put everywhere; of the other values every place gets each one, or some in turn."""
+    quiet = set()
+    for place, path in enumerate(PLACES):
+        for value in (None, *ODD[1 + place % every :: every]):
+            data = put(WHOLE, path, value)
+            checks = asked(data)
+            assert all(isinstance(check, Check) and check.words for check in checks)
+            "\n".join(check.words for check in checks).encode()
+            if stands(checks) and data != WHOLE:
+                quiet.add(path)
+    # These may honestly be absent: erased words, or what is not recorded yet.
+    erasable = {("segments", 0, "text"), ("segments", 2, "text"), ("segments", 2, "given")}
+    absent = {("text",), ("served",), ("slots",), ("segments",), ("lockfile",), ("parts",), ("pointer",)}
+    assert quiet == absent | {("ledger",), ("block",), ("checkpoint",)} | erasable
+
+
+def test_nothing_taken_away_raises_and_all_of_it_fails():
+    for path in PLACES[1:]:
+        assert not stands(asked(cut(WHOLE, path))), path
+
+
+def is_another_question(data) -> bool:
+    """The moment is what was asked; one near by has the same answer."""
+    said = data.get("pointer")
+    return isinstance(said, dict) and data == put(WHOLE, ("pointer", "at"), said.get("at"))
+
+
+@pytest.mark.parametrize("flips", [150, pytest.param(1_000, marks=pytest.mark.hard)])
+def test_flipped_bytes_of_a_bundle_file_are_found(flips):
+    text = canonical(WHOLE)
+    dice = Random(4)  # noqa: S311  # repeatable, and no secret
+    read = 0
+    for _ in range(flips):
+        place = dice.randrange(len(text))
+        flipped = text[:place] + bytes([text[place] ^ 1 << dice.randrange(8)]) + text[place + 1 :]
+        try:
+            data = read_json(flipped)
+        except ValueError:
+            continue
+        if is_another_question(data):
+            continue
+        read += 1
+        assert not stands(asked(data)), flipped[place - 20 : place + 20]
+    assert read > flips // 4
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=examples(25, hard=150), deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(PLACES), anything), min_size=1, max_size=4))
+def test_no_bundle_makes_the_verifier_raise(changes):
+    data = WHOLE
+    for path, value in changes:
+        try:
+            data = put(data, path, value)
+        except (LookupError, TypeError):
+            # An earlier change took the place away.
+            continue
+    for check in asked(data, fill=None):
+        assert check.state in {"ok", "failed", "absent"}
+        assert check.words
+
+
+def test_deep_nesting_and_long_lists_end():
+    deep: list = []
+    for _ in range(500):
+        deep = [deep]
+    for path in (("slots",), ("lockfile", "gone"), ("versions", 0, "row", "causes"), ("checkpoint", "body")):
+        assert not stands(asked(put(WHOLE, path, {"a": deep})))
+    assert not stands(asked(put(WHOLE, ("block", "rows"), [[1, "a"]] * 50_000)))

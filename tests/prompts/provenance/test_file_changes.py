@@ -1,0 +1,70 @@
+"""Files that words came from say on a version's page that they have changed since."""
+
+import pytest
+
+from prompts.assembly.segments import Origin
+from prompts.models import AgentPrompt
+from prompts.provenance.file_news import news_of
+from skills.agent_context.services import choose_context
+from tests.factories import BY, make_agent, make_channel, make_source, refreshed
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_commits,
+    shared_workspace,
+)
+from tests.skills.files.file_samples import GOOD, adopted, file_at, write
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+
+
+@pytest.fixture
+def source(workspace, tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    write(tmp_path / "AGENTS.md", GOOD)
+    source = make_source(workspace, tmp_path)
+    refreshed(source)
+    adopted(source)
+    return source
+
+
+def origin(source, revision: int = 1) -> Origin:
+    return Origin("context_file", str(file_at(source).pk), revision, "AGENTS.md")
+
+
+def test_a_changed_file_and_a_gone_one_are_told(source, workspace, tmp_path):
+    write(tmp_path / "AGENTS.md", "Be kinder.\n")
+    refreshed(source)
+    assert news_of(workspace, [origin(source)]) == {origin(source): "Source changed: revision 2 now"}
+    assert news_of(workspace, [origin(source, 2)]) == {}
+    (tmp_path / "AGENTS.md").unlink()
+    refreshed(source)
+    assert news_of(workspace, [origin(source)]) == {origin(source): "Source gone"}
+
+
+def test_a_file_as_it_was_is_no_news_and_other_origins_and_houses_are_not_asked_about(
+    source, workspace, elsewhere, django_assert_num_queries
+):
+    here = origin(source)
+    with django_assert_num_queries(1):
+        assert news_of(workspace, [here]) == {}
+    with django_assert_num_queries(0):
+        assert news_of(workspace, [Origin("soul", "1", 1), Origin("context_file", "", 1, "x.md")]) == {}
+    assert news_of(elsewhere, [origin(source, 7)]) == {}
+
+
+def test_the_page_of_a_version_says_it_where_the_words_stand(source, workspace, tmp_path, as_bob):
+    agent = make_agent(workspace, "reader", channels=[make_channel(workspace, "deck")])
+    choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
+    prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=agent)
+    path = f"/w/{workspace.slug}/prompts/{prompt.pk}/versions/{prompt.last_number}/"
+    assert "Source changed" not in as_bob.get(path).content.decode()
+    write(tmp_path / "AGENTS.md", "Be kinder.\n")
+    refreshed(source)
+    said = as_bob.get(path).content.decode()
+    assert "1 source changed" in said
+    assert (
+        f'<a href="/w/{workspace.slug}/files/{file_at(source).pk}/">Source changed: revision 2 now</a>'
+        in said
+    )

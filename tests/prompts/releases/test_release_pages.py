@@ -1,0 +1,340 @@
+"""Releases as people make them: chosen, looked at, approved by someone else, carried out, refused."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from personas.actors import Actor
+from personas.models import AuditEvent
+from personas.records.services import edit_record
+from personas.roles import Role
+from prompts.labels.services import roll_back
+from prompts.models import PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Release, ReleaseStatus
+from prompts.releases.changes import change_key, trimmed
+from prompts.releases.selectors import releasable
+from prompts.releases.services import approve_release, carry_out_release, request_release
+from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, make_workspace
+from tests.prompts.module_stage import (  # noqa: F401  # fixtures
+    Standing,
+    a_copy_of_the_stage,
+    alice_logged_in,
+    bob_logged_in,
+    commits_are_heard,
+    standing,
+    standing_alice,
+    standing_bob,
+    standing_workspace,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
+LIMIT = 8
+# The session, the person and the membership are asked for on every page.
+EVERY_PAGE = 3
+
+
+def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+    """A reviewed agent on two channels, of which nothing is released; Ada is an admin."""
+    workspace = standing.workspace
+    ada = make_user("Ada")
+    join(workspace, ada, Role.ADMIN)
+    standing.let_in("Ada", ada)
+    standing.soul = make_soul(workspace, text="Be brave.")
+    standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+    said = {"soul": standing.soul, "channels": standing.channels, "release_policy": "reviewed"}
+    standing.careful = make_agent(workspace, "careful", **said)
+
+
+@pytest.fixture
+def soul(stage):
+    return stage.soul
+
+
+@pytest.fixture
+def channels(stage):
+    return stage.channels
+
+
+@pytest.fixture
+def careful(stage):
+    return stage.careful
+
+
+@pytest.fixture
+def admin(stage):
+    return stage.client("Ada")
+
+
+@pytest.fixture
+def requested(workspace, careful, by_bob) -> Release:
+    return request_release(workspace, releasable(workspace), message="First words", by=by_bob)
+
+
+def prompts():
+    return list(AgentPrompt.unscoped.select_related("latest").order_by("pk"))
+
+
+def choices():
+    return [f"{prompt.pk}:{prompt.latest_id}" for prompt in prompts()]
+
+
+def ask(client, **data):
+    form = {"message": "First words", "prompts": choices()} | data
+    return client.post("/w/harbour/releases/new/", form)
+
+
+def press(client, number, verb, **data):
+    """Press a button, and read what the next page says about it."""
+    answer = client.post(f"/w/harbour/releases/{number}/{verb}/", data, follow=True)
+    assert answer.redirect_chain, answer.status_code
+    return " ".join(str(message) for message in answer.context["messages"])
+
+
+def page(client, path):
+    answer = client.get(f"/w/harbour/{path}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def in_production():
+    return sorted(PromptLabel.unscoped.filter(name=PRODUCTION).values_list("version__number", flat=True))
+
+
+def reword(soul, text):
+    soul.refresh_from_db()
+    edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
+
+
+@pytest.fixture
+def by_bob(bob) -> Actor:
+    return Actor.person(bob)
+
+
+@pytest.fixture
+def live(careful, workspace, by_alice, by_bob) -> None:
+    """Everything that can be released, released."""
+    release = request_release(workspace, releasable(workspace), message="Go", by=by_bob)
+    approve_release(release, by=by_alice)
+    carry_out_release(release, by=by_alice)
+
+
+# --- asking --------------------------------------------------------------------------------------------
+
+
+def test_what_is_behind_is_offered_and_what_is_chosen_is_requested(as_bob, careful):
+    said = page(as_bob, "releases/new/")
+    assert said.count('name="prompts"') == 2
+    assert "Needs a second person’s approval" in said
+    answer = ask(as_bob, prompts=choices()[:1])
+    assert answer.url == "/w/harbour/releases/1/"
+    release = Release.unscoped.get()
+    assert (release.message, release.items.count()) == ("First words", 1)
+
+
+def test_all_that_is_shown_can_be_requested_at_once(as_bob, careful):
+    ask(as_bob, prompts=[], shown=choices(), everything="1")
+    assert Release.unscoped.get().items.count() == 2
+
+
+def test_only_one_agents_prompts_are_offered_when_asked_for(as_bob, careful, workspace, soul, channels):
+    make_agent(workspace, "other", soul=soul, channels=channels, release_policy="reviewed")
+    said = page(as_bob, "releases/new/?agent=other")
+    assert said.count('name="prompts"') == 2
+    assert "Careful ·" not in said
+
+
+def test_a_request_needs_a_message_and_a_prompt(as_bob, careful):
+    assert ask(as_bob, message=" ").status_code == 422
+    assert ask(as_bob, prompts=[]).status_code == 422
+    assert not Release.unscoped.exists()
+
+
+def test_what_was_built_after_the_page_was_drawn_is_not_requested(as_bob, careful, soul):
+    seen = re.findall(r'name="prompts" value="([^"]+)"', page(as_bob, "releases/new/"))
+    reword(soul, "Be wise.")
+    answer = ask(as_bob, prompts=seen)
+    assert (len(seen), answer.status_code) == (2, 422)
+    assert "Something was built after you looked" in answer.content.decode()
+    assert not Release.unscoped.exists()
+
+
+def test_a_strangers_prompt_cannot_be_slipped_in(as_mallory, careful, elsewhere):
+    answer = as_mallory.post("/w/elsewhere/releases/new/", {"message": "Mine", "prompts": choices()})
+    assert answer.status_code == 422
+    assert not Release.unscoped.exists()
+
+
+def test_nothing_to_release_says_so(as_alice, alice):
+    make_workspace("Quay", owner=alice)
+    assert "Nothing to release" in as_alice.get("/w/quay/releases/new/").content.decode()
+    assert "No release yet" in as_alice.get("/w/quay/releases/").content.decode()
+
+
+# --- deciding ------------------------------------------------------------------------------------------
+
+
+def test_a_second_person_approves_and_production_moves(as_alice, as_bob, requested):
+    assert "must approve this first" in press(as_bob, 1, "release")
+    assert press(as_alice, 1, "approve") == "Release 1: approved."
+    assert press(as_bob, 1, "release") == "Release 1: released."
+    assert in_production() == [1, 1]
+    said = page(as_bob, "releases/1/")
+    assert "Approved by" in said
+    assert "alice@example.com" in said
+
+
+def test_nobody_approves_what_he_asked_for_himself(as_alice, careful):
+    ask(as_alice)
+    assert ">Approve<" not in page(as_alice, "releases/1/")
+    assert "Somebody else must approve" in press(as_alice, 1, "approve")
+    assert in_production() == []
+
+
+def test_an_editor_may_not_approve_reject_or_override(as_bob, requested):
+    for verb in ("approve", "reject", "override"):
+        answer = as_bob.post(f"/w/harbour/releases/1/{verb}/", {"reason": "Now."})
+        assert answer.status_code == 403
+    assert in_production() == []
+
+
+def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested, soul):
+    reword(soul, "Be wise.")
+    assert "built anew since this was asked for" in page(as_alice, "releases/1/")
+    assert "Changed since it was asked for" in press(as_alice, 1, "approve")
+    said = page(as_alice, "releases/1/")
+    assert "Voided" in said
+    assert "Changed since it was asked for: Careful · Deck, Careful · Bridge. Ask again." in said
+    assert Release.unscoped.get().status == ReleaseStatus.VOIDED
+    assert in_production() == []
+
+
+def test_a_rejection_says_why(as_alice, requested):
+    assert "Say why" in press(as_alice, 1, "reject", reason=" ")
+    press(as_alice, 1, "reject", reason="Too brave.")
+    said = page(as_alice, "releases/1/")
+    assert "Rejected by" in said
+    assert "Too brave." in said
+
+
+def test_a_request_can_be_withdrawn_once(as_bob, requested):
+    assert "Release 1: withdrawn." in press(as_bob, 1, "withdraw")
+    assert "is withdrawn" in press(as_bob, 1, "withdraw")
+
+
+def test_an_emergency_is_for_admins_has_a_reason_and_shows(admin, requested):
+    assert "Say why" in press(admin, 1, "override")
+    press(admin, 1, "override", reason="The old one insults people.")
+    assert in_production() == [1, 1]
+    said = page(admin, "releases/1/")
+    assert "Released without approval by" in said
+    assert "The old one insults people." in said
+    assert AuditEvent.unscoped.filter(verb="overrode").exists()
+
+
+def test_a_release_of_an_automatic_agent_needs_no_approval(as_bob, workspace, channels, soul, by_alice):
+    make_agent(workspace, "quick", soul=soul, channels=channels[:1])
+    reword(soul, "Be wise.")
+    quick = prompts()[-1]
+    roll_back([quick], by=by_alice, note="Back.")
+    ask(as_bob, prompts=choices()[-1:])
+    assert "Release 1: released." in press(as_bob, 1, "release")
+    assert in_production() == [2]
+
+
+def test_a_release_that_is_not_there_is_not_found(as_bob, requested):
+    assert as_bob.get("/w/harbour/releases/2/").status_code == 404
+    assert as_bob.get(f"/w/harbour/releases/{10**30}/").status_code == 404
+    assert as_bob.post("/w/harbour/releases/2/withdraw/").status_code == 404
+
+
+# --- what it changes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("live")
+def test_the_same_change_is_shown_once_with_its_prompts(as_alice, as_bob, soul):
+    reword(soul, "Be wise.")
+    ask(as_bob)
+    [group] = as_alice.get("/w/harbour/releases/2/").context["changes"].groups
+    assert len(group.items) == 2
+    assert [section.name for section in group.diff.changed] == ["soul"]
+    assert page(as_alice, "releases/2/").count("dr-diff-line is-added") == 1
+
+
+@pytest.mark.usefixtures("live")
+def test_other_changes_are_shown_apart(as_alice, as_bob, channels, soul):
+    edit_record(channels[0], {"formatting": "Short lines."}, expected=1, by=BY)
+    reword(soul, "Be wise.")
+    ask(as_bob)
+    groups = as_alice.get("/w/harbour/releases/2/").context["changes"].groups
+    assert sorted([section.name for section in group.diff.changed] for group in groups) == [
+        ["soul"],
+        ["soul", "formatting"],
+    ]
+
+
+def test_first_releases_are_told_without_a_difference(as_alice, requested):
+    [group] = as_alice.get("/w/harbour/releases/1/").context["changes"].groups
+    assert (group.is_first, group.diff, len(group.items)) == (True, None, 2)
+    assert "For the first time" in page(as_alice, "releases/1/")
+
+
+def row(section, text):
+    return {"section": section, "text": text}
+
+
+def test_equal_changes_have_equal_keys_whatever_stands_around_them():
+    one = change_key(
+        ([row("a", "x"), row("a", "old"), row("b", "q")], ""),
+        ([row("a", "x"), row("a", "new"), row("b", "q")], ""),
+    )
+    other = change_key(([row("a", "old"), row("a", "y")], ""), ([row("a", "new"), row("a", "y")], ""))
+    assert one == other
+    assert one != change_key(([row("a", "old")], ""), ([row("a", "newer")], ""))
+    assert one != change_key(([row("a", "old")], "t1"), ([row("a", "new")], "t2"))
+
+
+def test_what_both_begin_and_end_with_is_left_out():
+    assert trimmed([(1,), (2,), (3,)], [(1,), (9,), (3,)]) == (((2,),), ((9,),))
+    assert trimmed([(1,)], [(1,), (1,)]) == ((), ((1,),))
+    assert trimmed([], [(1,)]) == ((), ((1,),))
+
+
+# --- lists and labels ----------------------------------------------------------------------------------
+
+
+def test_the_list_asks_few_questions_whatever_its_length(as_bob, requested):
+    page(as_bob, "releases/")  # the first visit of a session is noted in it
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as queries:
+            page(as_bob, "releases/")
+        counts.append(len(queries))
+        ask(as_bob)
+        page(as_bob, "releases/1/")  # takes away the message
+    assert counts[0] == counts[-1] <= LIMIT + EVERY_PAGE
+
+
+def test_releases_are_narrowed_by_status(as_bob, requested):
+    press(as_bob, 1, "withdraw")
+    ask(as_bob)
+    assert "Release 1<" not in page(as_bob, "releases/?status=open")
+    assert "Release 2<" in page(as_bob, "releases/?status=open")
+    assert "Release 1<" in page(as_bob, "releases/?status=withdrawn")
+
+
+def test_owners_protect_labels_and_lift_it_again(as_alice, as_bob, workspace):
+    answer = as_alice.post("/w/harbour/labels/protect/", {"label": "canary", "protected": "1"}, follow=True)
+    assert "“canary”: only owners move it." in answer.content.decode()
+    assert LabelRule.unscoped.get().is_protected
+    assert "Owners only" in page(as_bob, "labels/")
+    assert as_bob.post("/w/harbour/labels/protect/", {"label": "canary"}).status_code == 403
+    as_alice.post("/w/harbour/labels/protect/", {"label": "canary"})
+    assert not LabelRule.unscoped.get().is_protected
+
+
+def test_a_bad_label_is_refused_with_words(as_alice, workspace):
+    for label in ("latest", "Not A Label", "", "x" * 41):
+        answer = as_alice.post("/w/harbour/labels/protect/", {"label": label, "protected": "1"}, follow=True)
+        assert [message.level_tag for message in answer.context["messages"]] == ["error"]
+    assert not LabelRule.unscoped.exists()

@@ -1,0 +1,152 @@
+"""What the palette finds: records, versions, releases and people of one workspace, bounded and ranked."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from personas.models import Agent, ApiKey
+from personas.records.services import archive_record
+from personas.roles import Role
+from prompts.models import AgentPrompt, PromptVersion
+from prompts.search.search import IN_ALL, PER_KIND, versions_named
+from tests.factories import (
+    BY,
+    join,
+    make_agent,
+    make_channel,
+    make_memory,
+    make_skill,
+    make_soul,
+    make_task,
+    signed_in,
+)
+from tests.prompts.module_stage import (  # noqa: F401  # fixtures
+    Standing,
+    a_copy_of_the_stage,
+    alice_logged_in,
+    bob_logged_in,
+    standing,
+    standing_alice,
+    standing_bob,
+    standing_workspace,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+    """One agent on one channel."""
+    workspace = standing.workspace
+    make_agent(workspace, "keeper", name="Lamp keeper", channels=[make_channel(workspace, "deck")])
+
+
+def find(client, workspace, words):
+    answer = client.get(f"/w/{workspace.slug}/find/", {"q": words})
+    assert answer.status_code == 200
+    return answer.json()["results"]
+
+
+def labels(found):
+    return [one["label"] for one in found if one["group"] != "Actions"]
+
+
+def test_records_of_many_kinds_are_found_by_every_word(as_bob, workspace):
+    make_soul(workspace, "Lamp light")
+    make_memory(workspace, "The lamp is lit at dusk.")
+    make_memory(workspace, f"{'Far ' * 40}beyond the reef.")
+    make_task(workspace, "Polish the lamp")
+    make_skill(workspace, "lamp-oil")
+    found = find(as_bob, workspace, "lamp")
+    assert [one["group"] for one in found if one["group"] != "Actions"] == [
+        "Agents",
+        "Souls",
+        "Memories",
+        "Tasks",
+        "Skills",
+    ]
+    assert labels(find(as_bob, workspace, "reef"))[0].endswith("…")
+    assert labels(find(as_bob, workspace, "dusk LAMP")) == ["The lamp is lit at dusk."]
+    for one in found:
+        assert as_bob.head(one["url"]).status_code == 200, one
+
+
+def test_what_begins_with_the_words_comes_first_and_the_archived_last(as_bob, workspace):
+    for name in ("Old pilot", "Pilot", "Pilot of old"):
+        make_agent(workspace, name.lower().replace(" ", "-"), name=name)
+    gone = make_agent(workspace, "pilotless", name="Pilotless")
+    archive_record(gone, by=BY)
+    found = find(as_bob, workspace, "pilot")
+    assert labels(found) == ["Pilot", "Pilot of old", "Old pilot", "Pilotless"]
+    assert next(one for one in found if one["label"] == "Pilotless")["hint"] == "Archived"
+
+
+def test_people_releases_and_addresses_are_found(as_bob, workspace, alice):
+    assert labels(find(as_bob, workspace, "alice@")) == ["Alice"]
+    number = make_task(workspace, "Sort").number
+    assert labels(find(as_bob, workspace, str(number)))[0] == "Sort"
+
+
+def test_odd_words_are_only_words(as_bob, workspace):
+    for words in ("", " ", "%", "_", "\\", "'; drop", "\x00", "v", "ä" * 400):
+        assert find(as_bob, workspace, words) == [], words
+
+
+def test_keys_are_found_by_those_who_manage_them_alone(as_alice, as_bob, workspace, alice):
+    make_key(workspace, alice)
+    assert labels(find(as_alice, workspace, "night")) == ["Night bot"]
+    assert find(as_bob, workspace, "night") == []
+
+
+def make_key(workspace, alice):
+    later = timezone.now() + timedelta(days=1)
+    ApiKey(
+        workspace=workspace,
+        name="Night bot",
+        prefix="drm_bot_abc",
+        digest="0" * 64,
+        created_by=alice,
+        created_label="Alice",
+        expires_at=later,
+    ).save()
+
+
+def test_versions_are_found_by_number_and_by_digest(as_bob, workspace):
+    prompt = AgentPrompt.objects.in_workspace(workspace).get()
+    version = PromptVersion.objects.in_workspace(workspace).get(prompt=prompt)
+    address = f"/w/{workspace.slug}/prompts/{prompt.pk}/versions/{version.number}/"
+    [found] = [one for one in find(as_bob, workspace, "keeper v1") if one["group"] == "Versions"]
+    assert found["url"] == address
+    for words in ("Keeper 1", "v1", "deck v1", version.digest[:7], version.digest):
+        assert [one.url for one in versions_named(workspace, words)] == [address], words
+    for words in ("keeper v2", "pilot v1", "1", "v999999999", "0" * 64):
+        assert not list(versions_named(workspace, words)), words
+
+
+def test_many_matches_are_bounded_in_rows_and_in_questions(
+    as_alice, workspace, django_assert_max_num_queries
+):
+    for number in range(PER_KIND + 3):
+        make_agent(workspace, f"lamp-{number}", name=f"Lamp {number}")
+        make_memory(workspace, f"Lamp {number} is green.")
+    find(as_alice, workspace, "warm")
+    # The session, the person and the membership, then all records and the versions.
+    with django_assert_max_num_queries(5):
+        found = find(as_alice, workspace, "lamp 1")
+    with django_assert_max_num_queries(5):
+        found = find(as_alice, workspace, "lamp")
+    agents = [one for one in found if one["group"] == "Agents"]
+    assert len(agents) == PER_KIND
+    assert len(found) <= IN_ALL
+
+
+def test_other_workspaces_stay_out_of_sight(as_bob, as_mallory, workspace, elsewhere):
+    make_agent(elsewhere, "lamp", name="Lamp of others")
+    assert labels(find(as_bob, workspace, "lamp")) == ["Lamp keeper"]
+    assert as_mallory.get(f"/w/{workspace.slug}/find/", {"q": "pilot"}).status_code == 404
+
+
+def test_a_viewer_finds_what_a_viewer_may_read(workspace, mallory):
+    join(workspace, mallory, Role.VIEWER)
+    assert Agent.objects.in_workspace(workspace).count() == 1
+    assert labels(find(signed_in(mallory), workspace, "keep")) == ["Lamp keeper"]

@@ -1,0 +1,73 @@
+"""What a process keeps of a version between calls: never the words of another call."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from personas.actors import Actor
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
+from personas.models import Membership, User
+from prompts.assembly.slots import Slots
+from prompts.serving import BadKey, Recall
+from prompts.serving.cache import Words
+from prompts.serving.slots import clock_alone, settled, with_clock
+from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
+
+SUMMER, WINTER = datetime(2026, 7, 1, 9, 5, tzinfo=UTC), datetime(2026, 1, 1, 9, 5, 5, 250, tzinfo=UTC)
+
+
+@pytest.fixture
+def stage(workspace) -> Stage:
+    return make_stage(workspace)
+
+
+@pytest.mark.parametrize(
+    "zone", ["", "UTC", "Europe/Lisbon", "Asia/Kathmandu", "America/Sao_Paulo", "No/Where"]
+)
+def test_the_quick_way_to_the_time_gives_the_same_as_the_long_one(zone):
+    for now in (SUMMER, WINTER):
+        assert clock_alone(now, zone) == settled(with_clock(Slots(), now, zone))
+
+
+@pytest.mark.django_db
+def test_calls_that_say_the_same_share_a_sheet_and_others_do_not(stage):
+    words = stage.fetch().words
+    at = [Slots(now=SUMMER), Slots(now=SUMMER), Slots(now=WINTER), Slots(now=SUMMER, append="Be brief.")]
+    sheets = [words.sheet(slots) for slots in at]
+    assert sheets[0] is sheets[1]
+    assert len({sheet.text for sheet in sheets}) == 3
+    assert len(words.last) == 1
+
+
+@pytest.mark.django_db
+def test_each_call_gets_its_own_words(stage):
+    for word in ("one", "two", "one"):
+        served = stage.fetch(slots=Slots(append=f"Say {word}."))
+        assert f"Say {word}." in served.text
+        assert served.sheet.digest == stage.rows[-1].served_digest
+
+
+@pytest.mark.planted
+@pytest.mark.django_db
+def test_a_sheet_kept_whatever_the_call_says_is_found(stage, monkeypatch):
+    real = Words.sheet
+    monkeypatch.setattr(Words, "sheet", lambda self, slots: self.last[0] if self.last else real(self, slots))
+    with pytest.raises(AssertionError):
+        test_each_call_gets_its_own_words(stage)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("end", ["removed", "inactive"])
+def test_a_key_that_acts_for_a_person_ends_with_the_membership(stage, alice, end):
+    _, secret = create_key(stage.workspace, "Script", {}, kind=ADMIN, by=Actor.person(alice))
+    processes = [Recall(), Recall()]
+    for process in processes:
+        assert fetch(secret, recall=process).status == 200
+    if end == "removed":
+        Membership.objects.in_workspace(stage.workspace).filter(user=alice).delete()
+    else:
+        User.objects.filter(pk=alice.pk).update(is_active=False)
+    for process in processes:
+        with pytest.raises(BadKey):
+            fetch(secret, recall=process)

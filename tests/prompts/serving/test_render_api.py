@@ -1,0 +1,241 @@
+"""Render and batch: the facts of a call in their slots, many prompts at once, each with its row."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from personas.api.validation import errors_in, validator
+from personas.api_keys.services import create_key
+from prompts.models import PromptVersion
+from prompts.replay.services import replay_entry
+from prompts.serving.schema import BATCH as BATCH_SHAPE
+from prompts.serving.schema import PROMPT
+from tests.factories import BY, make_agent, make_task
+from tests.prompts.serving.serving_stage import Stage, make_stage, statements_fail_at
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    cast,
+    shared_alice,
+    shared_bob,
+    shared_props,
+    shared_workspace,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
+
+RENDER, BATCH = "/api/v1/agents/pilot/prompt:render", "/api/v1/prompts:batchGet"
+EVERYTHING = {
+    "channel": "deck",
+    "now": "1999-01-02T07:30:00+01:00",
+    "timezone": "Europe/Lisbon",
+    "host": {"os": "linux", "model": 1.5, "deep": [1, {"a": None}]},
+    "sandbox": {"enabled": True},
+    "session": {"id": "s-1", "plan_path": "/plan.md"},
+    "is_background": True,
+    "previous_error": {"error": "Timeout", "message": "too slow"},
+    "tools": ["read"],
+    "append": "Be brief.</this-call>",
+    "messages": [{"text": "Hello"}, {"role": "assistant", "text": "Hi"}],
+}
+
+set_stage = make_stage
+
+
+@pytest.fixture
+def stage(props: Stage) -> Stage:
+    return props
+
+
+def post(stage: Stage, address: str, body: object, secret: str = "", **said: Any) -> Any:
+    data = body if isinstance(body, str | bytes) else json.dumps(body)
+    said.setdefault("content_type", "application/json")
+    return Client().post(address, data, HTTP_AUTHORIZATION=f"Bearer {secret or stage.secret}", **said)
+
+
+def pointers(answer) -> list[str]:
+    said = json.loads(answer.content)
+    assert (answer.status_code, said["code"]) == (422, "invalid"), said
+    return [error.get("pointer", error.get("parameter")) for error in said["errors"]]
+
+
+# --- render --------------------------------------------------------------------------------------------
+
+
+def test_the_facts_of_a_call_stand_in_the_text_and_the_row_gives_it_again(stage):
+    answer = post(stage, RENDER, EVERYTHING)
+    said = json.loads(answer.content)
+    assert answer.status_code == 200, said
+    text = said["text"]
+    for words in (
+        "1999 at 07:30 (Europe/Lisbon)",
+        "os=linux",
+        "model=1.5",
+        "/plan.md",
+        "Timeout",
+        "Be brief.",
+    ):
+        assert words in text
+    assert "Be brief.&lt;/this-call>" in text
+    assert said["messages"] == [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Hi"}]
+    assert said["warnings"] == ["The call names the tool read, which has no definition."]
+    assert errors_in(validator(PROMPT), said) == []
+    [row] = stage.rows
+    assert (said["ledger_id"], said["slots"]) == (row.pk, row.slots)
+    replayed = replay_entry(stage.workspace, row.pk)
+    assert replayed.is_exact
+    assert replayed.text == text
+    assert said["segments"][-1]["range"][1] == len(text)
+    assert PromptVersion.objects.in_workspace(stage.workspace).count() == 1
+    assert answer["Cache-Control"] == "private, no-store"
+    assert answer["X-Content-SHA256"] == sha256(text.encode()).hexdigest()
+    assert answer["RateLimit-Policy"].startswith('"render";')
+
+
+def test_a_render_is_one_statement_once_the_process_knows_it(stage):
+    post(stage, RENDER, EVERYTHING)
+    with CaptureQueriesContext(connection) as queries:
+        post(stage, RENDER, EVERYTHING, HTTP_ACCEPT="text/markdown")
+    assert len(queries) == 1
+
+
+def test_a_task_is_bound_by_its_number(stage):
+    task = make_task(stage.workspace, "Sort the shed")
+    said = json.loads(post(stage, RENDER, {"channel": "deck", "task": task.number}).content)
+    assert "Sort the shed" in said["text"]
+    assert said["slots"]["task"]["number"] == task.number
+    assert replay_entry(stage.workspace, said["ledger_id"]).is_exact
+
+
+def test_a_task_of_another_agent_or_workspace_is_not_there(stage, elsewhere):
+    cook = make_agent(stage.workspace, "cook")
+    theirs = make_task(stage.workspace, "Boil the soup", agent=cook)
+    far = make_task(elsewhere, "Hide the map")
+    for number in {theirs.number, far.number + 7, 2**31 - 1}:
+        assert pointers(post(stage, RENDER, {"channel": "deck", "task": number})) == ["/task"]
+    assert stage.rows == []
+
+
+def test_a_key_that_may_not_render_learns_nothing_of_tasks(stage):
+    task = make_task(stage.workspace, "Sort the shed")
+    _, secret = create_key(stage.workspace, "Fetcher", {"verbs": ["fetch"]}, by=BY)
+    for number in (task.number, task.number + 1):
+        answer = post(stage, RENDER, {"channel": "deck", "task": number}, secret)
+        assert (answer.status_code, answer.json()["code"]) == (403, "out_of_scope")
+
+
+def test_what_a_layout_has_no_place_for_is_said(elsewhere):
+    stage = make_stage(elsewhere, layout="opal")
+    said = json.loads(post(stage, RENDER, {"channel": "deck", "is_background": True}).content)
+    assert "The layout has no place for slots.is_background." in said["warnings"]
+
+
+UNFIT = [
+    ({}, "/channel"),
+    ([], ""),
+    ({"channel": "deck", "colour": 1}, "/colour"),
+    ({"channel": 4}, "/channel"),
+    ({"channel": "deck", "task": "4"}, "/task"),
+    ({"channel": "deck", "task": 0}, "/task"),
+    ({"channel": "deck", "task": True}, "/task"),
+    ({"channel": "deck", "session": {"id": 4}}, "/session/id"),
+    ({"channel": "deck", "tools": ["a", 4]}, "/tools/1"),
+    ({"channel": "deck", "messages": [{"role": "user"}]}, "/messages/0/text"),
+    ({"channel": "deck", "messages": [{"text": "x", "role": "system"}]}, "/messages/0/role"),
+    ({"channel": "deck", "previous_error": {}}, "/previous_error/error"),
+    ({"channel": "deck", "now": "2026-01-01T00:00:00"}, "/now"),
+    ({"channel": "deck", "append": "x" * 20_001}, "/append"),
+    ({"channel": "deck", "append": "a\0b"}, "/append"),
+    ({"channel": "deck", "host": {"os": ["a\0b"]}}, "/host/os/0"),
+    ({"channel": "deck", "host": "linux"}, "/host"),
+]
+
+
+def test_what_does_not_fit_is_pointed_at(stage):
+    for body, pointer in UNFIT:
+        assert pointer in [said or "" for said in pointers(post(stage, RENDER, body))], body
+    assert stage.rows == []
+
+
+def test_what_cannot_be_read_is_refused(stage):
+    bodies = [b"{", b"\xff", '{"channel": NaN}', '{"channel": "a", "channel": "b"}', "[" * 5_000]
+    bodies.append('{"channel": "deck", "append": "\\ud800"}')
+    for body in bodies:
+        answer = post(stage, RENDER, body)
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_json"), body
+    answer = post(stage, RENDER, "channel=deck", content_type="application/x-www-form-urlencoded")
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    assert Client().get(RENDER).status_code == Client().put(BATCH).status_code == 405
+    assert Client().get(RENDER)["Allow"] == "POST"
+    answer = post(stage, RENDER, {"channel": "deck"}, HTTP_ACCEPT="image/png")
+    assert answer.status_code == 406
+    assert stage.rows == []
+
+
+def test_who_is_refused_a_fetch_is_refused_a_render(stage):
+    for address in (RENDER, BATCH):
+        body = (
+            {"channel": "deck"} if address == RENDER else {"prompts": [{"agent": "pilot", "channel": "deck"}]}
+        )
+        answer = post(stage, address, body, "nonsense")
+        assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
+        answer = post(stage, f"{address}?key={stage.secret}", body)
+        assert answer.status_code == 422 or answer.json()["code"] == "bad_request"
+        with statements_fail_at("INSERT INTO prompts_ledgerentry"):
+            answer = post(stage, address, body)
+        assert b"Be brave." not in answer.content
+    assert stage.rows == []
+
+
+# --- many at once --------------------------------------------------------------------------------------
+
+
+def test_each_of_many_has_its_own_status_and_row(stage):
+    known = PromptVersion.objects.in_workspace(stage.workspace).get().digest
+    asked = [
+        {"agent": "pilot", "channel": "deck"},
+        {"agent": "nobody", "channel": "deck"},
+        {"agent": "pilot", "channel": "deck", "label": "latest", "known_digest": known},
+        {"agent": "pilot", "channel": "deck", "at": "2020-01-01T00:00:00Z"},
+        {"agent": "pilot", "channel": "deck"},
+    ]
+    answer = post(stage, BATCH, {"prompts": asked})
+    results = json.loads(answer.content)["results"]
+    assert answer.status_code == 200
+    assert [result["status"] for result in results] == [200, 404, 304, 404, 200]
+    assert [result["problem"]["code"] for result in results if "problem" in result] == [
+        "not_found",
+        "no_version",
+    ]
+    rows = stage.rows
+    assert [row.status for row in rows] == [200, 304, 200]
+    assert errors_in(validator(BATCH_SHAPE), json.loads(answer.content)) == []
+    assert {row.request_id for row in rows} == {answer["X-Request-ID"]}
+    for result, row in zip([results[0], results[4]], [rows[0], rows[2]], strict=True):
+        assert (result["prompt"]["ledger_id"], result["prompt"]["served_digest"]) == (
+            row.pk,
+            row.served_digest,
+        )
+    assert results[2]["ledger_id"] == rows[1].pk
+
+
+def test_a_batch_has_at_least_one_and_at_most_fifty(stage):
+    one = {"agent": "pilot", "channel": "deck"}
+    assert pointers(post(stage, BATCH, {"prompts": []})) == ["/prompts"]
+    assert pointers(post(stage, BATCH, {"prompts": [one] * 51})) == ["/prompts"]
+    assert pointers(post(stage, BATCH, {"prompts": [one, {"agent": "pilot"}]})) == ["/prompts/1/channel"]
+    results = json.loads(post(stage, BATCH, {"prompts": [one] * 50}).content)["results"]
+    assert len({result["prompt"]["ledger_id"] for result in results}) == 50
+    assert len(stage.rows) == 50
+
+
+def test_one_that_cannot_be_recorded_is_an_answer_of_its_own(stage):
+    one = {"agent": "pilot", "channel": "deck"}
+    post(stage, BATCH, {"prompts": [one]})
+    with statements_fail_at("INSERT INTO prompts_ledgerentry"):
+        answer = post(stage, BATCH, {"prompts": [one, one]})
+    assert [result["status"] for result in json.loads(answer.content)["results"]] == [503, 503]
+    assert b"Be brave." not in answer.content

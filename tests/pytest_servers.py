@@ -1,0 +1,172 @@
+"""Pytest plugin: bring up the real servers before Django reads its settings, and name them at the end."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from tests.database_dump import IS_OURS
+from tests.example_counts import choose
+from tests.servers import Server, redis_version, start_postgres, start_redis
+
+# Whatever the shell says, and before other plugins are loaded: every process of a run, of which there are
+# many, would compile the house and its tests anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# The first is the same engine without a desktop's frame around it, and takes half the time.
+CHROMIUM_NAMES = (
+    *("chromium-headless-shell", "chromium", "chromium-browser"),
+    *("google-chrome", "google-chrome-stable"),
+)
+
+# The last list counts, so Playwright's own, as far as it says something here, comes first. The rest is the
+# frame around the page, which is a page of its own: nobody sees it, and it took half of every new window.
+ABSENT = (
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
+    *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
+    *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
+    *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
+    *("PreloadTopChromeWebUI", "InitialWebUI", "WebUIToolbar", "WebUIReloadButton", "WebUILocationBar"),
+    *("WebUIHomeButton", "WebUIBackForwardButton", "WebUIOmniboxPopup", "WebUIOmniboxAimPopup"),
+    "WebUIOmniboxFullPopup",
+)
+# A page lives for a second: code made faster for later, and many small clearings of memory, never pay.
+SHORT_LIVED = "--no-opt --no-maglev --min-semi-space-size=32 --max-semi-space-size=64"
+QUIET = (
+    f"--js-flags={SHORT_LIVED}",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--no-first-run",
+    f"--disable-features={','.join(ABSENT)}",
+)
+
+LONGEST = (
+    "tests/project/supervisor/test_up.py::test_it_stops",
+    "tests/personas/api/test_generated_requests.py",
+    "tests/personas/api/test_idempotency.py::test_so_many",
+    "tests/prompts/versions/test_numbering.py::test_sixteen",
+    "tests/browser/test_tour.py",
+    "tests/promises/test_killed_servers.py",
+    "tests/promises/test_broker_outages.py",
+)
+
+_servers: list[Server] = []
+_names: dict[str, str] = {}
+_scratch: list[str] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Only the controller starts servers; xdist's workers inherit its environment."""
+    choose(early_config.known_args_namespace.markexpr)
+    os.environ["DRAMATIS_ENV"] = "development"
+    # A thread that writes by itself would get in the way when tables are emptied.
+    os.environ["DRAMATIS_NOTE_KEY_USES"] = "false"
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        os.environ["REDIS_URL"] = with_database(os.environ["REDIS_URL"], int(worker.removeprefix("gw")) + 1)
+        # The demo lays files out there, and two databases must not tell one tree two stories.
+        os.environ["DRAMATIS_VAR"] += f"/{worker}"
+        return
+    _scratch.append(tempfile.mkdtemp(prefix="drm-var-"))
+    os.environ["DRAMATIS_VAR"] = _scratch[0]
+    offer_database()
+    offer_redis()
+
+
+def offer_database() -> None:
+    if os.environ.get("TEST_DATABASE") == "sqlite":
+        os.environ["DATABASE_URL"] = f"sqlite:///{_scratch[0]}/test.sqlite3"
+        _names["database"] = "SQLite file"
+    elif os.environ.get("DATABASE_URL"):
+        _names["database"] = "database of DATABASE_URL"
+    else:
+        _servers.append(start_postgres())
+        os.environ["DATABASE_URL"], os.environ[IS_OURS] = _servers[-1].url, "yes"
+        _names["database"] = f"PostgreSQL {_servers[-1].version}"
+
+
+def offer_redis() -> None:
+    if os.environ.get("REDIS_URL"):
+        _names["redis"] = redis_version(os.environ["REDIS_URL"])
+    else:
+        _servers.append(start_redis())
+        os.environ["REDIS_URL"] = _servers[-1].url
+        _names["redis"] = _servers[-1].version
+
+
+def with_database(url: str, number: int) -> str:
+    """Another Redis database of the same server: two workers' jobs must not meet in one queue."""
+    return (
+        f"{url}?db={number}"
+        if url.startswith("unix://")
+        else re.sub(r"(://[^/]+)(/\d*)?$", rf"\1/{number}", url)
+    )
+
+
+def find_chromium(*, headed: bool = False) -> str | None:
+    """The first has no window to show."""
+    named = os.environ.get("CHROMIUM")
+    return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES[headed:])), None)
+
+
+def launch_arguments(*, headed: bool) -> dict[str, object]:
+    """How Playwright starts Chromium; without one the test fails, because a skip would pass unseen."""
+    program = find_chromium(headed=headed)
+    if program is None or shutil.which(program) is None:
+        pytest.fail(
+            "This test needs Chromium and there is none: run dev.py test, or set CHROMIUM to its path."
+        )
+    # Chromium refuses its sandbox to root.
+    sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
+    return {"executable_path": program, "args": [*QUIET, *sandbox], "headless": not headed}
+
+
+def chromium_version(program: str) -> str:
+    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
+    found = re.search(r"\d+(\.\d+)+", answer.stdout)
+    return found[0] if found else "unknown"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    while _servers:
+        _servers.pop().stop()
+    while _scratch:
+        shutil.rmtree(_scratch.pop(), ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    passed = terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
+    names = [*_names.values()]
+    if any("browser" in report.keywords for report in passed) and (program := find_chromium()):
+        names.append(f"Chromium {chromium_version(program)}")
+        terminalreporter.write_line(f"{' · '.join(names)}: real")
+    else:
+        terminalreporter.write_line(f"{' · '.join(names)}: real (no browser test in this run)")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Whatever asks for a page needs Chromium, so `-m 'not browser'` always leaves it out.
+
+    Afterwards, whatever order others have chosen, the longest come first: begun last, one of them would keep
+    one core busy while the others have nothing left to do.
+    """
+    for item in items:
+        if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.browser)
+    yield
+    items.sort(key=lambda item: turn(item.nodeid))
+
+
+def turn(name: str) -> int:
+    """Those on one stage follow each other, so that it is set once."""
+    return 0 if name.startswith(LONGEST) else 1 if name.startswith("tests/isolation/") else 2

@@ -1,0 +1,156 @@
+"""Every guard over pushed files, broken on purpose: a case that stays green with the fault does not count."""
+
+import zlib
+from types import SimpleNamespace
+
+import pytest
+
+from skills.archives import bundle, paths, read_files, read_zip, zip_entry, zip_reader
+from skills.archives.zip_entry import Entry
+from skills.discovery.filesystem import Refused
+from tests.skills.archives.archive_corpus import ARCHIVES
+from tests.skills.archives.test_archives import findings
+from tests.skills.archives.zip_builder import quoted
+
+pytestmark = [pytest.mark.planted, pytest.mark.promise("R8")]
+BY_NAME = {case.name: case for case in ARCHIVES}
+
+
+def nothing(place, name: str):
+    """The check does not take place."""
+    return lambda patch: patch.setattr(place, name, lambda *_: None)
+
+
+def trusted_size(patch) -> None:
+    """All is unpacked, and cut to the size that was announced."""
+    patch.setattr(
+        zip_entry, "inflated", lambda packed, size: zlib.decompressobj(-15).decompress(packed)[:size]
+    )
+
+
+def any_checksum(patch) -> None:
+    patch.setattr(zip_entry, "zlib", SimpleNamespace(**{**vars(zlib), "crc32": lambda _: Anything()}))
+
+
+class Anything:
+    """Different from nothing."""
+
+    def __ne__(self, other):
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def last_end(patch) -> None:
+    """The last that looks like an end is one."""
+    patch.setattr(zip_reader, "end_of", lambda data: data.rfind(b"PK\5\6"))
+
+
+def believed_64(patch) -> None:
+    def widened(data, at, narrow):
+        return zip_reader.END_64.unpack_from(data, max(at, 0))[4:]
+
+    patch.setattr(zip_reader, "widened", widened)
+
+
+def no_clashes(patch) -> None:
+    patch.setattr(bundle, "clashes", lambda _: {})
+
+
+def by_spelling(patch) -> None:
+    patch.setattr(paths, "alike", str)
+
+
+def by_case_only(patch) -> None:
+    patch.setattr(paths, "alike", str.casefold)
+
+
+def no_total(patch) -> None:
+    patch.setattr(bundle, "sum", lambda _: 0, raising=False)
+
+
+def no_encryption(patch) -> None:
+    patch.setattr(Entry, "is_encrypted", False)
+
+
+def raw_names(patch) -> None:
+    patch.setattr(bundle, "shown", str)
+
+
+def cut_at_nul(patch) -> None:
+    """As the standard library does."""
+    patch.setattr(Entry, "path", property(lambda self: self.record.name.decode().partition("\0")[0]))
+
+
+def neighbours_fall(patch) -> None:
+    """One bad file takes all others with it."""
+
+    def add(self, path):
+        raise Refused("files", "One of the files cannot be taken.")
+
+    patch.setattr(bundle.Refusals, "noted", add)
+
+
+FAULTS = [
+    (trusted_size, "larger than both headers say"),
+    (trusted_size, "more after the packed bytes"),
+    (any_checksum, "wrong checksum"),
+    (any_checksum, "stored bytes that were changed"),
+    (nothing(zip_reader, "check_layout"), "files that quote each other"),
+    (nothing(zip_reader, "check_layout"), "something between"),
+    (nothing(zip_reader, "check_layout"), "something before, and the numbers mended"),
+    (nothing(zip_reader, "check_layout"), "packed bytes past the end"),
+    (last_end, "something after"),
+    (last_end, "an archive in the comment"),
+    (believed_64, "two ends that disagree"),
+    (believed_64, "an end in 64 bits elsewhere"),
+    (nothing(Entry, "check_kind"), "special file: link"),
+    (nothing(Entry, "check_kind"), "special file: device"),
+    (nothing(Entry, "check_kind"), "folder with bytes"),
+    (nothing(Entry, "check_kind"), "folder by the DOS mark"),
+    (lambda patch: patch.setattr(zip_entry, "agree", lambda *_: True), "headers with two names"),
+    (lambda patch: patch.setattr(zip_entry, "agree", lambda *_: True), "headers with two sizes"),
+    (no_encryption, "encrypted"),
+    (no_encryption, "all encrypted"),
+    (nothing(bundle, "check_path"), "upwards"),
+    (nothing(bundle, "check_path"), "absolute"),
+    (nothing(bundle, "check_path"), "backslash"),
+    (nothing(bundle, "check_path"), "drive letter"),
+    (nothing(bundle, "check_path"), "line break"),
+    (nothing(bundle, "check_path"), "folder out of the push"),
+    (cut_at_nul, "NUL"),
+    (raw_names, "escape sequence"),
+    (no_clashes, "twice"),
+    (no_clashes, "a file where a folder is"),
+    (by_spelling, "twice by case"),
+    (by_case_only, "twice by composition"),
+    (nothing(bundle, "check_size"), "one byte too large"),
+    (nothing(bundle, "check_size"), "fifty megabytes in fifty kilobytes"),
+    (no_total, "too much altogether"),
+    (no_total, "a bomb of many files"),
+    (neighbours_fall, "wrong checksum"),
+]
+
+
+@pytest.mark.parametrize(
+    ("plant", "name"), [pytest.param(*row, id=f"{at}: {row[1]}") for at, row in enumerate(FAULTS)]
+)
+def test_a_broken_guard_is_found(plant, name, monkeypatch):
+    assert findings(BY_NAME[name]) == []
+    plant(monkeypatch)
+    assert findings(BY_NAME[name])
+
+
+def test_without_its_guard_a_bomb_would_unfold(monkeypatch):
+    """So the archive that quotes itself is no mere heap of bytes: each file in it holds all that follow."""
+    data = quoted(50, bytes(100_000))
+    assert read_zip(data).files == ()
+    monkeypatch.setattr(zip_reader, "check_layout", lambda *_: None)
+    files = read_zip(data).files
+    assert len(files) == 50
+    assert sum(len(content) for _, content in files) > 1_000 * len(data)
+
+
+def test_without_its_guard_a_list_would_be_judged_otherwise(monkeypatch):
+    monkeypatch.setattr(bundle, "check_path", lambda _: None)
+    assert read_files([("../x", b"")]).files

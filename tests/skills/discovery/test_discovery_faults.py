@@ -1,0 +1,267 @@
+"""Every guard of discovery, broken on purpose: a case that stays green with the fault does not count."""
+
+import os
+import signal
+import stat
+from contextlib import contextmanager
+
+import pytest
+
+from skills.discovery import filesystem, lookup, search, tree_rules
+from skills.discovery.filesystem import Absent, Place, Root, Stamp, Trail
+from skills.discovery.search import Search
+from skills.discovery.tree_search import TreeSearch
+from tests.skills.discovery.discovery_stage import findings
+from tests.skills.discovery.test_discovery import CASES, stage
+
+__all__ = ["stage"]
+pytestmark = [pytest.mark.planted, pytest.mark.promise("R8")]
+BY_NAME = {case.name: case for case in CASES}
+
+
+def without(name: str):
+    """One flag gone from all openings."""
+
+    def plant(patch) -> None:
+        for flags in ("SAFELY", "FOLDER"):
+            patch.setattr(filesystem, flags, getattr(filesystem, flags) & ~getattr(os, name))
+
+    return plant
+
+
+def any_kind(patch) -> None:
+    """The check of the kind of file is gone, that of its size stays."""
+    real = Root.check
+
+    def check(self, status, limit):
+        if stat.S_ISREG(status.st_mode):
+            real(self, status, limit)
+
+    patch.setattr(Root, "check", check)
+
+
+def unseen_descriptor(patch) -> None:
+    """What was true of the name is believed of the open file."""
+    real = Root.read
+
+    def read(self, folder, name, limit):
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(Root, "check", lambda *_: None)
+            return real(self, folder, name, limit)
+
+    patch.setattr(Root, "read", read)
+
+
+def any_target(patch) -> None:
+    """Links are followed by the system, wherever they lead."""
+
+    def go(self, path):
+        real = os.path.realpath(os.path.join(self.root.path, path))
+        if not os.path.exists(real):
+            raise Absent
+        folder = os.open(os.path.dirname(real), os.O_RDONLY)
+        self.hops = 1
+        return Place(folder, os.path.basename(real), os.lstat(real), path)
+
+    patch.setattr(Trail, "go", go)
+
+
+def sloppy_prefix(patch) -> None:
+    """/srv/inside-evil begins like /srv/inside, so it is taken for a part of it."""
+    real = Trail.target
+
+    def target(self, name):
+        where = os.readlink(name, dir_fd=self.folders[-1])
+        if not where.startswith(self.root.path):
+            return real(self, name)
+        self.back_to_root()
+        self.folders[0] = os.open("/", os.O_RDONLY)
+        return where.split("/")
+
+    patch.setattr(Trail, "target", target)
+
+
+def back_past_the_root(patch) -> None:
+    real = Trail.back
+
+    def back(self):
+        if self.names:
+            real(self)
+        else:
+            self.folders[0] = os.open("..", os.O_RDONLY, dir_fd=self.folders[0])
+
+    patch.setattr(Trail, "back", back)
+
+
+def any_device(patch) -> None:
+    for name in ("enter", "check"):
+        patch.setattr(Root, name, on_any_device(getattr(Root, name)))
+
+
+def on_any_device(real):
+    def work(self, first, second):
+        device, self.device = self.device, Anything()
+        try:
+            return real(self, first, second)
+        finally:
+            self.device = device
+
+    return work
+
+
+class Anything:
+    """Equal to everything."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def trusting_read(patch) -> None:
+    """No second look after reading."""
+
+    def read(self, folder, name, limit):
+        fd = os.open(name, filesystem.SAFELY, dir_fd=folder)
+        status = os.fstat(fd)
+        self.check(status, limit)
+        content = filesystem.contents(fd, status.st_size)
+        os.close(fd)
+        return Stamp(len(content), status.st_mtime_ns, status.st_ino, ""), content
+
+    patch.setattr(Root, "read", read)
+
+
+def no_hops(patch) -> None:
+    patch.setattr(filesystem, "MOST_HOPS", 10**4)
+
+
+def no_steps(patch) -> None:
+    patch.setattr(filesystem, "MOST_STEPS", 10**4)
+
+
+def no_total(patch) -> None:
+    patch.setattr(Search, "bytes", property(lambda self: 0, lambda self, value: None), raising=False)
+
+
+def no_size(patch) -> None:
+    real = Root.check
+    patch.setattr(Root, "check", lambda self, status, limit: real(self, status, 2**40))
+
+
+def no_clock(patch) -> None:
+    patch.setattr(Search, "keep_time", lambda self: None)
+
+
+def no_count(patch) -> None:
+    patch.setattr(Search, "count_file", lambda self, path: None)
+
+
+def no_entries(patch) -> None:
+    patch.setattr(Search, "entries", property(lambda self: -(10**6), lambda self, value: None), raising=False)
+
+
+def no_depth(patch) -> None:
+    patch.setattr(TreeSearch, "child", lambda self, fd, name, below, depth: self.root.enter(fd, name))
+
+
+def raw_names(patch) -> None:
+    patch.setattr(search, "shown", str)
+
+
+def links_walked(patch) -> None:
+    """Linked folders are walked like others."""
+    real = TreeSearch.listing
+
+    def listing(self, fd, path, node):
+        found = real(self, fd, path, node)
+        links = [entry.name for entry in os.scandir(fd) if entry.is_symlink() and entry.is_dir()]
+        return found._replace(folders=[*found.folders, *links])
+
+    patch.setattr(TreeSearch, "listing", listing)
+    without("O_NOFOLLOW")(patch)
+
+
+def parents_wander(patch) -> None:
+    """A missing working directory is taken for its parent."""
+    patch.setattr(search, "Folders", lambda each, project: lookup.Folders(each, each[-1]))
+
+
+def sees_hidden(patch) -> None:
+    for module in (search, tree_rules):
+        patch.setattr(module, "name_shape", lambda name: name.replace(".", r"\.").replace("*", ".*"))
+
+
+FAULTS = [
+    (without("O_NOFOLLOW"), "becomes a link before it is opened", "up"),
+    (without("O_NOFOLLOW"), "folder becomes a link before it is opened", "tree"),
+    (without("O_NOFOLLOW"), "working directory becomes a link before it is opened", "up"),
+    (without("O_NOFOLLOW"), "a tenant's folder that is a link out", "up"),
+    (any_kind, "pipe", "up"),
+    (any_kind, "folder named like a file", "tree"),
+    # Only root can make the device; for others the case is one more link.
+    *([(any_kind, "character device", "up")] if os.getuid() == 0 else []),
+    (unseen_descriptor, "becomes a pipe before it is opened", "up"),
+    (any_target, "link out, absolute", "up"),
+    (any_target, "link out, relative", "tree"),
+    (any_target, "link to the passwords", "tree"),
+    (any_target, "working directory linked out", "up"),
+    (sloppy_prefix, "link to a twin of the root", "up"),
+    (back_past_the_root, "link out, relative", "up"),
+    (back_past_the_root, "link chain that ends outside", "tree"),
+    (any_device, "file of another file system", "tree"),
+    (any_device, "folder of another file system", "tree"),
+    (any_device, "working directory of another file system", "up"),
+    (trusting_read, "grows while it is read", "up"),
+    (trusting_read, "is rewritten while it is read", "tree"),
+    (no_hops, "one link too many", "up"),
+    (no_steps, "a link into the depths", "up"),
+    (no_total, "all together too large", "up"),
+    (no_size, "one byte too large", "tree"),
+    (no_clock, "out of time", "tree"),
+    (no_clock, "out of time, upwards", "up"),
+    (no_count, "more skills than allowed", "tree"),
+    (no_count, "more skills than allowed", "up"),
+    (no_entries, "too many names", "tree"),
+    (no_depth, "30 levels", "tree"),
+    (no_depth, "line break in a folder's name", "tree"),
+    (raw_names, "bytes that are no text", "tree"),
+    (links_walked, "other folder linked out", "tree"),
+    (parents_wander, "no persona of the parents", "up"),
+    (sees_hidden, "hidden skill", "up"),
+    (sees_hidden, "hidden rule", "tree"),
+]
+
+
+class Late(BaseException):
+    """No error of the system's, which a search would make a refusal of."""
+
+
+@contextmanager
+def at_most(seconds: int):
+    """Waiting has no end of its own."""
+
+    def late(*_):
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("plant", "name", "way"), [pytest.param(*row, id=f"{at}: {row[1]}") for at, row in enumerate(FAULTS)]
+)
+def test_a_broken_guard_is_found(plant, name, way, stage, monkeypatch):
+    plant(monkeypatch)
+    assert findings(BY_NAME[name], way, stage)
+
+
+def test_without_its_guard_a_pipe_would_be_waited_for(stage, monkeypatch):
+    without("O_NONBLOCK")(monkeypatch)
+    with at_most(1), pytest.raises(Late):
+        findings(BY_NAME["becomes a pipe before it is opened"], "up", stage)

@@ -1,0 +1,251 @@
+"""A second look reads nothing that did not change, and nothing outside is opened, as an audit hook tells."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skills.discovery import discover, discover_tree
+from skills.discovery.filesystem import Stamp
+from skills.discovery.harnesses import HARNESSES, OPAL, Caps
+from tests.skills.discovery.discovery_stage import SECRET, Stage
+
+ROOT = Path(__file__).resolve().parents[3]
+WAYS = pytest.mark.parametrize("way", ["up", "tree"])
+
+
+@pytest.fixture
+def stage(tmp_path):
+    stage = Stage(tmp_path)
+    stage.write("AGENTS.md", ".agents/skills/x/SKILL.md")
+    stage.link(".opal/AGENTS.md", "../AGENTS.md")
+    return stage
+
+
+def every(found):
+    return (*found.files, *found.skills)
+
+
+def stamps(found) -> dict[str, Stamp]:
+    return {file.path: file.stamp for file in every(found)}
+
+
+@WAYS
+def test_an_unchanged_source_is_looked_at_but_not_read(stage, way):
+    first = getattr(stage, way)()
+    assert (first.seen, first.read) == (4, 4)
+    stage.opened.clear()
+    again = getattr(stage, way)(known=stamps(first))
+    assert (again.seen, again.read) == (4, 0)
+    assert stamps(again) == stamps(first)
+    assert all(file.content is None for file in every(again))
+    assert not [path for path in stage.opened if Path(path).is_file()]
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text("other words"),
+        lambda path: os.utime(path, ns=(1, 1)),
+        lambda path: os.replace(shutil.copy2(path, f"{path}.new"), path),
+    ],
+    ids=["size", "time", "inode"],
+)
+def test_one_changed_file_is_the_one_that_is_read(stage, way, change):
+    known = stamps(getattr(stage, way)())
+    change(stage.inside / "OPAL.md")
+    found = getattr(stage, way)(known=known)
+    assert [file.path for file in every(found) if file.content is not None] == ["OPAL.md"]
+    assert found.read == 1
+
+
+@WAYS
+def test_a_changed_target_is_read_through_its_link(stage, way):
+    known = stamps(getattr(stage, way)())
+    stage.write("AGENTS.md", text="new words")
+    found = {file.path: file for file in every(getattr(stage, way)(known=known))}
+    assert found[".opal/AGENTS.md"].content == b"new words"
+    assert found[".opal/AGENTS.md"].target == "AGENTS.md"
+    assert found["AGENTS.md"].target == ""
+
+
+@WAYS
+def test_a_file_comes_with_its_bytes_and_their_digest(stage, way):
+    stage.write("AGENTS.md", text=b"\xef\xbb\xbfwords\r\n")
+    file = getattr(stage, way)().files[0]
+    assert file.content == b"\xef\xbb\xbfwords\r\n"
+    assert file.stamp.digest == hashlib.sha256(file.content).hexdigest()
+    status = (stage.inside / "AGENTS.md").stat()
+    assert file.stamp[:3] == (10, status.st_mtime_ns, status.st_ino)
+
+
+@WAYS
+def test_a_known_file_that_became_bad_is_refused_not_recalled(stage, way):
+    known = stamps(getattr(stage, way)())
+    (stage.inside / "OPAL.md").unlink()
+    stage.link("OPAL.md", stage.outside / "secret.md")
+    found = getattr(stage, way)(known=known)
+    assert [(refusal.path, refusal.rule) for refusal in found.refusals] == [("OPAL.md", "link-out")]
+    assert "OPAL.md" not in stamps(found)
+
+
+@WAYS
+def test_gone_is_what_surely_is_no_more(stage, way):
+    known = stamps(getattr(stage, way)())
+    (stage.inside / "AGENTS.md").unlink()
+    shutil.rmtree(stage.inside / ".agents")
+    found = getattr(stage, way)(known=known)
+    # The link to it leads to nothing, which is a refusal and not an absence.
+    assert found.gone(known) == [".agents/skills/x/SKILL.md", "AGENTS.md"]
+
+
+@WAYS
+def test_what_a_refusal_hides_is_not_gone(stage, way):
+    known = stamps(getattr(stage, way)())
+    shutil.rmtree(stage.inside / ".agents")
+    stage.link(".agents", stage.outside)
+    assert getattr(stage, way)(known=known).gone(known) == []
+
+
+@WAYS
+def test_nothing_is_gone_when_the_search_ended_early(stage, way):
+    known = stamps(getattr(stage, way)())
+    found = getattr(stage, way)(known=known, caps=Caps(files=1))
+    assert not found.is_complete
+    assert found.gone(known) == []
+
+
+def test_nothing_is_gone_when_the_source_is_not_there(tmp_path):
+    for found in (discover(tmp_path / "none", "", OPAL), discover_tree(tmp_path / "none", [OPAL])):
+        assert (found.gone(["AGENTS.md"]), [refusal.rule for refusal in found.refusals]) == ([], ["source"])
+
+
+@WAYS
+def test_the_order_is_that_of_the_names_and_not_of_the_disk(stage, way, tmp_path):
+    names = [f"{folder}/{name}" for folder in "cab" for name in ("AGENTS.md", ".agents/skills/y/SKILL.md")]
+    stage.write(*names)
+    (tmp_path / "two").mkdir()
+    other = Stage(tmp_path / "two")
+    other.write(*reversed([*names, "AGENTS.md", ".agents/skills/x/SKILL.md"]))
+    other.link(".opal/AGENTS.md", "../AGENTS.md")
+    assert list(stamps(getattr(stage, way)())) == list(stamps(getattr(other, way)()))
+
+
+@WAYS
+def test_progress_is_told_after_each_file(stage, way):
+    stage.fifo(".agents/AGENTS.md")
+    told = []
+    getattr(stage, way)(notice=lambda *counts: told.append(counts))
+    assert len(told) == 5
+    assert told[-1][0] == 5
+    assert [sum(counts[1:]) for counts in told] == [1, 2, 3, 4, 5]
+
+
+@WAYS
+def test_no_descriptor_stays_open(stage, way):
+    before = len(os.listdir("/dev/fd"))
+    stage.fifo(".agents/AGENTS.md")
+    stage.link(".agents/OPAL.md", stage.outside / "secret.md")
+    getattr(stage, way)(caps=Caps(files=3))
+    getattr(stage, way)()
+    assert len(os.listdir("/dev/fd")) == before
+
+
+# --- traced ----------------------------------------------------------------------------------------------
+
+TRACER = """
+import json, os, sys
+sys.path.insert(0, {project!r})
+from skills.discovery import discover, discover_tree
+from skills.discovery.harnesses import HARNESSES
+
+# The hook is not told dir_fd, so the opener notes where each descriptor really leads; the hook proves that
+# nothing was opened past it.
+opened, events, real_open = [], [], os.open
+
+def noting_open(path, flags, mode=0o777, *, dir_fd=None):
+    fd = real_open(path, flags, mode, dir_fd=dir_fd)
+    opened.append(os.readlink(f"/proc/self/fd/{{fd}}"))
+    return fd
+
+os.open = noting_open
+sys.addaudithook(lambda event, given: events.append((event, str(given[0]))) if event in WATCHED else None)
+WATCHED = {{"open", "os.scandir", "os.listdir"}}
+for harness in HARNESSES.values():
+    discover({inside!r}, "work/deep", harness)
+discover_tree({inside!r}, list(HARNESSES.values()))
+WATCHED = set()
+print(json.dumps([opened, events]))
+"""
+
+
+def lure(stage: Stage) -> None:
+    """A link out in every place a harness looks, beside good files."""
+    for harness in HARNESSES.values():
+        for rule in harness.rules:
+            for at, path in enumerate(rule.paths):
+                name = path.removeprefix("~/").replace("*", "bait")
+                for folder in ("", "work", "work/deep"):
+                    place = stage.path(f"{folder}/{name}".strip("/"))
+                    if not os.path.lexists(place):
+                        place.symlink_to(
+                            stage.outside / "secret.md" if at % 2 else "../../../../outside/secret.md"
+                        )
+    stage.link("work/deep/docs", stage.outside)
+    stage.link("work/lib", "/etc")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc to learn where a descriptor leads")
+def test_an_audit_hook_sees_nothing_opened_outside(tmp_path):
+    stage = Stage(tmp_path)
+    lure(stage)
+    code = TRACER.format(project=str(ROOT), inside=str(stage.inside))
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    opened, events = json.loads(answer.stdout)
+    inside = str(stage.inside)
+    assert len([event for event, _ in events if event == "open"]) == len(opened) > 50
+    assert [path for path in opened if path != inside and not path.startswith(f"{inside}/")] == []
+    # Folders are listed by descriptor only, and all descriptors were opened inside.
+    assert {event for event, given in events if not given.isdigit() and event != "open"} == set()
+
+
+MOUNTED = """
+set -e
+mount -t tmpfs none "$1/sub"
+echo foreign > "$1/sub/AGENTS.md"
+exec "$2" -c "
+import sys
+sys.path.insert(0, sys.argv[2])
+from skills.discovery import discover_tree
+from skills.discovery.harnesses import MOLTIS
+for refusal in discover_tree(sys.argv[1], [MOLTIS]).refusals:
+    print(refusal.path, refusal.rule)
+" "$1" "$3"
+"""
+
+
+def test_a_real_mount_is_not_crossed(tmp_path):
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        pytest.skip(
+            "This machine lets us mount nothing; the pretended mounts in test_discovery.py still count."
+        )
+    stage = Stage(tmp_path)
+    stage.write("AGENTS.md", "sub/x")
+    words = [str(stage.inside), sys.executable, str(ROOT)]
+    answer = subprocess.run(
+        ["unshare", "-m", "sh", "-c", MOUNTED, "sh", *words], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.split("\n")[:-1] == ["sub mount"]
+
+
+def test_the_secret_is_worth_guarding(stage):
+    assert (stage.outside / "secret.md").read_bytes() == SECRET

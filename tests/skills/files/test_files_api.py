@@ -1,0 +1,354 @@
+"""Context files through the API: looked at, decided on, and chosen for agents."""
+
+# ruff: noqa: F811  # fixtures are imported, and asked for by name
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from personas.models import Agent, User, Workspace
+from skills.models import ContextFile, Source, Waiver
+from tests.factories import join, make_agent, make_user
+from tests.personas.api.response_checker import TrueApi, without_id
+from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
+    GOOD,
+    HARNESS,
+    POISON,
+    SKILL_PATH,
+    SKILL_TEXT,
+    admin,
+    bot,
+    file_in,
+    foreign,
+    key_for,
+    look_at,
+    make_pushed,
+    mira,
+    narrow_admin,
+    narrow_bot,
+    nils,
+    pushed,
+    reads,
+    shelf,
+)
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+pytestmark = pytest.mark.django_db
+WAIVER = {"reason": "A known sample."}
+
+
+@pytest.fixture
+def by_hand(workspace: Workspace) -> Source:
+    """A source where someone adopts each change: one file agreed to, then poisoned, and one that is new."""
+    source = make_pushed(workspace, "By hand", adoption="by_hand")
+    look_at(source, {"AGENTS.md": GOOD})
+    return source
+
+
+def seen(api: TrueApi, number: int) -> str:
+    return str(api.get(f"context-files/{number}").json()["seen_digest"])
+
+
+# --- looking -------------------------------------------------------------------------------------------
+
+
+def test_files_are_listed_by_state_source_and_words(
+    admin: TrueApi, bot: TrueApi, pushed: Source, by_hand: Source
+) -> None:
+    look_at(pushed, {"docs/AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
+    for query, paths in {
+        "": ["AGENTS.md", "docs/AGENTS.md", SKILL_PATH],
+        "?state=quarantined": ["docs/AGENTS.md"],
+        "?source=by-hand": ["AGENTS.md"],
+        "?kind=skill": [SKILL_PATH],
+        "?q=DOCS": ["docs/AGENTS.md"],
+        "?source=no-such": [],
+        "?updated_since=2126-01-01T00:00:00Z": [],
+        "?limit=1": ["AGENTS.md"],
+    }.items():
+        for caller in (admin, bot) if query in ("", "?state=quarantined") else (admin,):
+            rows = caller.get(f"context-files{query}").json()["data"]
+            assert [row["path"] for row in rows] == paths, query
+    assert admin.get("context-files?fields=id,path").json()["data"][0].keys() == {"id", "path"}
+    assert admin.get("context-files?state=odd").json()["errors"][0]["parameter"] == "state"
+
+
+def test_the_inbox_is_what_waits(admin: TrueApi, by_hand: Source) -> None:
+    number = file_in(by_hand).pk
+    assert [row["id"] for row in admin.get("context-files?is_waiting=true").json()["data"]] == [number]
+    admin.post(f"context-files/{number}:adopt", {"digest": seen(admin, number)})
+    assert admin.get("context-files?is_waiting=true").json()["data"] == []
+    assert [row["id"] for row in admin.get("context-files?is_waiting=false").json()["data"]] == [number]
+
+
+def test_a_list_costs_as_much_for_many(
+    admin: TrueApi, pushed: Source, django_assert_max_num_queries: Any
+) -> None:
+    look_at(pushed, {f"{number}/AGENTS.md": f"{GOOD}{number}" for number in range(12)})
+    with django_assert_max_num_queries(8):
+        assert len(admin.get("context-files").json()["data"]) == 12
+    with django_assert_max_num_queries(8):
+        admin.get("sources")
+
+
+def test_words_in_quarantine_are_shown_to_people_only(
+    admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent
+) -> None:
+    look_at(pushed, {"AGENTS.md": GOOD})
+    reads(mira, pushed)
+    look_at(pushed, {"AGENTS.md": POISON})
+    number = file_in(pushed).pk
+    told = bot.get(f"context-files/{number}").json()
+    assert (told["state"], told["text"], told["agents"]) == ("quarantined", GOOD, ["mira"])
+    assert told["findings"]
+    assert "\u202e" not in bot.get(f"context-files/{number}/revisions").content.decode()
+    assert bot.get(f"context-files/{number}/revisions/2").status_code == 403
+    assert admin.get(f"context-files/{number}/revisions/2").json()["text"] == POISON
+    history = admin.get(f"context-files/{number}/revisions").json()["data"]
+    assert [(row["number"], row["verdict"]) for row in history] == [(2, "blocked"), (1, "good")]
+    for missing in (0, 3, 2**31, 2**63):
+        assert admin.get(f"context-files/{number}/revisions/{missing}").status_code == 404
+
+
+# --- deciding ------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_adopted_as_it_was_seen(admin: TrueApi, by_hand: Source) -> None:
+    number = file_in(by_hand).pk
+    old = seen(admin, number)
+    look_at(by_hand, {"AGENTS.md": GOOD + "Knock first.\n"})
+    stale = admin.post(f"context-files/{number}:adopt", {"digest": old})
+    assert (stale.status_code, stale.json()["code"]) == (409, "conflict")
+    adopted = admin.post(f"context-files/{number}:adopt", {"digest": seen(admin, number)})
+    assert adopted.json()["text"] == GOOD + "Knock first.\n"
+    assert adopted.json()["state"] == "current"
+    assert admin.post(f"context-files/{number}:adopt", {"digest": "abc"}).status_code == 422
+
+
+def test_several_are_adopted_and_one_refusal_stops_no_other(
+    admin: TrueApi, by_hand: Source, foreign: Source
+) -> None:
+    look_at(by_hand, {"docs/AGENTS.md": GOOD, "bad/AGENTS.md": POISON})
+    good, stale, bad = (
+        file_in(by_hand, path).pk for path in ("AGENTS.md", "docs/AGENTS.md", "bad/AGENTS.md")
+    )
+    theirs = file_in(foreign).pk
+    picks = [
+        (good, seen(admin, good)),
+        (stale, "0" * 64),
+        (bad, seen(admin, bad)),
+        (theirs, ""),
+        (2**63 - 1, ""),
+    ]
+    body = {"files": [{"id": number, "digest": digest} for number, digest in picks]}
+    said = admin.post("context-files:adopt", body).json()
+    assert said["adopted"] == [good]
+    assert [(one["pointer"], one["code"]) for one in said["refused"]] == [
+        ("/files/1", "conflict"),
+        ("/files/2", "not_adoptable"),
+        ("/files/3", "not_found"),
+        ("/files/4", "not_found"),
+    ]
+    assert said["refused"][2]["detail"] == said["refused"][3]["detail"]
+
+
+def test_a_file_is_ignored_and_heeded_again(admin: TrueApi, pushed: Source) -> None:
+    look_at(pushed, {"AGENTS.md": GOOD})
+    number = file_in(pushed).pk
+    ignored = admin.post(f"context-files/{number}:ignore").json()
+    assert (ignored["state"], ignored["text"]) == ("ignored", None)
+    assert admin.post(f"context-files/{number}:heed").json()["text"] == GOOD
+
+
+def test_findings_are_waived_for_a_reason_and_a_while(admin: TrueApi, pushed: Source) -> None:
+    look_at(pushed, {"AGENTS.md": POISON})
+    number = file_in(pushed).pk
+    at, said = f"context-files/{number}", WAIVER | {"digest": seen(admin, number)}
+    assert admin.post(f"{at}:adopt", {"digest": said["digest"]}).json()["code"] == "not_adoptable"
+    waived = admin.post(f"{at}:waive", said).json()
+    assert (waived["text"], waived["waivers"][0]["reason"]) == (POISON, "A known sample.")
+    assert waived["waivers"][0]["until"] == (timezone.now().date() + timedelta(days=30)).isoformat()
+    ended = admin.post(f"{at}/waivers/{waived['waivers'][0]['id']}:end").json()
+    assert (ended["state"], ended["text"]) == ("quarantined", None)
+    today = timezone.now().date()
+    for until in ("2026-13-45", "0001-01-01", "9999-12-31", (today - timedelta(days=2)).isoformat()):
+        refused = admin.post(f"{at}:waive", said | {"until": until})
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/until")
+    for wrong in ({"reason": " "}, {"digest": ""}, {"until": "tomorrow"}):
+        assert admin.post(f"{at}:waive", said | wrong).status_code == 422
+    assert admin.post(f"{at}:waive", said | {"digest": "0" * 64}).status_code == 409
+
+
+def test_who_may_decide_is_as_on_the_pages(
+    key_for: Callable[..., TrueApi], workspace: Workspace, pushed: Source, bob: User, bot: TrueApi
+) -> None:
+    rita = make_user("Rita")
+    join(workspace, rita, "reviewer")
+    editor, reviewer = key_for(workspace, bob), key_for(workspace, rita)
+    look_at(pushed, {"AGENTS.md": POISON})
+    number = file_in(pushed).pk
+    body = WAIVER | {"digest": seen(editor, number)}
+    for caller in (editor, bot, key_for(workspace, rita, verbs=["read", "write"])):
+        assert caller.post(f"context-files/{number}:waive", body).status_code == 403
+    for verb in ("ignore", "heed", "adopt"):
+        for caller in (reviewer, bot):
+            assert caller.post(f"context-files/{number}:{verb}", {"digest": ""}).status_code == 403
+    waived = reviewer.post(f"context-files/{number}:waive", body)
+    end = f"context-files/{number}/waivers/{waived.json()['waivers'][0]['id']}:end"
+    assert editor.post(end).status_code == 403
+    assert editor.post(f"context-files/{number}:ignore").status_code == 200
+    assert reviewer.post(end).status_code == 200
+
+
+@pytest.mark.hard
+def test_foreign_files_and_waivers_look_like_missing_ones(
+    admin: TrueApi, foreign: Source, pushed: Source, elsewhere: Workspace
+) -> None:
+    theirs = file_in(foreign).pk
+    digest = "0" * 64
+    asked: list[tuple[str, str, Any]] = [
+        ("GET", "", None),
+        ("GET", "/revisions", None),
+        ("GET", "/revisions/1", None),
+        ("POST", ":adopt", {"digest": digest}),
+        ("POST", ":ignore", {}),
+        ("POST", ":heed", {}),
+        ("POST", ":waive", WAIVER | {"digest": digest}),
+        ("POST", "/waivers/1:end", {}),
+    ]
+    for method, more, body in asked:
+        answers = [
+            without_id(admin.call(method, f"context-files/{key}{more}", body))
+            for key in (theirs, 10**9, 2**63, 0)
+        ]
+        assert answers == [answers[0]] * 4
+        assert answers[0][0] == 404
+    look_at(pushed, {"AGENTS.md": POISON})
+    own = file_in(pushed).pk
+    waiver = Waiver(
+        workspace=elsewhere, file_id=theirs, digest=digest, reason="Theirs", until=timezone.now().date()
+    )
+    waiver.save()
+    ends = [
+        without_id(admin.post(f"context-files/{own}/waivers/{key}:end")) for key in (waiver.pk, 10**9, 2**63)
+    ]
+    assert ends == [ends[0]] * 3
+    waiver.refresh_from_db()
+    assert waiver.ended_at is None
+    assert ContextFile.objects.in_workspace(elsewhere).get(pk=theirs).is_ignored is False
+
+
+def test_a_limited_key_sees_what_its_agents_may_read_and_decides_nothing(
+    narrow_admin: TrueApi, narrow_bot: TrueApi, admin: TrueApi, mira: Agent, nils: Agent
+) -> None:
+    workspace = mira.workspace
+    hers, his = make_pushed(workspace, "Hers"), make_pushed(workspace, "His")
+    look_at(hers, {"AGENTS.md": GOOD})
+    look_at(his, {"AGENTS.md": GOOD, SKILL_PATH: SKILL_TEXT, ".agents/skills/toast/SKILL.md": SKILL_TEXT})
+    reads(mira, hers)
+    reads(nils, his)
+    handed = file_in(his, SKILL_PATH).pk
+    body = {"reach": "chosen", "agents": ["mira", "nils"]}
+    assert admin.post(f"found-skills/{handed}:hand-out", body).status_code == 200
+    number = file_in(hers).pk
+    for caller in (narrow_admin, narrow_bot):
+        assert [row["id"] for row in caller.get("context-files").json()["data"]] == [number, handed]
+        assert [row["agents"] for row in caller.get("found-skills").json()["data"]] == [["mira"]]
+        assert caller.get(f"context-files/{handed}").json()["agents"] == ["mira"]
+        for path in ("context-files", "found-skills"):
+            other = file_in(his, ".agents/skills/toast/SKILL.md").pk
+            assert caller.get(f"{path}/{other}").status_code == 404
+        for verb, said in (
+            ("adopt", {"digest": ""}),
+            ("ignore", {}),
+            ("waive", WAIVER | {"digest": "0" * 64}),
+        ):
+            assert caller.post(f"context-files/{number}:{verb}", said).status_code == 403
+        assert (
+            caller.post("context-files:adopt", {"files": [{"id": number, "digest": ""}]}).status_code == 403
+        )
+        assert caller.post(f"found-skills/{handed}:hand-out", {"reach": "all"}).status_code == 403
+        assert caller.post("found-skills:trust", {"is_needed": True}).status_code == 403
+
+
+# --- what an agent reads -------------------------------------------------------------------------------
+
+
+def test_an_agent_is_given_a_source_and_inherits_again(
+    admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent, workspace: Workspace
+) -> None:
+    look_at(pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": POISON})
+    first = admin.get("agents/mira/context")
+    assert (first.json()["source"], first.json()["files"]) == (None, [])
+    assert first.json()["why_nothing"]
+    body = {"source": pushed.slug, "harness": HARNESS, "working_directory": "docs"}
+    chosen = admin.put("agents/mira/context", body, first["ETag"])
+    assert chosen.status_code == 200, chosen.content
+    said = chosen.json()
+    assert (said["source"], said["harness"], said["chosen_by"]) == (pushed.slug, HARNESS, "mira")
+    assert [file["path"] for file in said["files"]] == ["AGENTS.md"]
+    assert [file["path"] for file in said["withheld"]] == ["docs/AGENTS.md"]
+    make_agent(workspace, "kit", parent=mira)
+    assert bot.get("agents/kit/context").json()["is_inherited"] is True
+    kept = admin.put("agents/mira/context", {"source": None, "harness": "plain"}, chosen["ETag"]).json()
+    assert (kept["source"], kept["working_directory"]) == (None, "docs")
+    assert admin.call("DELETE", "agents/mira/context", If_Match=kept["etag"]).status_code == 204
+    assert admin.get("agents/mira/context").json()["chosen_by"] is None
+
+
+def test_a_choice_needs_to_say_what_was_seen(
+    admin: TrueApi, pushed: Source, mira: Agent, bot: TrueApi
+) -> None:
+    body = {"source": pushed.slug, "harness": HARNESS}
+    assert admin.put("agents/mira/context", body).status_code == 428
+    first = admin.get("agents/mira/context")["ETag"]
+    assert admin.put("agents/mira/context", body, first).status_code == 200
+    assert admin.put("agents/mira/context", body, first).status_code == 412
+    assert admin.call("DELETE", "agents/mira/context").status_code == 428
+    assert bot.put("agents/mira/context", body, "*").status_code == 403
+
+
+@pytest.mark.hard
+def test_foreign_sources_and_agents_are_none_to_choose(
+    admin: TrueApi, foreign: Source, mira: Agent, elsewhere: Workspace, pushed: Source
+) -> None:
+    said = [
+        without_id(admin.put("agents/mira/context", {"source": slug, "harness": HARNESS}, "*"))
+        for slug in (foreign.slug, "no-such")
+    ]
+    assert said[0] == said[1]
+    assert (said[0][0], said[0][1]["errors"][0]["pointer"]) == (422, "/source")
+    make_agent(elsewhere, "theirs")
+    for method, body in (("GET", None), ("PUT", {"source": None, "harness": "plain"}), ("DELETE", None)):
+        answers = [
+            without_id(admin.call(method, f"agents/{slug}/context", body, If_Match="*"))
+            for slug in ("theirs", "no-such")
+        ]
+        assert answers[0] == answers[1]
+        assert answers[0][0] == 404
+    odd = admin.put("agents/mira/context", {"source": pushed.slug, "harness": "odd"}, "*")
+    assert odd.json()["errors"][0]["pointer"] == "/harness"
+
+
+def test_a_limited_key_chooses_among_what_its_agents_read(
+    narrow_admin: TrueApi, narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
+) -> None:
+    reads(nils, pushed)
+    body = {"source": pushed.slug, "harness": HARNESS}
+    assert narrow_admin.put("agents/mira/context", body, "*").status_code == 422
+    for caller in (narrow_admin, narrow_bot):
+        assert caller.get("agents/nils/context").status_code == 404
+        assert caller.get("agents/mira/context").status_code == 200
+    assert narrow_admin.put("agents/nils/context", body, "*").status_code == 404
+    reads(mira, pushed)
+    assert narrow_admin.put("agents/mira/context", body, "*").status_code == 200

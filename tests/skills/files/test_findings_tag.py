@@ -1,0 +1,123 @@
+"""Typed text is flagged wherever a record is shown, and never blocked."""
+
+import time
+
+import pytest
+from django.template import Context, Template
+
+from personas.models import Soul
+from skills.models import Skill
+from skills.record_scan import flags_in
+from skills.scanning import key_checksum
+from tests.factories import (
+    make_agent,
+    make_channel,
+    make_identity,
+    make_memory,
+    make_profile,
+    make_responsibility,
+    make_skill,
+    make_soul,
+    make_task,
+    make_tool,
+)
+from tests.skills.library.skill_stage import HIDDEN
+from tests.skills.seeded_choice import SOME_OR_ALL
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def shown(record):
+    return Template("{% load findings %}{% findings record %}").render(Context({"record": record}))
+
+
+def test_sound_text_leaves_no_trace(workspace):
+    assert shown(make_soul(workspace, text="Be calm. 👩‍👩‍👧‍👦 שלום")).strip() == ""
+    assert shown(Soul(workspace=workspace)).strip() == ""
+
+
+def test_hidden_characters_are_named_by_rule_line_and_field(workspace):
+    panel = shown(make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind."))
+    for words in ("invisible-character", "Text, line 2", "⟦U+200B⟧", "An invisible character stands here"):
+        assert words in panel
+    assert HIDDEN not in panel
+
+
+@pytest.mark.parametrize("control", ["\u202e", "\u2066", "\U000e0041", "\u200f"])
+def test_nothing_that_hides_reaches_the_panel(workspace, control):
+    panel = shown(make_soul(workspace, text=f"<b>calm{control}</b>"))
+    assert control not in panel
+    assert "<b>calm" not in panel
+    assert "<bdi" in panel
+
+
+def test_a_secret_is_flagged_but_not_repeated(workspace):
+    secret = "drm_bot_" + "a1" * 15
+    secret += key_checksum("a1" * 15)
+    panel = shown(make_soul(workspace, text=f"Use {secret}."))
+    assert "secret-" in panel
+    assert secret not in panel
+
+
+def test_an_excerpt_from_right_to_left_stays_in_its_place(workspace):
+    panel = shown(make_soul(workspace, text=f"שלום{HIDDEN}{HIDDEN}{HIDDEN} עולם"))
+    assert '<bdi class="dr-flag-excerpt dr-mono">' in panel
+
+
+def test_tools_without_a_bound_are_flagged_in_skills(workspace):
+    [flag] = flags_in(make_skill(workspace, "tea", allowed_tools="Read Bash(*)"))
+    assert (flag.field, flag.finding.rule, flag.finding.line, flag.finding.column) == (
+        "allowed_tools",
+        "wide-tools",
+        1,
+        6,
+    )
+    assert flags_in(make_skill(workspace, "cake", allowed_tools="Read Bash(git add *)")) == []
+
+
+def test_a_flood_is_cut_and_counted(workspace):
+    panel = shown(make_soul(workspace, text=f"a{HIDDEN}b\n" * 500))
+    assert panel.count("<li>") == 21
+    assert "and 81 more" in panel
+
+
+@SOME_OR_ALL
+def test_every_kind_of_record_shows_it(workspace, as_bob, chosen):
+    text = f"Hidden{HIDDEN} words"
+    agent = make_agent(workspace, "pilot", instructions=text)
+    records = [
+        ("agents", agent.slug),
+        ("identities", make_identity(workspace, text=text).slug),
+        ("souls", make_soul(workspace, text=text).slug),
+        ("user-profiles", make_profile(workspace, notes=text).slug),
+        ("memories", make_memory(workspace, text).pk),
+        ("responsibilities", make_responsibility(agent, text=text).pk),
+        ("tasks", make_task(workspace, description=text).number),
+        ("tools", make_tool(workspace, description=text).name),
+        ("channels", make_channel(workspace, formatting=text).slug),
+        ("skills", make_skill(workspace, body=text).name),
+    ]
+    for kind, key in chosen(records):
+        page = as_bob.get(f"/w/{workspace.slug}/{kind}/{key}/").content.decode()
+        assert "Look at this text before you rely on it" in page, kind
+        assert "⟦U+200B⟧" in page, kind
+
+
+def test_the_largest_record_is_scanned_in_a_moment(workspace):
+    skill = Skill(
+        workspace=workspace, name="tea", description="x " * 512, body=f"Words{HIDDEN} and more. " * 4_400
+    )
+    before = time.perf_counter()
+    flags_in(skill)
+    assert time.perf_counter() - before < 1

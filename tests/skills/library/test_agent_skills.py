@@ -1,0 +1,130 @@
+"""The skills tab of an agent: the same skills as its prompts get, each with the way it came there."""
+
+from copy import deepcopy
+
+import pytest
+from django.test.utils import override_settings
+
+from skills.agent_context.effective import given_to
+from skills.agent_context.services import choose_context
+from skills.files.services import hand_to_agents
+from skills.library.agent_skills import skills_of_agent
+from skills.models import Reach
+from skills.sources.readers import outlook_of, outlooks_of
+from tests.factories import BY, make_agent, make_skill, make_source, refreshed
+from tests.skills.files.file_samples import adopted, file_at, write, write_skill
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def make_house(workspace, root):
+    """A source of four skills and a soul, and an agent that has skills in every way there is."""
+    paths = [write_skill(root, name) for name in ("found", "twice", "handed", "everyones")]
+    write(root / "SOUL.md", "Be brave.\n")
+    source = make_source(workspace, root, harnesses=["plain", "openclaw"])
+    refreshed(source)
+    for path in paths:
+        adopted(source, path)
+    agent = make_agent(workspace, "pilot")
+    choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
+    make_skill(workspace, "attached", agents=[agent])
+    make_skill(workspace, "twice", for_all_agents=True)
+    make_skill(workspace, "foreign", agents=[make_agent(workspace, "mate")])
+    hand_to_agents(file_at(source, ".agents/skills/handed/SKILL.md"), Reach.CHOSEN, [agent], by=BY)
+    hand_to_agents(file_at(source, ".agents/skills/everyones/SKILL.md"), Reach.ALL, [], by=BY)
+    agent.refresh_from_db()
+    return source, agent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def house(cast, django_db_blocker, tmp_path_factory):
+    root = tmp_path_factory.mktemp("skills")
+    with override_settings(DRAMATIS_SOURCE_ROOTS=[root]), django_db_blocker.unblock():
+        return make_house(cast.workspace, root)
+
+
+@pytest.fixture
+def source(house, db):
+    return deepcopy(house[0])
+
+
+@pytest.fixture
+def reader(house, db):
+    return deepcopy(house[1])
+
+
+def shape(skills):
+    return [(one.name, one.hidden_by, one.dropped) for one in skills]
+
+
+def test_each_skill_tells_the_way_it_came(reader):
+    _, skills = skills_of_agent(reader)
+    assert {(one.used.name, one.way) for one in skills} == {
+        ("attached", "attached"),
+        ("twice", "for all"),
+        ("twice", "found"),
+        ("found", "found"),
+        ("handed", "handed"),
+        ("everyones", "handed to all"),
+    }
+
+
+def test_the_tab_and_the_prompts_agree(reader):
+    assert shape(one.used for one in skills_of_agent(reader)[1]) == shape(given_to(reader).skills)
+
+
+def test_a_namesake_that_lost_is_shown_with_the_winner(reader, as_bob):
+    said = as_bob.get(f"/w/harbour/agents/{reader.slug}/skills/").content.decode()
+    assert "The same name wins from" in said
+    for words in ("Attached to this agent", "For every agent", "Found by its rules", "Handed to this agent"):
+        assert words in said
+    assert "foreign" not in said
+
+
+def test_an_agent_with_files_asks_few_questions(reader, as_bob, django_assert_max_num_queries):
+    for tab in ("", "skills/", "context/", "channels/"):
+        path = f"/w/harbour/agents/{reader.slug}/{tab}"
+        as_bob.get(path)
+        with django_assert_max_num_queries(12, info=tab):
+            as_bob.get(path)
+
+
+def test_an_agent_without_skills_is_told_how_to_get_some(elsewhere, as_mallory):
+    agent = make_agent(elsewhere, "pilot")
+    said = as_mallory.get(f"/w/elsewhere/agents/{agent.slug}/skills/").content.decode()
+    assert "No skills" in said
+    assert "It reads no folder." in said
+
+
+def test_one_agents_outlook_is_the_one_it_has_among_all(workspace, reader):
+    child = make_agent(workspace, "child", parent=reader, working_directory="docs")
+    grandchild = make_agent(workspace, "grandchild", parent=child)
+    for one in (reader, child, grandchild, make_agent(workspace, "alone")):
+        assert outlook_of(one) == outlooks_of(workspace).get(one.pk)
+    inherited = outlook_of(grandchild)
+    assert inherited is not None
+    assert (inherited.chosen_by, inherited.working_directory) == (reader, "docs")
+
+
+def test_a_found_soul_is_named_on_the_agents_own_page(workspace, source, as_bob):
+    agent = make_agent(workspace, "helm")
+    path = f"/w/harbour/agents/{agent.slug}/"
+    choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
+    assert "from a file" not in as_bob.get(path).content.decode()
+    agent.refresh_from_db()
+    choose_context(agent, source, "openclaw", working_directory="", expected=agent.revision, by=BY)
+    said = as_bob.get(path).content.decode()
+    assert "from a file" in said
+    assert f"/files/{file_at(source, 'SOUL.md').pk}/" in said
+    assert "built-in default" not in said

@@ -1,0 +1,300 @@
+"""SKILL.md to records: pasted, uploaded, copied from a found one, or taken from a folder by command."""
+
+import io
+import os
+import zipfile
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+
+from personas.models import Revision
+from skills.files.services import ignore_file
+from skills.library.services import NotASkill, import_skill
+from skills.models import Skill
+from tests.factories import BY, make_skill, make_source, refreshed
+from tests.skills.library.skill_stage import HIDDEN, found, skill_text, trust, write_skill
+from tests.skills.seeded_choice import SOME_OR_ALL
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
+from tests.skills.skill_format.skill_corpus import SOUND
+
+pytestmark = pytest.mark.django_db
+
+EMPTY = {"no body", "nothing after the fence"}
+WHOLE = """---
+name: tea
+description: |
+  Makes tea.
+  Well.
+license: MIT
+compatibility: any kettle
+allowed-tools: Read Write
+metadata:
+  version: "1.10"
+  no: no
+disable-model-invocation: true
+---
+
+# Boil
+
+water
+"""
+
+
+def take(browser, workspace, text="", file=None):
+    return browser.post(
+        f"/w/{workspace.slug}/skills/import/", {"text": text} | ({"file": file} if file else {})
+    )
+
+
+def only_skill(workspace):
+    return Skill.objects.in_workspace(workspace).get()
+
+
+def test_a_pasted_skill_is_kept_whole_and_goes_to_nobody_yet(workspace, as_bob):
+    assert take(as_bob, workspace, WHOLE.replace("\n", "\r\n")).status_code == 302
+    skill = only_skill(workspace)
+    assert (skill.name, skill.description, skill.body) == ("tea", "Makes tea.\nWell.", "# Boil\n\nwater")
+    assert (skill.license, skill.compatibility, skill.allowed_tools) == ("MIT", "any kettle", "Read Write")
+    assert (skill.metadata, skill.disable_model_invocation) == ({"version": "1.10", "no": "no"}, True)
+    assert skill.agent_ids() == []
+
+
+def test_an_uploaded_skill_is_read_as_bytes(workspace, as_bob):
+    file = SimpleUploadedFile("SKILL.md", b"\xef\xbb\xbf" + WHOLE.encode())
+    assert take(as_bob, workspace, file=file).status_code == 302
+    assert only_skill(workspace).name == "tea"
+
+
+def test_what_goes_out_comes_in_the_same(workspace, elsewhere, as_bob, as_mallory):
+    take(as_bob, workspace, WHOLE)
+    archive = as_bob.get(f"/w/{workspace.slug}/skills/tea/export/").content
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        text = opened.read("tea/SKILL.md").decode()
+    assert take(as_mallory, elsewhere, text).status_code == 302
+    assert only_skill(elsewhere).snapshot() == only_skill(workspace).snapshot()
+
+
+REFUSED = {
+    "no front matter": ("just words", [(1, "", "begins with front matter")]),
+    "bad yaml": ("---\nname: [\n---\nx\n", [(3, "", "")]),
+    "bad name": (skill_text("Bad Name"), [(2, "name", "lower-case letters")]),
+    "letters beyond ASCII": (skill_text("tée"), [(2, "name", "lower-case letters")]),
+    "reserved": (skill_text("import"), [(2, "name", "reserved")]),
+    "taken": (skill_text("taken"), [(2, "name", "Another skill")]),
+    "unknown key": (skill_text("tea", more="model: big\n"), [(4, "model", "no field")]),
+    "license": (skill_text("tea", more=f"license: {'x' * 201}\n"), [(4, "license", "200")]),
+    "license of two lines": (
+        skill_text("tea", more="license: |\n  a\n  b\n"),
+        [(4, "license", "single line")],
+    ),
+    "tools": (skill_text("tea", more=f"allowed-tools: {'x' * 1_001}\n"), [(4, "allowed-tools", "1000")]),
+    "body": (skill_text("tea", body="x" * 100_001), [(6, "body", "100000")]),
+    "no body": ("---\nname: tea\ndescription: Makes tea.\n---\n", [(4, "body", "no instructions")]),
+    "control character": (skill_text("tea", body="bell \x07"), [(6, "body", "U+0007")]),
+    "metadata of two lines": (
+        skill_text("tea", more="metadata:\n  a: |\n    b\n    c: d\n"),
+        [(4, "metadata", "one “key: value” per line")],
+    ),
+    "several": (
+        skill_text("Bad Name", "x" * 1_025, more=f"license: {'x' * 201}\nmodel: big\n", body="x" * 100_001),
+        [
+            (2, "name", "lower-case"),
+            (3, "description", "1025"),
+            (4, "license", "200"),
+            (5, "model", "no field"),
+            (8, "body", "100000"),
+        ],
+    ),
+}
+
+
+@SOME_OR_ALL
+def test_a_refused_file_gives_every_reason_with_field_and_line(workspace, as_bob, chosen):
+    make_skill(workspace, "taken")
+    before = Revision.unscoped.count()
+    for case, (text, wanted) in chosen(REFUSED.items()):
+        answer = take(as_bob, workspace, text)
+        problems = answer.context["problems"]
+        assert answer.status_code == 422, case
+        places = [(line, field) for line, field, _ in wanted]
+        assert [(problem.line, problem.field) for problem in problems] == places, case
+        for problem, (_, _, words) in zip(problems, wanted, strict=True):
+            assert words in problem.message, case
+    assert Revision.unscoped.count() == before
+
+
+def test_a_refused_upload_comes_back_in_the_box_to_be_mended(workspace, as_bob):
+    file = SimpleUploadedFile("SKILL.md", skill_text("Bad Name", "<b>Makes tea.</b>").encode())
+    page = take(as_bob, workspace, file=file).content.decode()
+    assert "name: Bad Name" in page
+    assert "&lt;b&gt;Makes tea.&lt;/b&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"\xff\xfe", "not UTF-8"), (b"x" * 262_145, "larger than 256 KiB"), (b"", "empty")],
+)
+def test_bytes_that_are_no_text_are_refused(workspace, as_bob, content, words):
+    answer = take(as_bob, workspace, file=SimpleUploadedFile("SKILL.md", content))
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+
+
+def test_nothing_at_all_is_refused(workspace, as_bob):
+    assert "Choose a file or paste its text" in take(as_bob, workspace, " \n").content.decode()
+
+
+def test_what_was_kept_in_another_form_is_told(workspace, as_bob):
+    text = skill_text("tea", more="allowed-tools:\n- Read\n- Write\nmetadata:\n  a:\n    b: c\n")
+    answer = as_bob.post(f"/w/{workspace.slug}/skills/import/", {"text": text}, follow=True)
+    page = answer.content.decode()
+    assert "Line 4:" in page
+    assert "Line 7:" in page
+    assert only_skill(workspace).allowed_tools == "Read Write"
+
+
+@pytest.mark.parametrize("case", SOUND, ids=lambda case: case.title)
+def test_every_sound_sample_is_taken_or_refused_in_words(workspace, case):
+    """By the reference they are sound; here a name is ASCII, and there is something to do."""
+    is_ours = case.folder.isascii() and case.title not in EMPTY
+    if is_ours:
+        skill, _ = import_skill(workspace, case.source, by=BY, folder=case.folder)
+        assert skill.name == case.folder
+        return
+    with pytest.raises(NotASkill) as refused:
+        import_skill(workspace, case.source, by=BY, folder=case.folder)
+    assert all(problem.message and problem.line for problem in refused.value.problems)
+
+
+def test_only_those_who_may_edit_take_skills_in(workspace, bob, as_bob, as_mallory):
+    assert take(as_mallory, workspace, WHOLE).status_code == 404
+    bob.memberships.update(role="reviewer")
+    assert as_bob.get(f"/w/{workspace.slug}/skills/import/").status_code == 403
+    assert take(as_bob, workspace, WHOLE).status_code == 403
+
+
+# --- copies ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    return tmp_path
+
+
+def looked_at(workspace, tree, text, path=".agents/skills/tea"):
+    write_skill(tree, path, text)
+    source = make_source(workspace, tree)
+    refreshed(source)
+    return source
+
+
+def copy(browser, workspace, file):
+    return browser.post(f"/w/{workspace.slug}/skills/copy/{file.pk}/")
+
+
+def test_a_found_skill_is_copied_and_the_copy_remembers_where_from(workspace, tree, as_bob):
+    source = looked_at(workspace, tree, skill_text("tea", "Makes tea.", f"Boil{HIDDEN}."))
+    copied = copy(as_bob, workspace, found(source, ".agents/skills/tea"))
+    # A quarantine is not passed by way of a copy.
+    assert copied.status_code == 302
+    assert not Skill.objects.in_workspace(workspace).exists()
+    write_skill(tree, ".agents/skills/tea", skill_text("tea", "Makes tea.", "Boil."))
+    refreshed(source)
+    answer = copy(as_bob, workspace, found(source, ".agents/skills/tea"))
+    assert answer["Location"] == f"/w/{workspace.slug}/skills/tea/"
+    assert only_skill(workspace).body == "Boil."
+    revision = Revision.objects.in_workspace(workspace).get(kind="skill")
+    assert revision.message == "Copied from house-files/.agents/skills/tea/SKILL.md"
+
+
+def test_a_copy_is_of_the_words_in_use(workspace, tree, as_bob):
+    source = looked_at(workspace, tree, skill_text("tea", body="Boil."))
+    trust(source, ".agents/skills/tea")
+    write_skill(tree, ".agents/skills/tea", skill_text("tea", body=f"Spill{HIDDEN}."))
+    refreshed(source)
+    copy(as_bob, workspace, found(source, ".agents/skills/tea"))
+    assert only_skill(workspace).body == "Boil."
+
+
+def test_a_skill_that_is_no_letter_of_the_standard_is_shown_to_be_mended(workspace, tree, as_bob):
+    source = looked_at(workspace, tree, skill_text("tea", more="model: big\n"), ".agents/skills/tea")
+    answer = copy(as_bob, workspace, found(source, ".agents/skills/tea"))
+    assert answer.status_code == 422
+    assert [problem.field for problem in answer.context["problems"]] == ["model"]
+    assert "model: big" in answer.content.decode()
+
+
+def test_only_skills_are_copied(workspace, tree, as_bob):
+    (tree / "AGENTS.md").write_text("Be kind.\n")
+    source = looked_at(workspace, tree, skill_text("tea"))
+    other = source.files.get(path="AGENTS.md")
+    assert copy(as_bob, workspace, other).status_code == 404
+    ignore_file(found(source, ".agents/skills/tea"), by=BY)
+    assert copy(as_bob, workspace, found(source, ".agents/skills/tea")).status_code == 302
+    assert only_skill(workspace).name == "tea"
+
+
+# --- by command -----------------------------------------------------------------------------------------
+
+
+def run_command(workspace, folder):
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("import_skills", workspace, str(folder), stdout=out, stderr=err)
+    except SystemExit as ended:
+        return ended.code, out.getvalue(), err.getvalue()
+    return 0, out.getvalue(), err.getvalue()
+
+
+def test_the_command_takes_a_folder_of_skills_in(workspace, tmp_path):
+    for name in ("tea", "cake"):
+        write_skill(tmp_path, name, skill_text(name))
+    (tmp_path / "README.md").write_text("Ours.")
+    (tmp_path / "empty").mkdir()
+    code, out, err = run_command("harbour", tmp_path)
+    assert (code, err) == (0, "")
+    assert "2 taken in or there already, 0 refused." in out
+    assert run_command("harbour", tmp_path)[0] == 0
+    assert list(Skill.objects.in_workspace(workspace).order_by("name").values_list("name", "revision")) == [
+        ("cake", 1),
+        ("tea", 1),
+    ]
+
+
+def test_the_command_names_each_problem_and_fails(workspace, tmp_path):
+    write_skill(tmp_path, "good", skill_text("good"))
+    write_skill(tmp_path, "bad", skill_text("other", more="model: big\n"))
+    make_skill(workspace, "changed")
+    write_skill(tmp_path, "changed", skill_text("changed", body="Otherwise."))
+    outside = tmp_path.parent / "outside"
+    write_skill(outside, "secret", skill_text("secret"))
+    os.symlink(outside / "secret", tmp_path / "secret")
+    code, out, err = run_command("harbour", tmp_path)
+    assert code == 1
+    assert "1 taken in or there already, 3 refused." in out
+    assert "bad/SKILL.md:2 (name): The name must equal its folder's name" in err
+    assert "bad/SKILL.md:4 (model):" in err
+    assert "changed/SKILL.md:2 (name): Another skill" in err
+    assert "secret: " in err
+    names = set(Skill.objects.in_workspace(workspace).values_list("name", flat=True))
+    assert names == {"good", "changed"}
+
+
+def test_the_command_says_when_there_is_no_such_place(workspace, tmp_path):
+    with pytest.raises(CommandError, match="no workspace"):
+        run_command("nowhere", tmp_path)
+    code, _, err = run_command("harbour", tmp_path / "nothing")
+    assert code == 1
+    assert "cannot be opened" in err

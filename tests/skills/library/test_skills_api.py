@@ -1,0 +1,287 @@
+"""Skills through the API: written, imported, exported, found, and loaded by the agents that have them."""
+# ruff: noqa: F811  # fixtures are imported, and asked for by name
+
+from typing import Any
+
+import pytest
+
+from personas.models import Agent, Workspace
+from personas.records.services import archive_record
+from skills.models import Skill, Source
+from tests.factories import BY, make_agent, make_skill
+from tests.personas.api.response_checker import TrueApi, without_id
+from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
+    POISON,
+    SKILL_PATH,
+    SKILL_TEXT,
+    admin,
+    bot,
+    file_in,
+    foreign,
+    key_for,
+    look_at,
+    mira,
+    narrow_admin,
+    narrow_bot,
+    nils,
+    pushed,
+    reads,
+    shelf,
+)
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+pytestmark = pytest.mark.django_db
+TEA = {"name": "tea", "description": "Makes tea.", "body": "Boil water."}
+
+
+# --- written here --------------------------------------------------------------------------------------
+
+
+def test_a_skill_is_written_handed_out_and_kept_in_versions(admin: TrueApi, mira: Agent) -> None:
+    made = admin.post("skills", {**TEA, "agents": ["mira"], "metadata": {"origin": "kitchen"}})
+    assert made.status_code == 201, made.content
+    assert (made["Location"], made.json()["agents"]) == ("/api/v1/skills/tea", ["mira"])
+    assert made.json()["metadata"] == {"origin": "kitchen"}
+    changed = admin.patch("skills/tea", {"body": "Boil fresh water.", "message": "Fresh"}, made["ETag"])
+    assert (changed.json()["agents"], changed.json()["body"]) == (["mira"], "Boil fresh water.")
+    history = admin.get("skills/tea/revisions").json()["data"]
+    assert [(row["number"], row["data"]["body"]) for row in history] == [
+        (2, "Boil fresh water."),
+        (1, "Boil water."),
+    ]
+    back = admin.call("POST", "skills/tea/revisions/1:restore", If_Match=changed["ETag"])
+    assert back.json()["body"] == "Boil water."
+    assert admin.delete("skills/tea", back["ETag"]).status_code == 204
+    assert admin.get("skills").json()["data"] == []
+    assert admin.post("skills/tea:restore").json()["is_archived"] is False
+
+
+def test_put_takes_back_what_it_does_not_name(admin: TrueApi, mira: Agent) -> None:
+    made = admin.post("skills", {**TEA, "agents": ["mira"], "license": "MIT", "metadata": {"a": "b"}})
+    put = admin.put("skills/tea", TEA, made["ETag"]).json()
+    assert (put["agents"], put["license"], put["metadata"]) == ([], "", {})
+
+
+@pytest.mark.parametrize(
+    ("values", "pointer"),
+    [
+        ({"name": "Tea Time"}, "/name"),
+        ({"name": "new"}, "/name"),
+        ({"body": ""}, "/body"),
+        ({"metadata": {"a": 1}}, "/metadata/a"),
+        ({"metadata": {"a": "b\nc"}}, "/metadata/a"),
+        ({"metadata": {"a:b": "c"}}, "/metadata"),
+        ({"metadata": ["a"]}, "/metadata"),
+        ({"colour": "green"}, "/colour"),
+        ({"agents": ["no-such"]}, "/agents"),
+        ({"agents": "mira"}, "/agents"),
+    ],
+)
+def test_what_does_not_fit_is_said_of_the_field(admin: TrueApi, values: dict[str, Any], pointer: str) -> None:
+    refused = admin.post("skills", TEA | values)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)
+
+
+def test_foreign_agents_and_skills_look_like_missing_ones(
+    admin: TrueApi, elsewhere: Workspace, workspace: Workspace
+) -> None:
+    make_agent(elsewhere, "theirs")
+    make_skill(elsewhere, "secret")
+    for said in ("skills/{}", "skills/{}/file", "skills/{}/revisions"):
+        assert without_id(admin.get(said.format("secret"))) == without_id(admin.get(said.format("no-such")))
+    one = admin.post("skills", {**TEA, "agents": ["theirs"]})
+    other = admin.post("skills", {**TEA, "agents": ["no-such"]})
+    assert without_id(one) == without_id(other)
+    assert not Skill.objects.in_workspace(workspace).exists()
+    for method in ("PATCH", "DELETE"):
+        body = {"body": "Mine."} if method == "PATCH" else None
+        assert admin.call(method, "skills/secret", body, If_Match="*").status_code == 404
+
+
+def test_a_limited_key_reads_what_its_agents_have_and_changes_none(
+    narrow_admin: TrueApi, narrow_bot: TrueApi, workspace: Workspace, mira: Agent, nils: Agent
+) -> None:
+    make_skill(workspace, "both", agents=[mira, nils])
+    make_skill(workspace, "every", for_all_agents=True)
+    make_skill(workspace, "other", agents=[nils])
+    for caller in (narrow_admin, narrow_bot):
+        rows = caller.get("skills").json()["data"]
+        assert [(row["name"], row["agents"]) for row in rows] == [("both", ["mira"]), ("every", [])]
+        assert caller.get("skills/other").status_code == 404
+        assert caller.get("skills/other/file").status_code == 404
+        assert caller.get("skills/both/revisions").status_code == 403
+        assert caller.post("skills", TEA).status_code == 403
+        assert caller.patch("skills/both", {"body": "Mine."}, "*").status_code == 403
+        assert caller.put("skills/both", TEA, "*").status_code == 403
+        assert caller.delete("skills/both", "*").status_code == 403
+        assert caller.post("skills/both:restore").status_code == 403
+        assert caller.post("skills:import", {"text": SKILL_TEXT}).status_code == 403
+    assert [row["name"] for row in narrow_admin.get("skills?agent=nils").json()["data"]] == ["both", "every"]
+
+
+def test_bots_read_skills_and_write_none(bot: TrueApi, workspace: Workspace) -> None:
+    make_skill(workspace, "tea")
+    assert bot.get("skills/tea").status_code == 200
+    assert bot.post("skills", TEA).json()["code"] == "out_of_scope"
+    assert bot.delete("skills/tea", "*").status_code == 403
+
+
+# --- files in and out ----------------------------------------------------------------------------------
+
+
+def test_a_skill_comes_in_and_goes_out_as_a_file(admin: TrueApi) -> None:
+    made = admin.post("skills:import", {"text": SKILL_TEXT, "message": "From the shelf"})
+    assert (made.status_code, made["Location"]) == (201, "/api/v1/skills/tea")
+    assert (made.json()["skill"]["body"], made.json()["warnings"]) == ("Boil water.", [])
+    for accept in ("*/*", "text/markdown"):
+        file = admin.get("skills/tea/file", Accept=accept)
+        assert (file.status_code, file["Content-Type"]) == (200, "text/markdown; charset=utf-8")
+        assert file.content.decode() == SKILL_TEXT
+    as_json = admin.get("skills/tea/file", Accept="application/json").json()
+    assert as_json == {"name": "tea", "text": SKILL_TEXT}
+    assert admin.get("skills/tea/file", Accept="image/png").status_code == 406
+    assert admin.get("skills/tea/revisions").json()["data"][0]["message"] == "From the shelf"
+
+
+def test_a_file_that_is_no_skill_is_refused_line_by_line(admin: TrueApi) -> None:
+    text = "---\nname: Tea Time\ndescription:\n---\n\nBoil.\n"
+    refused = admin.post("skills:import", {"text": text})
+    errors = refused.json()["errors"]
+    assert (refused.status_code, {error["pointer"] for error in errors}) == (422, {"/text"})
+    assert [error["detail"][:7] for error in errors] == ["Line 2:", "Line 3:"]
+    for text in ("no head", "---\nname: a\n\u0000", "---\n" * 50):
+        assert admin.post("skills:import", {"text": text}).status_code == 422
+    admin.post("skills:import", {"text": SKILL_TEXT})
+    assert admin.post("skills:import", {"text": SKILL_TEXT}).status_code == 422
+
+
+def test_an_import_sent_twice_makes_one_skill(admin: TrueApi) -> None:
+    first = admin.post("skills:import", {"text": SKILL_TEXT}, Idempotency_Key="a")
+    again = admin.post("skills:import", {"text": SKILL_TEXT}, Idempotency_Key="a")
+    assert (again.status_code, again.content) == (201, first.content)
+
+
+# --- found ---------------------------------------------------------------------------------------------
+
+
+def test_found_skills_are_read_handed_out_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
+    look_at(pushed, {SKILL_PATH: SKILL_TEXT})
+    admin.post("found-skills:trust", {"is_needed": False})
+    [row] = admin.get("found-skills").json()["data"]
+    assert (row["name"], row["source"], row["state"]) == ("tea", pushed.slug, "trusted")
+    assert admin.get(f"found-skills/{row['id']}").json()["body"].strip() == "Boil water."
+    handed = admin.post(f"found-skills/{row['id']}:hand-out", {"reach": "chosen", "agents": ["mira"]}).json()
+    assert (handed["reach"], handed["agents"]) == ("chosen", ["mira"])
+    copied = admin.post(f"found-skills/{row['id']}:copy")
+    assert (copied.status_code, copied.json()["skill"]["name"]) == (201, "tea")
+    assert admin.post(f"found-skills/{row['id']}:copy").status_code == 422
+    for query in ("q=kettle", "state=waiting", "source=no-such"):
+        assert admin.get(f"found-skills?{query}").json()["data"] == []
+    assert (
+        len(admin.get(f"found-skills?q=Makes&state=trusted&source={pushed.slug}&fields=id").json()["data"])
+        == 1
+    )
+
+
+def test_a_quarantined_skill_shows_no_words_and_is_not_copied(
+    admin: TrueApi, bot: TrueApi, pushed: Source
+) -> None:
+    look_at(pushed, {SKILL_PATH: SKILL_TEXT + POISON})
+    number = file_in(pushed, SKILL_PATH).pk
+    said = bot.get(f"found-skills/{number}").json()
+    assert (said["state"], said["body"], said["digest"]) == ("quarantined", None, None)
+    assert admin.post(f"found-skills/{number}:copy").status_code == 409
+    assert bot.post(f"found-skills/{number}:copy").status_code == 403
+
+
+def test_trust_is_decided_by_those_who_manage_sources(
+    admin: TrueApi, bot: TrueApi, workspace: Workspace
+) -> None:
+    for needed in (True, False):
+        assert admin.post("found-skills:trust", {"is_needed": needed}).json() == {"is_needed": needed}
+        assert admin.get("found-skills:trust").json() == {"is_needed": needed}
+    assert bot.post("found-skills:trust", {"is_needed": True}).status_code == 403
+
+
+@pytest.mark.hard
+def test_foreign_found_skills_look_like_missing_ones(
+    admin: TrueApi, foreign: Source, pushed: Source, elsewhere: Workspace
+) -> None:
+    theirs = file_in(foreign, SKILL_PATH).pk
+    for said in ("found-skills/{}", "context-files/{}"):
+        assert without_id(admin.get(said.format(theirs))) == without_id(admin.get(said.format(10**9)))
+    for verb, body in (("copy", {}), ("hand-out", {"reach": "all"})):
+        answers = [
+            without_id(admin.post(f"found-skills/{key}:{verb}", body)) for key in (theirs, 10**9, 2**63)
+        ]
+        assert answers[0] == answers[1] == answers[2]
+        assert answers[0][0] == 404
+    look_at(pushed, {SKILL_PATH: SKILL_TEXT})
+    make_agent(elsewhere, "theirs")
+    own = file_in(pushed, SKILL_PATH).pk
+    body = {"reach": "chosen"}
+    one, other = (
+        admin.post(f"found-skills/{own}:hand-out", {**body, "agents": [name]})
+        for name in ("theirs", "no-such")
+    )
+    assert without_id(one) == without_id(other)
+    assert one.status_code == 422
+    assert admin.post(f"found-skills/{own}:hand-out", body).json()["errors"][0]["pointer"] == "/agents"
+
+
+# --- what an agent has ---------------------------------------------------------------------------------
+
+
+def test_an_agent_loads_its_skills(
+    bot: TrueApi, admin: TrueApi, workspace: Workspace, mira: Agent, pushed: Source
+) -> None:
+    admin.post("found-skills:trust", {"is_needed": False})
+    look_at(pushed, {SKILL_PATH: SKILL_TEXT})
+    reads(mira, pushed)
+    make_skill(workspace, "toast", agents=[mira], body="Slice bread.")
+    make_skill(workspace, "hers", body="Not for Mira.")
+    rows = bot.get("agents/mira/skills").json()["data"]
+    assert [(row["name"], row["origin"]["kind"], row["is_used"]) for row in rows] == [
+        ("toast", "skill", True),
+        ("tea", "file", True),
+    ]
+    assert bot.get("agents/mira/skills/toast").json()["body"] == "Slice bread."
+    assert bot.get("agents/mira/skills/tea").json()["body"].strip() == "Boil water."
+    for missing in ("hers", "no-such", "a b", "%00"):
+        assert bot.get(f"agents/mira/skills/{missing}").status_code == 404
+
+
+def test_instructions_that_are_at_hand_are_not_sent_again(
+    bot: TrueApi, admin: TrueApi, workspace: Workspace, mira: Agent
+) -> None:
+    skill = make_skill(workspace, "tea", agents=[mira])
+    first = bot.get("agents/mira/skills/tea")
+    again = bot.get("agents/mira/skills/tea", If_None_Match=f'"old", W/{first["ETag"]}')
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+    admin.patch("skills/tea", {"description": "Another."}, f'"{skill.revision}"')
+    fresh = bot.get("agents/mira/skills/tea", If_None_Match=first["ETag"])
+    assert (fresh.status_code, fresh.json()["description"]) == (200, "Another.")
+
+
+def test_a_limited_key_loads_for_its_own_agent_only(
+    narrow_bot: TrueApi, workspace: Workspace, mira: Agent, nils: Agent, elsewhere: Workspace
+) -> None:
+    make_skill(workspace, "tea", for_all_agents=True)
+    make_agent(elsewhere, "theirs")
+    assert narrow_bot.get("agents/mira/skills/tea").status_code == 200
+    answers = [
+        without_id(narrow_bot.get(f"agents/{slug}/skills{more}"))
+        for slug in ("nils", "theirs", "no-such")
+        for more in ("", "/tea")
+    ]
+    assert answers == [answers[0]] * 6
+    assert answers[0][0] == 404
+    archive_record(mira, by=BY)
+    assert narrow_bot.get("agents/mira/skills/tea").status_code == 404

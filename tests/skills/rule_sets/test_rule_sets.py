@@ -1,0 +1,289 @@
+"""Rule sets: a workspace's own copy, named faults, and the looks that follow a change."""
+
+import json
+
+import pytest
+
+from personas.errors import Conflict, Invalid
+from personas.models import AuditEvent
+from personas.roles import Role
+from skills.discovery.harness_json import dump, load
+from skills.discovery.harnesses import HARNESSES, PLAIN
+from skills.models import ContextFile, RefreshRun, RuleSet
+from skills.rule_sets.descriptions import caps_in_words, files_read, rules_in_words
+from skills.rule_sets.effective import harnesses_of
+from skills.rule_sets.services import reset_rules, write_rules
+from tests.factories import BY, join, make_source, make_user, refreshed, signed_in
+from tests.skills.seeded_choice import SOME_OR_ALL
+from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def source(workspace, tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
+    (tmp_path / "AGENTS.md").write_text("Be kind.\n")
+    (tmp_path / "HOUSE.md").write_text("Wipe your feet.\n")
+    return make_source(workspace, tmp_path, harnesses=["plain"])
+
+
+def with_paths(*paths, **more):
+    """The plain rules, reading these files."""
+    rules = [{"kind": "context", "paths": list(paths)}]
+    return {key: value for key, value in dump(PLAIN).items() if key not in {"name", "off"}} | {
+        "rules": rules,
+        **more,
+    }
+
+
+def whole(*paths, **more):
+    return dump(load({"name": "plain"} | with_paths(*paths, **more)))
+
+
+def address(workspace, page="", name="plain"):
+    return f"/w/{workspace.slug}/rule-sets/{name}/{page}"
+
+
+def save(browser, workspace, rules, *, revision=0, kinds=("context", "skill"), name="plain", **more):
+    text = rules if isinstance(rules, str) else json.dumps(rules)
+    body = {"revision": revision, "kinds": list(kinds), "rules": text} | more
+    return browser.post(address(workspace, "edit/", name), body)
+
+
+def copies(workspace):
+    return RuleSet.objects.in_workspace(workspace)
+
+
+def causes(source):
+    runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
+    return [run.cause for run in runs.order_by("pk")]
+
+
+# --- the verbs -----------------------------------------------------------------------------------------
+
+
+def test_the_first_change_makes_a_copy(workspace):
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    copy = copies(workspace).get()
+    assert (copy.harness, copy.revision) == ("plain", 1)
+    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert AuditEvent.objects.in_workspace(workspace).latest("pk").kind == "rule_set"
+
+
+def test_the_copy_of_one_workspace_is_not_anothers(workspace, elsewhere):
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    assert harnesses_of(elsewhere, ["plain"]) == [PLAIN]
+
+
+def test_the_built_in_rules_need_no_copy(workspace):
+    assert write_rules(workspace, "plain", dump(PLAIN), expected=0, by=BY) is None
+    assert not copies(workspace).exists()
+
+
+def test_a_reset_lays_the_copy_aside_and_an_edit_brings_it_back(workspace):
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    reset_rules(workspace, "plain", by=BY)
+    assert harnesses_of(workspace, ["plain"]) == [PLAIN]
+    write_rules(workspace, "plain", whole("ROOF.md"), expected=1, by=BY)
+    copy = copies(workspace).get()
+    assert (copy.revision, copy.is_archived) == (2, False)
+    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
+
+
+def test_the_very_rules_that_were_laid_aside_come_back_too(workspace):
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    reset_rules(workspace, "plain", by=BY)
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=1, by=BY)
+    copy = copies(workspace).get()
+    assert (copy.revision, copy.is_archived) == (1, False)
+
+
+def test_who_comes_too_late_overwrites_nothing(workspace):
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    with pytest.raises(Conflict):
+        write_rules(workspace, "plain", whole("ROOF.md"), expected=0, by=BY)
+
+
+def test_unknown_harnesses_and_bad_rules_are_refused(workspace):
+    with pytest.raises(Invalid, match="none of the harnesses"):
+        write_rules(workspace, "unheard-of", whole("HOUSE.md"), expected=0, by=BY)
+    with pytest.raises(Invalid, match=r"/rules/0/paths/0"):
+        write_rules(workspace, "plain", whole("HOUSE.md") | bad_paths("../x"), expected=0, by=BY)
+    with pytest.raises(Invalid, match="Expected “plain”"):
+        write_rules(workspace, "plain", dump(HARNESSES["opal"]), expected=0, by=BY)
+
+
+def bad_paths(*paths):
+    return {"rules": [{"kind": "context", "paths": list(paths)}]}
+
+
+# --- the pages -----------------------------------------------------------------------------------------
+
+
+def test_the_list_says_which_rules_are_the_workspaces_own(workspace, source, as_bob):
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    page = as_bob.get(f"/w/{workspace.slug}/rule-sets/").content.decode()
+    assert all(name in page for name in HARNESSES)
+    assert page.count("Built in") == 5
+    assert "Own copy r1" in page
+    assert "House files" in page
+
+
+@SOME_OR_ALL
+def test_every_harness_is_shown_in_words(workspace, as_bob, chosen):
+    for name, harness in chosen(HARNESSES.items()):
+        page = as_bob.get(address(workspace, name=name)).content.decode()
+        paths = [path for rule in harness.rules for path in rule.paths]
+        assert all(path in page for path in paths), name
+        assert "262,144" in page, name
+        assert "node_modules" in page, name
+
+
+def test_there_are_no_other_harnesses(workspace, as_alice):
+    assert as_alice.get(address(workspace, name="unheard-of")).status_code == 404
+    assert as_alice.get(address(workspace, "edit/", "unheard-of")).status_code == 404
+    assert as_alice.post(address(workspace, "reset/", "unheard-of")).status_code == 404
+    assert as_alice.get(address(workspace, "history/")).status_code == 404
+
+
+def test_a_change_is_saved_and_looked_through(workspace, source, as_alice):
+    refreshed(source)
+    assert save(as_alice, workspace, with_paths("HOUSE.md")).status_code == 302
+    assert causes(source) == ["person", "rules"]
+    refreshed(source)
+    rows = ContextFile.objects.in_workspace(workspace)
+    assert {row.path: row.is_there for row in rows} == {"AGENTS.md": False, "HOUSE.md": True}
+
+
+def test_sources_that_use_other_rules_are_left_alone(workspace, source, as_alice):
+    save(as_alice, workspace, with_paths("HOUSE.md"), name="opal")
+    assert causes(source) == []
+
+
+def test_saving_what_is_there_already_changes_nothing(workspace, source, as_alice):
+    form = as_alice.get(address(workspace, "edit/")).context["form"]
+    answer = save(as_alice, workspace, form["rules"].value())
+    assert answer.status_code == 302
+    assert not copies(workspace).exists()
+    assert causes(source) == []
+
+
+def test_a_kind_is_switched_off_and_on(workspace, source, as_alice):
+    rules = as_alice.get(address(workspace, "edit/")).context["form"]["rules"].value()
+    save(as_alice, workspace, rules, kinds=["context"])
+    assert harnesses_of(workspace, ["plain"])[0].off == ("skill",)
+    page = as_alice.get(address(workspace)).content.decode()
+    assert "Off" in page
+    assert as_alice.get(address(workspace, "edit/")).context["form"]["kinds"].value() == ["context"]
+    save(as_alice, workspace, rules, revision=1)
+    assert harnesses_of(workspace, ["plain"])[0].off == ()
+
+
+FAULTS = [
+    ("{", "Line 1, column 2: this is not JSON."),
+    ("[]", "/: Expected an object."),
+    ("{}", "/rules: This key is needed."),
+    ('{"rules": [], "rules": []}', "The key “rules” stands twice in one object."),
+    ('{"rules": NaN}', "endless number"),
+    ("[" * 50_000, "nested too deeply"),
+    (json.dumps({"rules": [{"kind": "magic", "paths": []}]}), "/rules/0/kind: Expected one of base"),
+    (json.dumps(bad_paths("/etc/passwd")), "/rules/0/paths/0: Expected a path below"),
+    (json.dumps(bad_paths("a", "../b")), "/rules/0/paths/1: Names may not be empty"),
+    (json.dumps({"rules": [], "caps": {"files": 2001}}), "/caps/files: Expected a number up to 2,000."),
+    (json.dumps({"rules": [], "caps": {"seconds": True}}), "/caps/seconds: Expected a number"),
+    (json.dumps({"rules": [], "toggle": 1}), "/toggle: This key is not known."),
+    (json.dumps({"rules": [], "off": ["skill"]}), "/off: This is not said here."),
+    (json.dumps({"rules": [], "name": "opal"}), "/name: This is not said here."),
+    ("", "This field is required."),
+    (" " * 60_001, "at most 60000 characters"),
+]
+
+
+@SOME_OR_ALL
+def test_every_fault_is_named_by_its_place_under_the_field(workspace, as_alice, chosen):
+    for rules, said in chosen(FAULTS):
+        answer = save(as_alice, workspace, rules)
+        assert answer.status_code == 422, said
+        assert said in " ".join(answer.context["form"].errors["rules"]), said
+        assert not copies(workspace).exists(), said
+
+
+def test_all_faults_are_told_at_once(workspace, as_alice):
+    rules = {"rules": [{"kind": "magic", "paths": ["../x"]}], "skip_folders": ["a/b"]}
+    errors = save(as_alice, workspace, rules).context["form"].errors["rules"]
+    places = [error.partition(":")[0] for error in errors]
+    assert places == ["/rules/0/kind", "/rules/0/paths/0", "/skip_folders/0"]
+
+
+def test_someone_elses_change_is_shown_before_it_is_overwritten(workspace, as_alice):
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    answer = save(as_alice, workspace, with_paths("ROOF.md"), revision=0)
+    assert answer.status_code == 409
+    assert "HOUSE.md" in answer.content.decode()
+    save(as_alice, workspace, with_paths("ROOF.md"), revision=0, overwrite="1")
+    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
+
+
+def test_a_reset_and_its_undoing_are_followed_by_looks(workspace, source, as_alice):
+    save(as_alice, workspace, with_paths("HOUSE.md"))
+    refreshed(source)
+    as_alice.post(address(workspace, "reset/"))
+    assert harnesses_of(workspace, ["plain"]) == [PLAIN]
+    refreshed(source)
+    as_alice.post(address(workspace, "restore/"))
+    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert causes(source) == ["rules", "rules", "rules"]
+
+
+def test_history_shows_json_and_an_old_revision_comes_back(workspace, source, as_alice):
+    save(as_alice, workspace, with_paths("HOUSE.md"))
+    save(as_alice, workspace, with_paths("ROOF.md"), revision=1)
+    page = as_alice.get(address(workspace, "history/2/")).content.decode()
+    assert "HOUSE.md" in page
+    assert "ROOF.md" in page
+    refreshed(source)
+    as_alice.post(address(workspace, "history/1/restore/"))
+    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert causes(source)[-1] == "rules"
+
+
+def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
+    admin = make_user("Ada")
+    join(workspace, admin, Role.ADMIN)
+    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    assert as_bob.get(address(workspace)).status_code == 200
+    assert as_bob.get(address(workspace, "edit/")).status_code == 403
+    assert save(as_bob, workspace, with_paths("ROOF.md"), revision=1).status_code == 403
+    assert as_bob.post(address(workspace, "reset/")).status_code == 403
+    assert "edit/" not in as_bob.get(address(workspace)).content.decode()
+    assert save(signed_in(admin), workspace, with_paths("ROOF.md"), revision=1).status_code == 302
+
+
+# --- in words ------------------------------------------------------------------------------------------
+
+
+def test_rules_are_told_in_words():
+    persona, *_ = rules_in_words(HARNESSES["openclaw"])
+    assert (persona.kind, persona.which) == ("Persona file", "The first that is there")
+    assert persona.where == "In the working directory alone, or in the global folder"
+    own = rules_in_words(load(whole("A.md", extra_skill_folders=["shared"], off=["skill"])))
+    assert own[-1].paths == ("shared/*/SKILL.md",)
+    assert [row.is_off for row in own] == [False, True]
+    assert own[0].which == ""
+    assert files_read(HARNESSES["claude-code"]) == "CLAUDE.md, rules/*.md, CLAUDE.local.md, skills"
+
+
+def test_a_lowered_cap_is_marked():
+    lowered = load(whole("A.md", caps={"files": 10})).caps
+    assert [cap.words for cap in caps_in_words(lowered) if cap.is_lowered] == ["Files"]

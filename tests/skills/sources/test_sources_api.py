@@ -1,0 +1,375 @@
+"""Sources through the API: made, edited, looked at, and filled by programs that push."""
+
+# ruff: noqa: F811  # fixtures are imported, and asked for by name
+
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from personas.api_keys.format import BOT
+from personas.models import Agent, User, Workspace
+from skills.models import ContextFile, PushedFile, RefreshRun, Source, SourceGrant
+from tests.factories import join, make_user
+from tests.personas.api.response_checker import TrueApi, without_id
+from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
+    GOOD,
+    POISON,
+    SKILL_PATH,
+    admin,
+    bot,
+    carried_out,
+    file_in,
+    foreign,
+    key_for,
+    look_at,
+    make_pushed,
+    mira,
+    narrow_admin,
+    narrow_bot,
+    nils,
+    pushed,
+    reads,
+    shelf,
+)
+from tests.shared_workspaces import (  # noqa: F401  # fixtures
+    housed_alice,
+    housed_bob,
+    housed_elsewhere,
+    housed_mallory,
+    housed_workspace,
+    the_house,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def grant(workspace: Workspace, tmp_path: Path, settings: Any) -> SourceGrant:
+    settings.DRAMATIS_SOURCE_ROOTS = [str(tmp_path)]
+    made = SourceGrant(workspace=workspace, path=str(tmp_path), note="The shelf")
+    made.save()
+    return made
+
+
+def push(api: TrueApi, source: Source, files: dict[str, str], **more: Any) -> Any:
+    said = [{"path": path, "text": text} for path, text in files.items()]
+    return api.post(f"sources/{source.slug}/files:push", {"files": said, **more})
+
+
+def stored(source: Source) -> dict[str, bytes]:
+    rows = PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
+    return {row.path: bytes(row.content.data or b"") for row in rows.select_related("content")}
+
+
+# --- the records ---------------------------------------------------------------------------------------
+
+
+def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: SourceGrant) -> None:
+    assert admin.get("source-grants").json()["data"] == [{"path": grant.path, "note": "The shelf"}]
+    made = admin.post("sources", {"label": "Shelf", "grant": grant.path, "message": "Ours"})
+    assert made.status_code == 201, made.content
+    said = made.json()
+    assert (said["slug"], said["kind"], said["grant"], said["refresh_minutes"]) == (
+        "shelf",
+        "folder",
+        grant.path,
+        15,
+    )
+    assert said["last_run"] is not None
+    assert admin.get("sources/shelf/revisions").json()["data"][0]["message"] == "Ours"
+    changed = admin.patch("sources/shelf", {"harnesses": ["opal"], "adoption": "by_hand"}, made["ETag"])
+    assert (changed.json()["harnesses"], changed.json()["adoption"]) == (["opal"], "by_hand")
+    back = admin.call("POST", "sources/shelf/revisions/1:restore", If_Match=changed["ETag"])
+    assert back.json()["adoption"] == "automatic"
+    assert admin.delete("sources/shelf", back["ETag"]).status_code == 204
+    assert admin.post("sources/shelf:refresh").json()["code"] == "archived"
+    assert admin.post("sources/shelf:restore").json()["is_archived"] is False
+
+
+def test_an_edit_asks_for_another_look(admin: TrueApi, pushed: Source, workspace: Workspace) -> None:
+    before = RefreshRun.objects.in_workspace(workspace).count()
+    changed = admin.patch(f"sources/{pushed.slug}", {"label": "Renamed"}, f'"{pushed.revision}"')
+    assert RefreshRun.objects.in_workspace(workspace).count() == before + 1
+    assert changed.json()["last_run"] == RefreshRun.objects.in_workspace(workspace).latest("pk").pk
+    carried_out(changed.json()["last_run"], workspace.pk)
+    admin.patch(f"sources/{pushed.slug}", {"label": "Renamed"}, changed["ETag"])
+    assert RefreshRun.objects.in_workspace(workspace).count() == before + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "pointer"),
+    [
+        ({"kind": "folder"}, "/grant"),
+        ({"kind": "cloud"}, "/kind"),
+        ({"kind": "pushed", "folder": "a"}, "/folder"),
+        ({"kind": "pushed", "refresh_minutes": 5}, "/refresh_minutes"),
+        ({"kind": "pushed", "harnesses": []}, "/harnesses"),
+        ({"kind": "pushed", "harnesses": ["none"]}, "/harnesses/0"),
+        ({"kind": "pushed", "refresh_minutes": 0}, "/refresh_minutes"),
+        ({"kind": "pushed", "source_kind": "folder"}, "/source_kind"),
+        ({"grant": "/no/such"}, "/grant"),
+    ],
+)
+def test_what_does_not_fit_is_said_of_the_field(admin: TrueApi, values: dict[str, Any], pointer: str) -> None:
+    refused = admin.post("sources", {"label": "Shelf"} | values)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)
+
+
+def test_a_source_keeps_its_kind(admin: TrueApi, pushed: Source) -> None:
+    said = admin.patch(f"sources/{pushed.slug}", {"kind": "folder"}, "*")
+    assert said.json()["errors"][0]["pointer"] == "/kind"
+    put = admin.put(f"sources/{pushed.slug}", {"label": "Pushed"}, "*").json()
+    assert (put["kind"], put["grant"], put["refresh_minutes"]) == ("pushed", None, None)
+
+
+def test_rules_that_agents_go_by_are_not_taken_from_a_source(
+    admin: TrueApi, pushed: Source, mira: Agent
+) -> None:
+    reads(mira, pushed)
+    refused = admin.patch(f"sources/{pushed.slug}", {"harnesses": ["plain"]}, "*")
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/harnesses")
+    assert admin.delete(f"sources/{pushed.slug}", "*").json()["code"] == "in_use"
+
+
+@pytest.mark.hard
+def test_foreign_sources_grants_and_runs_look_like_missing_ones(
+    admin: TrueApi, foreign: Source, pushed: Source, grant: SourceGrant, elsewhere: Workspace
+) -> None:
+    SourceGrant(workspace=elsewhere, path=f"{grant.path}/theirs").save()
+    one, other = (
+        admin.post("sources", {"label": "A", "grant": f"{grant.path}/{name}"}) for name in ("theirs", "no")
+    )
+    assert without_id(one) == without_id(other)
+    asked = [
+        ("GET", "", None),
+        ("PATCH", "", {"label": "Mine"}),
+        ("DELETE", "", None),
+        ("POST", ":refresh", {}),
+        ("POST", ":restore", {}),
+        ("GET", "/runs", None),
+        ("GET", "/files", None),
+        ("POST", "/files:push", {"files": [{"path": "AGENTS.md", "text": "Mine."}]}),
+        ("PUT", "/files/AGENTS.md", {"text": "Mine."}),
+        ("DELETE", "/files/AGENTS.md", None),
+    ]
+    for method, more, body in asked:
+        answers = [
+            without_id(admin.call(method, f"sources/{slug}{more}", body, If_Match="*"))
+            for slug in (foreign.slug, "no-such")
+        ]
+        assert answers[0] == answers[1]
+        assert answers[0][0] == 404
+    theirs = RefreshRun.objects.in_workspace(elsewhere).latest("pk").pk
+    runs = [without_id(admin.get(f"sources/{pushed.slug}/runs/{key}")) for key in (theirs, 10**9, 2**63, 0)]
+    assert runs == [runs[0]] * 4
+    assert stored(foreign)["AGENTS.md"] == POISON.encode()
+
+
+def test_only_those_who_manage_sources_make_them(
+    key_for: Callable[..., TrueApi], workspace: Workspace, bob: User, bot: TrueApi, pushed: Source
+) -> None:
+    editor = key_for(workspace, bob)
+    viewer = make_user("Vera")
+    join(workspace, viewer, "viewer")
+    for caller in (editor, bot, key_for(workspace, viewer)):
+        assert caller.post("sources", {"label": "A", "kind": "pushed"}).status_code == 403
+        assert caller.delete(f"sources/{pushed.slug}", "*").status_code == 403
+        assert caller.get("source-grants").status_code == 403
+        assert caller.get(f"sources/{pushed.slug}").status_code == 200
+    assert editor.post(f"sources/{pushed.slug}:refresh").status_code == 202
+    assert bot.post(f"sources/{pushed.slug}:refresh").status_code == 403
+
+
+def test_a_limited_key_sees_what_its_agents_read(
+    narrow_admin: TrueApi, workspace: Workspace, pushed: Source, mira: Agent
+) -> None:
+    make_pushed(workspace, "Other")
+    assert narrow_admin.get("sources").json()["data"] == []
+    reads(mira, pushed)
+    assert [row["slug"] for row in narrow_admin.get("sources").json()["data"]] == [pushed.slug]
+    assert narrow_admin.get("sources/other").status_code == 404
+    assert narrow_admin.post(f"sources/{pushed.slug}:refresh").status_code == 202
+    assert narrow_admin.post("sources", {"label": "A", "kind": "pushed"}).status_code == 403
+    assert narrow_admin.patch(f"sources/{pushed.slug}", {"label": "Mine"}, "*").status_code == 403
+    assert narrow_admin.delete(f"sources/{pushed.slug}", "*").status_code == 403
+    assert narrow_admin.post(f"sources/{pushed.slug}:restore").status_code == 403
+    assert (
+        narrow_admin.call("POST", f"sources/{pushed.slug}/revisions/1:restore", If_Match="*").status_code
+        == 403
+    )
+    assert narrow_admin.get("source-grants").status_code == 403
+
+
+# --- looks ---------------------------------------------------------------------------------------------
+
+
+def test_a_look_is_asked_for_and_followed(
+    admin: TrueApi, bot: TrueApi, pushed: Source, workspace: Workspace
+) -> None:
+    asked = admin.post(f"sources/{pushed.slug}:refresh")
+    number = asked.json()["id"]
+    assert (asked.status_code, asked["Location"]) == (202, f"/api/v1/sources/{pushed.slug}/runs/{number}")
+    assert asked.json()["status"] == "queued"
+    carried_out(number, workspace.pk)
+    assert bot.get(asked["Location"]).json()["status"] == "done"
+    page = bot.get(f"sources/{pushed.slug}/runs?limit=1").json()
+    assert ([row["id"] for row in page["data"]], page["has_more"]) == ([number], True)
+
+
+# --- pushing -------------------------------------------------------------------------------------------
+
+
+def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, workspace: Workspace) -> None:
+    at = f"sources/{pushed.slug}/files/docs/AGENTS.md"
+    first = bot.put(at, {"text": GOOD})
+    assert (first.status_code, first.json()["taken"], first.json()["quarantined"]) == (202, 1, [])
+    carried_out(first.json()["run"]["id"], workspace.pk)
+    assert file_in(pushed, "docs/AGENTS.md").state in {"new", "current"}
+    again = bot.put(at, {"base64": b64encode(b"Be brief.\n").decode()})
+    assert stored(pushed) == {"docs/AGENTS.md": b"Be brief.\n"}
+    [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
+    assert (row["path"], row["size"]) == ("docs/AGENTS.md", 10)
+    carried_out(again.json()["run"]["id"], workspace.pk)
+    gone = bot.call("DELETE", at)
+    assert (gone.status_code, stored(pushed)) == (202, {})
+    carried_out(gone.json()["run"]["id"], workspace.pk)
+    assert file_in(pushed, "docs/AGENTS.md").state == "missing"
+    assert bot.call("DELETE", at).status_code == 404
+    assert bot.call("DELETE", f"sources/{pushed.slug}/files/a%00b").status_code == 404
+
+
+def test_who_says_what_was_seen_overwrites_nothing_else(bot: TrueApi, pushed: Source) -> None:
+    at = f"sources/{pushed.slug}/files/AGENTS.md"
+    bot.put(at, {"text": GOOD})
+    [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
+    assert bot.put(at, {"text": "Other."}, '"stale"').status_code == 412
+    assert bot.call("DELETE", at, If_Match='"stale"').status_code == 412
+    assert bot.put(at, {"text": "Other."}, f'"{row["digest"]}"').status_code == 202
+
+
+def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source) -> None:
+    files = [
+        {"path": "AGENTS.md", "text": GOOD},
+        {"path": "../outside.md", "text": "No."},
+        {"path": "docs/AGENTS.md", "text": POISON},
+        {"path": "bad/AGENTS.md", "base64": "//4="},
+        {"path": "large/AGENTS.md", "text": "x" * (256 * 1024 + 1)},
+        {"path": "twice/AGENTS.md", "text": "One."},
+        {"path": "twice/AGENTS.md", "text": "Two."},
+        {"path": "photo.png", "base64": "AAAA"},
+    ]
+    said = bot.post(f"sources/{pushed.slug}/files:push", {"files": files})
+    told = said.json()
+    assert said.status_code == 202, said.content
+    assert sorted(one["pointer"] for one in told["refused"]) == [f"/files/{place}" for place in (1, 4, 5, 6)]
+    assert (told["taken"], len(stored(pushed))) == (4, 4)
+    [blocked] = told["quarantined"]
+    assert (blocked["path"], {one["severity"] for one in blocked["findings"]} >= {"block"}) == (
+        "docs/AGENTS.md",
+        True,
+    )
+    assert [one["path"] for one in told["invalid"]] == ["bad/AGENTS.md"]
+    assert "photo.png" in told["unused"][0]["reason"]
+    carried_out(told["run"]["id"], pushed.workspace_id)
+    for path, state in (("docs/AGENTS.md", "quarantined"), ("bad/AGENTS.md", "invalid")):
+        assert file_in(pushed, path).state == state
+
+
+def test_a_complete_push_lets_go_of_the_rest(bot: TrueApi, pushed: Source) -> None:
+    push(bot, pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": GOOD})
+    push(bot, pushed, {"AGENTS.md": "Now.\n"})
+    assert set(stored(pushed)) == {"AGENTS.md", "docs/AGENTS.md"}
+    push(bot, pushed, {"AGENTS.md": "Now.\n"}, is_complete=True)
+    assert stored(pushed) == {"AGENTS.md": b"Now.\n"}
+
+
+def test_a_push_beside_a_name_that_looks_the_same_is_refused_in_its_place(
+    bot: TrueApi, pushed: Source
+) -> None:
+    push(bot, pushed, {"AGENTS.md": GOOD})
+    said = push(bot, pushed, {"docs/AGENTS.md": GOOD, "agents.MD": GOOD}).json()
+    assert ([one["pointer"] for one in said["refused"]], said["taken"]) == (["/files/1"], 1)
+
+
+def test_a_push_of_which_nothing_can_be_kept_is_refused(bot: TrueApi, pushed: Source) -> None:
+    said = push(bot, pushed, {"/etc/passwd": "No.", "a\\b": "No."})
+    assert (said.status_code, [one["pointer"] for one in said.json()["errors"]]) == (
+        422,
+        ["/files/0", "/files/1"],
+    )
+    one = bot.put(f"sources/{pushed.slug}/files/a%5Cb", {"text": "No."})
+    assert (one.status_code, one.json()["errors"][0]["parameter"]) == (422, "path")
+    assert stored(pushed) == {}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"path": "AGENTS.md"},
+        {"path": "AGENTS.md", "text": "a", "base64": "AAAA"},
+        {"path": "AGENTS.md", "base64": "not base64"},
+        {"path": "AGENTS.md", "base64": "AAA"},
+        {"path": "", "text": "a"},
+        {"text": "a"},
+        {"path": "AGENTS.md", "text": 7},
+        {"path": "AGENTS.md", "text": "a", "mode": 7},
+        "AGENTS.md",
+    ],
+)
+def test_a_file_is_text_or_base64_and_nothing_else(bot: TrueApi, pushed: Source, file: Any) -> None:
+    said = bot.post(f"sources/{pushed.slug}/files:push", {"files": [file]})
+    assert said.status_code == 422
+    assert said.json()["errors"][0]["pointer"].startswith("/files/0")
+
+
+def test_a_body_of_more_than_a_mebibyte_is_refused(bot: TrueApi, pushed: Source) -> None:
+    files = {f"{number}/AGENTS.md": "x" * 250_000 for number in range(5)}
+    said = push(bot, pushed, files)
+    assert (said.status_code, said.json()["code"]) == (413, "body_too_large")
+    assert stored(pushed) == {}
+
+
+def test_a_folder_takes_no_pushes(bot: TrueApi, admin: TrueApi, grant: SourceGrant) -> None:
+    admin.post("sources", {"label": "Shelf", "grant": grant.path})
+    said = bot.put("sources/shelf/files/AGENTS.md", {"text": GOOD})
+    assert (said.status_code, said.json()["code"]) == (409, "not_pushed")
+
+
+def test_a_push_sent_twice_is_one_push(bot: TrueApi, pushed: Source) -> None:
+    body = {"files": [{"path": "AGENTS.md", "text": GOOD}]}
+    first = bot.post(f"sources/{pushed.slug}/files:push", body, Idempotency_Key="a")
+    again = bot.post(f"sources/{pushed.slug}/files:push", body, Idempotency_Key="a")
+    assert (again.content, again["Idempotency-Replayed"]) == (first.content, "true")
+
+
+def test_a_limited_bot_pushes_only_where_its_agent_reads(
+    narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
+) -> None:
+    reads(nils, pushed)
+    at = f"sources/{pushed.slug}/files/AGENTS.md"
+    assert narrow_bot.put(at, {"text": "Mine."}).status_code == 404
+    assert push(narrow_bot, pushed, {"AGENTS.md": "Mine."}).status_code == 404
+    assert narrow_bot.call("DELETE", at).status_code == 404
+    assert stored(pushed) == {}
+    reads(mira, pushed)
+    assert narrow_bot.put(at, {"text": "Ours."}).status_code == 202
+
+
+def test_a_bot_that_may_only_read_pushes_nothing(
+    key_for: Callable[..., TrueApi], workspace: Workspace, alice: User, pushed: Source
+) -> None:
+    reader = key_for(workspace, alice, BOT, verbs=["read"])
+    assert reader.put(f"sources/{pushed.slug}/files/AGENTS.md", {"text": "Mine."}).status_code == 403
+    assert reader.get(f"sources/{pushed.slug}/files").status_code == 200
+
+
+def test_waived_words_are_not_called_quarantined(admin: TrueApi, bot: TrueApi, pushed: Source) -> None:
+    look_at(pushed, {"AGENTS.md": POISON})
+    [blocked] = push(bot, pushed, {"AGENTS.md": POISON}).json()["quarantined"]
+    file = ContextFile.objects.in_workspace(pushed.workspace_id).get(source=pushed)
+    admin.post(f"context-files/{file.pk}:waive", {"digest": blocked["digest"], "reason": "A known sample."})
+    assert push(bot, pushed, {"AGENTS.md": POISON}).json()["quarantined"] == []
+    assert SKILL_PATH not in stored(pushed)
