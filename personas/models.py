@@ -19,8 +19,7 @@ from personas.drafts.models import KeptDraft
 from personas.erasure.models import Erasure
 from personas.members.models import Invitation, Membership
 from personas.memories.models import Memory, MemoryState
-from personas.records.models import ForeignLink, Record, ScopedManager, UnscopedQuery, WorkspaceOwned
-from personas.records.named import Named
+from personas.records.models import ForeignLink, Named, Record, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile
 from personas.work.models import Responsibility, Task, TaskStatus, TaskStep

@@ -33,9 +33,9 @@ def use_the_products_log(**_: Any) -> None:
 @worker_init.connect
 def count_jobs(**_: Any) -> None:
     """Only workers run jobs; everybody else is spared the import."""
-    import project.metrics.jobs
+    import project.metrics.collectors
 
-    project.metrics.jobs.count_from_now_on()
+    project.metrics.collectors.count_from_now_on()
 
 
 @heartbeat_sent.connect

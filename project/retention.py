@@ -8,8 +8,8 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from core.db.batch_delete import delete_in_batches
-from personas.drafts.forgetting import forget_drafts_before
-from skills.refresh.forgetting import forget_runs_before
+from personas.drafts.services import forget_drafts_before
+from skills.refresh.runs import forget_runs_before
 
 
 def forget_runs() -> int:

@@ -9,9 +9,9 @@ class PromptsConfig(AppConfig):
     verbose_name = "Prompts"
 
     def ready(self) -> None:
-        from personas.api_keys.key_labels import SOURCES
+        from personas.api_keys.scopes import SOURCES
         from prompts import receivers  # noqa: F401  # hears the bell from here on
-        from prompts.labels.label_names import label_names
+        from prompts.labels.selectors import label_names
         from prompts.ledger.partitions import make_months
 
         SOURCES.append(label_names)

@@ -3,8 +3,7 @@
 from prompts.builds.models import AgentPrompt, BuildCause
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, PromptLabel
-from prompts.ledger.models import LedgerBlock, LedgerEntry, LedgerRollOff
-from prompts.ledger.report_models import DigestReport
+from prompts.ledger.models import DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.releases.models import Release, ReleaseItem, ReleaseStatus
 from prompts.settings.models import PromptSettings
 from prompts.versions.models import PromptVersion, VersionPart

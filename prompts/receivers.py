@@ -13,7 +13,7 @@ from personas.actors import SYSTEM
 from personas.models import Revision
 from personas.signals import agent_changed
 from prompts.builds.causes import note_cause
-from prompts.builds.echoes import heard
+from prompts.builds.middleware import heard
 from prompts.builds.progress import pairs_of
 from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause

@@ -12,7 +12,7 @@ from django.test import Client
 
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
-from prompts.serving import ledger_writer, recalling
+from prompts.serving import cache, ledger_writer
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.database_cleanup import empty_quickly
 from tests.database_dump import keep_database, ready_database
@@ -133,5 +133,5 @@ def no_line_outlives_its_test() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_process_remembers_another_test() -> None:
     """What a test has taken back did not happen, and its ids are given again."""
-    recalling.PROCESS.guesses.clear()
-    recalling.PROCESS.words.clear()
+    cache.PROCESS.guesses.clear()
+    cache.PROCESS.words.clear()

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from project.redis_client import connect
-from project.supervisor.processes import die_with_parent
+from project.supervisor.supervisor import die_with_parent
 from project.supervisor.valkey import start_valkey
 
 FAST = [

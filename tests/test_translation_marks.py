@@ -11,7 +11,7 @@ from personas.models import Agent, Workspace
 from prompts.assembly.builder import UNSAID
 from prompts.assembly.layouts import LAYOUTS
 from prompts.builds.services import rebuild_agent
-from prompts.versions.omission_words import REASONS
+from prompts.versions.page import REASONS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
 from tests.untranslated_python import ROOT, modules, refusals, unmarked_speech

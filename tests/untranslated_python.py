@@ -12,7 +12,7 @@ APPS = ("core", "personas", "skills", "prompts")
 # Spoken to programs or operators, or the same for everybody: the core writes prompts and proofs, and may not
 # know Django.
 NOT_FOR_PEOPLE = {"api", "management", "migrations", "demo", "assembly", "proof", "scanning"}
-NOT_FOR_PEOPLE |= {"bundles", "discovery", "gathering", "serving", "admin.py", "apps.py"}
+NOT_FOR_PEOPLE |= {"archives", "discovery", "inputs", "serving", "admin.py", "apps.py", "api.py"}
 
 MARKS = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "format_lazy"}
 # By the place of the argument that is said.
@@ -32,7 +32,11 @@ NO_WORDS = re.compile(r"[A-Z]+\.md|[a-z_]+|bot:|/[a-z]*: |<.*>")
 def modules() -> list[Path]:
     """Every module that may speak to people."""
     found = (path for app in APPS for path in sorted((ROOT / app).rglob("*.py")))
-    return [path for path in found if not NOT_FOR_PEOPLE & set(path.relative_to(ROOT).parts)]
+    return [
+        path
+        for path in found
+        if not NOT_FOR_PEOPLE & set(path.relative_to(ROOT).parts) and not path.stem.endswith("_api")
+    ]
 
 
 def refusals(sources: Iterable[str]) -> set[str]:

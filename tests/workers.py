@@ -17,7 +17,7 @@ from kombu import pools
 
 from project.celery import app
 from project.redis_client import celery_url
-from project.supervisor.processes import signal_group, start
+from project.supervisor.supervisor import signal_group, start
 
 START_SECONDS = 40.0
 NOTHING: Mapping[str, str] = {}

@@ -1,5 +1,6 @@
 """Agents, and the identities and souls they share."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -9,17 +10,73 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.agents import tab_views
-from personas.agents.agent_list import AgentLists
 from personas.agents.forms import AgentForm, IdentityForm, SoulForm
 from personas.agents.selectors import agent_and_below, duties_of
 from personas.agents.services import create_named
 from personas.models import LAYOUTS, Agent, Identity, Soul
 from personas.persona_files.views import PersonaFilePages
 from personas.records.bulk_views import SHELVING
+from personas.records.list_views import DATES, Listing, asked, chip
 from personas.records.services import Values
+from personas.records.views import RecordPages
 from personas.selectors import agents_of, identities_of, souls_of
 from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.display_names import title_of
+from personas.ui.export import Column, columns_of
 from personas.ui.sorting import NAMED_SORTS
+
+# Where the page of a record leads to: all agents that use it, by the record's word in addresses.
+USED = {
+    "channel": "channel_links__channel__slug",
+    "tool": "tool_links__tool__name",
+    "skill": "skill_links__skill__name",
+    "identity": "identity__slug",
+    "soul": "soul__slug",
+    "user_profile": "user_profile__slug",
+}
+
+
+class AgentLists(RecordPages[Agent]):
+    """The list; the pages of one agent follow elsewhere."""
+
+    sorts = {
+        "name": ("name",),
+        "layout": ("layout", "name"),
+        "soul": ("soul__label", "name"),
+        "changed": ("updated_at",),
+    }
+    usual_sort, bulk_verbs = "name", SHELVING
+    columns_exported = (
+        "slug",
+        "name",
+        "description",
+        "layout",
+        "release_policy",
+        "identity__label",
+        "soul__label",
+        "user_profile__label",
+        "parent__slug",
+        "working_directory",
+        "instructions",
+    )
+
+    def listing(self, request: WorkspaceRequest) -> Listing[Agent]:
+        listing = super().listing(request)
+        said = {word: asked(request, word)[:100] for word in USED if asked(request, word)}
+        if not said:
+            return listing
+        using = Agent.objects.in_workspace(request.workspace)
+        for word, value in said.items():
+            using = using.filter(**{USED[word]: value})
+        chips = [chip(request, word, title_of(word), value) for word, value in said.items()]
+        return replace(listing, rows=listing.rows.filter(pk__in=using.values("pk")), chips=chips)
+
+    def columns(self) -> list[Column]:
+        links = [
+            Column("channels", lambda agent: [link.channel.slug for link in agent.channel_links.all()]),
+            Column("tools", lambda agent: [link.tool.name for link in agent.tool_links.all()]),
+        ]
+        return [*columns_of(self.columns_exported), *links, *columns_of(DATES)]
 
 
 class AgentPages(AgentLists):

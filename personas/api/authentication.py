@@ -12,8 +12,7 @@ from personas.actors import Actor
 from personas.api.exception_handler import CHALLENGE
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api_keys.format import BOT, key_digest, well_formed
-from personas.api_keys.key_powers import power_of
-from personas.api_keys.scopes import WRITE, verbs_of
+from personas.api_keys.scopes import WRITE, power_of, verbs_of
 from personas.models import ApiKey, Membership, Workspace
 from personas.roles import Permission
 

@@ -1,8 +1,11 @@
 """Marks of what a caller has seen: ETags of records, and the If-Match that a change must carry."""
 
 import re
+from typing import Any
 
+from personas.api.operations import Call
 from personas.api.problems import FieldError, Problem, ProblemError
+from personas.api.responses import Answer, written
 from personas.models import Record
 
 # A tag as ETag, If-Match and If-None-Match write it: whether it is weak, and its words.
@@ -30,3 +33,21 @@ def refuse_unless(etag: str, if_match: str | None) -> None:
     if etag not in tags:
         detail = f"It has changed since you looked: its ETag is {etag} now. Read it again."
         raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
+
+
+FOR_EVER = "private, max-age=31536000, immutable"
+# As OpenAPI has it.
+NOT_MODIFIED: tuple[tuple[int, dict[str, Any]], ...] = (
+    (304, {"description": "You have it already: the ETag is among those of If-None-Match."}),
+)
+
+
+def lasting(call: Call, value: Any, etag: str) -> Answer:
+    headers = {"ETag": f'"{etag}"', "Cache-Control": FOR_EVER}
+    if is_known(call.headers.get("If-None-Match", ""), etag):
+        return Answer(304, headers=headers)
+    return Answer(200, written(value), headers)
+
+
+def is_known(said: str, etag: str) -> bool:
+    return said.strip() == "*" or any(tag == etag for _, tag in TAG.findall(said))

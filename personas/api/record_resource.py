@@ -10,9 +10,8 @@ from django.urls import URLPattern
 from personas.api.authentication import Caller
 from personas.api.etags import etag_of, require_match
 from personas.api.exception_handler import invalid
-from personas.api.listing import FIELDS, page_answered, picked
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import FIELDS, PAGING, page_answered, page_of_rows, picked
 from personas.api.problems import FieldError, Problem, ProblemError, pointer_to
 from personas.api.record_schema import RecordShapes, default_of
 from personas.api.responses import Answer, answered, empty, moment_told

@@ -5,7 +5,13 @@ import re
 from collections import Counter
 from typing import Any
 
-from personas.api.problems import Problem, ProblemError
+from django.http import HttpRequest
+from jsonschema import Draft202012Validator
+from rest_framework.request import Request
+
+from personas.api.exception_handler import invalid
+from personas.api.problems import FieldError, Problem, ProblemError
+from personas.api.validation import errors_in
 
 DEPTH = 64
 # Larger whole numbers are read differently from one reader to the next, and take long to read.
@@ -97,3 +103,21 @@ def finite(digits: str) -> float:
 READER = json.JSONDecoder(
     object_pairs_hook=once, parse_constant=refuse_constant, parse_int=bounded, parse_float=finite
 )
+
+
+NOT_JSON = Problem(
+    415,
+    "unsupported_media_type",
+    "Send application/json.",
+    [FieldError("Send application/json.", header="Content-Type")],
+)
+
+
+def body_of(request: HttpRequest | Request, shape: Draft202012Validator) -> Any:
+    kind = (request.content_type or "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ProblemError(NOT_JSON)
+    value = read_json(request.body)
+    if wrong := errors_in(shape, value):
+        raise ProblemError(invalid(wrong))
+    return value

@@ -15,13 +15,13 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from personas.api.authentication import Caller, caller_of
-from personas.api.checked_bodies import body_of
 from personas.api.exception_handler import problem_of
 from personas.api.idempotency import HEADER, carried_out_once
 from personas.api.operations import Call, Operation
 from personas.api.problems import CONTENT_TYPE, Problem, ProblemError
 from personas.api.query_params import read_query
 from personas.api.rate_limits import take_from_budgets
+from personas.api.request_body import body_of
 from personas.api.responses import Answer
 from personas.api_keys.last_used import used
 

@@ -10,9 +10,8 @@ from django.urls import URLPattern
 from django.utils import timezone
 
 from personas.api.exception_handler import invalid
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.problems import FieldError, ProblemError, pointer_to
 from personas.api.record_resource import limited
 from personas.api.responses import Answer, answered, empty, moment_told

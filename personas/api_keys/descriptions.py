@@ -1,6 +1,7 @@
 """Says in words what a key is for and how it stands."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from core.text.lists import first_few
-from personas.api_keys.scopes import APPROVE, FETCH, MANAGE, READ, RENDER, VERBS, WRITE, verbs_of
+from personas.api_keys.scopes import APPROVE, FETCH, MANAGE, READ, RENDER, VERBS, WRITE, Scoped, verbs_of
 
 # As a form offers them.
 VERB_CHOICES = (
@@ -74,3 +75,42 @@ def state_of(expires_at: datetime, revoked_at: datetime | None, now: datetime) -
     if expires_at <= now:
         return EXPIRED
     return SOON_OVER if expires_at - now <= SOON else ACTIVE
+
+
+VARIABLE = "DRAMATIS_KEY"
+USUAL_LABEL = "production"
+
+
+@dataclass(frozen=True)
+class Example:
+    """What to put into a shell and into a program; only the first line holds the secret itself."""
+
+    export: str
+    curl: str
+    python: str
+
+
+def example(url: str, secret: str) -> Example:
+    return Example(
+        export=f"export {VARIABLE}={secret}",
+        curl=f'curl --fail-with-body -H "Authorization: Bearer ${VARIABLE}" "{url}"',
+        python="\n".join(
+            [
+                "import json, os, urllib.request",
+                "",
+                f'url = "{url}"',
+                f'headers = {{"Authorization": "Bearer " + os.environ["{VARIABLE}"]}}',
+                "request = urllib.request.Request(url, headers=headers)",
+                "print(json.load(urllib.request.urlopen(request)))",
+            ]
+        ),
+    )
+
+
+def address(public_url: str, key: Scoped, agent: str, channel: str) -> str:
+    """Something that this key opens: a prompt, or the list of agents if it may not fetch."""
+    if FETCH not in verbs_of(key.scopes, key.kind):
+        return f"{public_url}/api/v1/agents"
+    labels = key.scopes.get("labels") or [USUAL_LABEL]
+    label = "" if USUAL_LABEL in labels else f"&label={labels[0]}"
+    return f"{public_url}/api/v1/agents/{agent or 'AGENT'}/prompt?channel={channel or 'CHANNEL'}{label}"

@@ -10,8 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.api_keys.descriptions import VERB_CHOICES, VERB_HELP
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.key_labels import labels_in
-from personas.api_keys.scopes import FETCH, RENDER, VERBS_OF
+from personas.api_keys.scopes import FETCH, RENDER, VERBS_OF, labels_in
 from personas.api_keys.services import LONGEST, USUAL
 from personas.errors import Invalid
 from personas.models import Agent, ApiKey, Channel, Workspace

@@ -1,11 +1,13 @@
 """What a key may be used for: verb × agent × channel × label; an absent list means all."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from django.utils.translation import gettext as _
 
 from personas.api_keys.format import ADMIN, BOT
+from personas.models import Workspace
+from personas.roles import Permission, may
 
 # Take a prompt; take one filled with the facts of a call; look at records; change records.
 FETCH, RENDER, READ, WRITE = "fetch", "render", "read", "write"
@@ -84,3 +86,42 @@ def _words(name: str, value: object) -> list[str]:
     if len(value) > MOST:
         raise BadScopes(_("“%(name)s” has more than %(most)s entries.") % {"name": name, "most": MOST})
     return sorted(set(value))
+
+
+class Scoped(Protocol):
+    """As much of a key as its power depends on."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def scopes(self) -> Mapping[str, Any]: ...
+
+
+# A bot writes its own things only (proposes, ticks, reports, pushes): that verb opens those doors by itself,
+# and never the records that editors keep. So it is not worth the permission to edit.
+GIVES: dict[str, dict[str, tuple[Permission, ...]]] = {
+    BOT: {READ: (Permission.READ,)},
+    ADMIN: {
+        READ: (Permission.READ,),
+        WRITE: (Permission.EDIT,),
+        APPROVE: (Permission.APPROVE,),
+        MANAGE: (Permission.MANAGE_SOURCES, Permission.MANAGE_KEYS, Permission.MANAGE_MEMBERS),
+    },
+}
+
+
+def power_of(key: Scoped, role: str) -> frozenset[Permission]:
+    """The permissions of a key whose maker has this role now; an empty role is that of a stranger."""
+    verbs = verbs_of(key.scopes, key.kind)
+    given = {one for verb, gives in GIVES.get(key.kind, {}).items() if verb in verbs for one in gives}
+    # A bot's key is the workspace's: it stays what it is, whoever made it.
+    return frozenset(given if key.kind == BOT else {one for one in given if may(role, one)})
+
+
+# These two every prompt has or will have.
+ALWAYS = ("latest", "production")
+SOURCES: list[Callable[[Workspace], Iterable[str]]] = []
+
+
+def labels_in(workspace: Workspace) -> list[str]:
+    return sorted({*ALWAYS, *(name for source in SOURCES for name in source(workspace))})

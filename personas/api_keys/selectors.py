@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from personas.api_keys.descriptions import STATE_WORDS, TONES, limits_in_words, state_of, verbs_in_words
 from personas.api_keys.format import ADMIN
-from personas.api_keys.key_powers import power_of
+from personas.api_keys.scopes import power_of
 from personas.models import AgentChannel, ApiKey, Membership, User, Workspace
 from personas.roles import Permission
 

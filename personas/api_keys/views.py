@@ -18,8 +18,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
 
+from personas.api_keys.descriptions import address, example
 from personas.api_keys.forms import EndingForm, KeyForm, RotateForm
-from personas.api_keys.key_examples import address, example
 from personas.api_keys.models import KINDS
 from personas.api_keys.selectors import (
     active_keys,
@@ -31,7 +31,7 @@ from personas.api_keys.selectors import (
     shown,
 )
 from personas.api_keys.services import create_key, next_name, revoke_key, rotate_key
-from personas.audit.sensitive_files import noted_file
+from personas.audit.audited_export import noted_file
 from personas.errors import DomainError, Invalid
 from personas.models import ApiKey, AuditEvent
 from personas.records.bulk_views import BulkVerb, chosen_ids, on_each, tell
@@ -40,7 +40,7 @@ from personas.roles import Permission, may
 from personas.tenancy.middleware import WorkspaceRequest, freshly_signed_in, needs, wanting
 from personas.ui.display_names import title_of
 from personas.ui.export import Column, columns_of
-from personas.ui.returning import back_or
+from personas.ui.responses import back_or
 from personas.ui.sorting import in_order, sorting_asked
 
 PAGE_SIZE = 50

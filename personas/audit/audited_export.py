@@ -1,12 +1,17 @@
 """Notes who took away which list."""
 
+from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 from django.db import transaction
+from django.http import StreamingHttpResponse
 
 from personas.actors import Actor
 from personas.models import Workspace
 from personas.records.revisions import note_event
+from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.export import Column, file_answer, file_asked
 
 # Whatever else an address says is no filter of ours.
 MOST_FILTERS, LONGEST_WORD, LONGEST_VALUE = 20, 40, 100
@@ -30,3 +35,18 @@ def note_export(
 def plain(said: str) -> str:
     """Without the one character that PostgreSQL does not keep."""
     return said.replace("\x00", "")
+
+
+# Neither narrows the list down.
+BESIDE = {"format", "page", "before", "sort"}
+
+
+def noted_file(
+    request: WorkspaceRequest, name: str, columns: Sequence[Column], rows: Iterable[Any]
+) -> StreamingHttpResponse:
+    """The file, once it is written down who took it; its view asks for the password before."""
+    file_format = file_asked(request) or "csv"
+    said = {word: str(value) for word, value in request.GET.items() if value and word not in BESIDE}
+    if request.method == "GET":
+        note_export(request.workspace, name, file_format, said, by=request.actor)
+    return file_answer(request.workspace, name, file_format, columns, rows)

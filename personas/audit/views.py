@@ -7,10 +7,10 @@ from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
 from core.db.replica import just_wrote, read_aside, rows_aside
+from personas.audit.audited_export import noted_file
 from personas.audit.descriptions import field_changes
 from personas.audit.forms import AuditForm
 from personas.audit.selectors import AuditFilter, AuditPage, audit_page, audit_rows
-from personas.audit.sensitive_files import noted_file
 from personas.erasure.services import TOMBSTONE
 from personas.roles import Permission, may
 from personas.selectors import audit_of

@@ -43,3 +43,14 @@ class Channel(Record):
 
     def agents_fed(self) -> "models.QuerySet[Any, int]":
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
+
+
+TELEGRAM = """\
+Telegram shows a small part of Markdown. Keep to it:
+- *bold* with single asterisks, _italic_ with underscores, `code` in backticks, longer code in a fenced block.
+- Links as [words](address). No headings, tables, footnotes or nested lists: they arrive as raw signs.
+- A list is a few short lines that each begin with a dash.
+- Stay under 4,000 characters in one message; put the point into the first line, for a phone.\
+"""
+
+BUILT_IN_FORMATTING = {"telegram": TELEGRAM}

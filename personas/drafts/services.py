@@ -1,6 +1,7 @@
 """Keeps what members have typed and not saved: a draft is its writer's own until it is saved."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -8,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.batch_delete import delete_in_batches
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent, KeptDraft, Record, User, Workspace
@@ -124,3 +126,8 @@ def drop_drafts_with(workspace: Workspace | int, family: str, key: str, words: I
 def holds(values: Typed, words: Iterable[str]) -> bool:
     said = [text for many in values.values() for text in many]
     return any(word in text for word in words for text in said)
+
+
+def forget_drafts_before(moment: datetime) -> int:
+    """Drafts that nobody has typed in since; how many went."""
+    return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=moment))

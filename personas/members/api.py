@@ -4,9 +4,8 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.record_resource import limited
 from personas.api.responses import Answer, moment_told
 from personas.api.schema import anything, choice, line, moment, nullable, page_of, shape, whole

@@ -4,12 +4,16 @@ from allauth.account.adapter import get_adapter
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
+from django.core.mail import send_mail
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from personas.members.services import BadInvitation, accept_invitation, invitation_from
+from personas.members.services import BadInvitation, accept_invitation, invitation_from, invitation_token
+from personas.models import Invitation
 from personas.workspaces.account_adapter import INVITED
 
 
@@ -38,3 +42,14 @@ def other_account(request: HttpRequest, token: str) -> HttpResponse:
     """Sign out and come back to the invitation, for people with two accounts."""
     logout(request)
     return redirect("invitation", token)
+
+
+def send_invitation(request: HttpRequest, invitation: Invitation) -> None:
+    """Send the link to the invited address; the token is nowhere else."""
+    link = request.build_absolute_uri(reverse("invitation", args=[invitation_token(invitation)]))
+    context = {"invitation": invitation, "workspace": invitation.workspace, "link": link}
+    # Names come from tenants: a line break in a subject would be a header of their making.
+    subject = " ".join(
+        (_("Join %(workspace)s on Dramatis") % {"workspace": invitation.workspace.name}).split()
+    )
+    send_mail(subject, render_to_string("personas/members/invitation.txt", context), None, [invitation.email])

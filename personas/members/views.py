@@ -12,10 +12,10 @@ from django.urls import path
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from personas.audit.sensitive_files import noted_file
+from personas.audit.audited_export import noted_file
 from personas.errors import DomainError, Invalid
 from personas.members.forms import InviteForm, RoleForm
-from personas.members.invitations import send_invitation
+from personas.members.invitation_views import send_invitation
 from personas.members.services import (
     change_role,
     invite,

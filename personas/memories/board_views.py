@@ -29,7 +29,7 @@ from personas.records.views import RecordPages
 from personas.roles import Permission, may
 from personas.selectors import agents_of
 from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.returning import back_or
+from personas.ui.responses import back_or
 from personas.ui.toasts import bring_toasts, say
 
 APPROVE = BulkVerb(

@@ -19,7 +19,7 @@ from personas.errors import DomainError
 from personas.models import Record
 from personas.roles import Permission, may
 from personas.tenancy.middleware import WorkspaceRequest, wanting
-from personas.ui.returning import back_or
+from personas.ui.responses import back_or
 from personas.ui.toasts import say
 
 M = TypeVar("M", bound=Model)

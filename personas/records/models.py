@@ -10,7 +10,8 @@ from django.db import connection, models
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from personas.workspaces.models import Workspace
+from core.db.fields import LineField
+from personas.workspaces.models import Workspace, refuse_reserved, slug_rule
 
 T = TypeVar("T", bound="WorkspaceOwned")
 
@@ -207,3 +208,22 @@ class Record(WorkspaceOwned):
         field = self._meta.get_field(name)
         value = getattr(self, getattr(field, "attname", name))
         return value.isoformat() if isinstance(value, datetime) else value
+
+
+class Named(Record):
+    """A record with a label for people and a slug for addresses; the slug never changes."""
+
+    label = LineField(max_length=80)
+    # Asked for with its workspace, so the index of the constraint below finds it.
+    slug = models.SlugField(
+        max_length=64, db_index=False, validators=[slug_rule, refuse_reserved], editable=False
+    )
+
+    class Meta(Record.Meta):
+        abstract = True
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "slug"], name="%(class)s_slug_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label

@@ -3,6 +3,7 @@
 from hashlib import sha256
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def mark_of(*figures: object) -> str:
@@ -13,3 +14,11 @@ def mark_of(*figures: object) -> str:
 def unchanged(request: HttpRequest, mark: str) -> HttpResponse | None:
     """The empty answer for someone who has seen just this."""
     return HttpResponse(status=204) if request.GET.get("seen") == mark else None
+
+
+def back_or(request: HttpRequest, otherwise: str) -> str:
+    """The page a form says it stands on, as long as it is one of ours."""
+    said = request.POST.get("back", "")
+    # A path alone: not even our own host is taken from a form.
+    is_ours = said.startswith("/") and url_has_allowed_host_and_scheme(said, allowed_hosts=None)
+    return said if is_ours else otherwise

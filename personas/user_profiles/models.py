@@ -12,7 +12,7 @@ from core.db.fields import LineField, ProseField
 from core.text.front_matter import FrontMatterError
 from core.timezones import refuse_unknown_timezone
 from personas.persona_files.format import USER_KEYS, UserFile, check_extra, render_user
-from personas.records.named import Named
+from personas.records.models import Named
 
 
 class UserProfile(Named):

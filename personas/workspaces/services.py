@@ -4,7 +4,7 @@ from django.db import transaction
 
 from core.db.workspace_scope import everywhere
 from personas.actors import Actor
-from personas.channels.formatting import BUILT_IN_FORMATTING
+from personas.channels.models import BUILT_IN_FORMATTING
 from personas.models import BUILT_IN, AuditEvent, Channel, Membership, Revision, User, Workspace
 from personas.records.revisions import new_event, new_revision, note_event
 from personas.records.services import readable_errors

@@ -13,8 +13,30 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from personas.api.problems import TITLES
-from project.api.api_docs import whole_document
+from project.api.openapi import document
 from project.api.problem_types import ADVICE
+
+
+@cache
+def whole_document() -> dict[str, Any]:
+    from project.api.urls import urlpatterns  # it names this module's views
+
+    return document(urlpatterns, settings.PUBLIC_URL)
+
+
+@cache
+def written() -> bytes:
+    return json.dumps(whole_document(), ensure_ascii=False).encode()
+
+
+@login_not_required
+@require_safe
+def schema(request: HttpRequest) -> HttpResponse:
+    answer = HttpResponse(written(), content_type="application/json")
+    answer["Cache-Control"] = "public, max-age=300"
+    answer["Access-Control-Allow-Origin"] = "*"
+    return answer
+
 
 METHODS = ("get", "post", "put", "patch", "delete")
 KINDS = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}

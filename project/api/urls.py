@@ -5,7 +5,8 @@ from importlib import import_module
 from django.urls import URLPattern, path
 
 import personas.api.url_converters  # noqa: F401  # registers what its addresses are made of
-from project.api import api_docs, docs_views
+from project.api import docs_views
+from project.api import docs_views as api_docs_views
 
 RESOURCES = (
     "personas.agents.api",
@@ -13,7 +14,7 @@ RESOURCES = (
     "personas.work.api",
     "personas.api_keys.api",
     "personas.members.api",
-    "skills.library.skills",
+    "skills.library.api",
     "skills.library.agent_api",
     "skills.library.found_api",
     "skills.sources.api",
@@ -40,7 +41,7 @@ RESOURCES = (
 
 urlpatterns: list[URLPattern] = [pattern for name in RESOURCES for pattern in import_module(name).urlpatterns]
 urlpatterns += [
-    path("openapi.json", api_docs.schema, name="schema"),
+    path("openapi.json", api_docs_views.schema, name="schema"),
     path("docs/", docs_views.docs, name="docs"),
     path("docs/errors", docs_views.errors, name="errors"),
 ]

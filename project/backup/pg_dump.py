@@ -11,7 +11,7 @@ from django.db import connection
 
 from project.backup.checksums import PASSING
 from project.backup.errors import BackupError
-from prompts.ledger.ledger_tables import LEDGER, is_by_month
+from prompts.ledger.partitions import LEDGER, is_by_month
 
 # Roles are of a server, not of a database: who may what is said anew by `manage.py app_role`.
 PLAIN = ("--no-owner", "--no-privileges", "--no-password")

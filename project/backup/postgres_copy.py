@@ -10,8 +10,7 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from project.backup.checksums import lasting_tables, table_names
-from prompts.ledger.ledger_tables import Part, is_by_month, ledger_parts
-from prompts.ledger.partitions import lay_out
+from prompts.ledger.partitions import Part, is_by_month, lay_out, ledger_parts
 
 FORM, FOLDER = "copy", "tables"
 COLUMNS = """

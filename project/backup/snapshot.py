@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from prompts.integrity.verify.snapshot import one_moment
+from prompts.integrity.verify.row_stream import one_moment
 
 # No limit of a page holds here. Whoever would not see all rows is refused and not shown some. And rows look
 # the same as text wherever they are read.

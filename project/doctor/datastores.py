@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from project.doctor.results import Finding, fail, ok, warn
 from project.redis_client import connect
-from prompts.ledger.ledger_tables import has_rows, is_by_month, later, ledger_parts, month_of, unguarded_parts
+from prompts.ledger.partitions import has_rows, is_by_month, later, ledger_parts, month_of, unguarded_parts
 
 OLDEST_POSTGRES, OLDEST_SQLITE = 15, (3, 40)
 OLDEST_REDIS, OLDEST_VALKEY = 6, 7

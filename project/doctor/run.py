@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator
 
-from project.doctor.checks import look_at_record
+from project.doctor.checks import (
+    look_at_disks,
+    look_at_record,
+    look_at_replica,
+    look_at_settings,
+    look_at_walls,
+    look_at_work,
+)
 from project.doctor.datastores import look_at_database, look_at_redis
-from project.doctor.house import look_at_settings
-from project.doctor.replica import look_at_replica
 from project.doctor.results import Finding, State, fail
-from project.doctor.walls import look_at_walls
-from project.doctor.work import look_at_disks, look_at_work
 
 Look = Callable[[], Iterator[Finding]]
 

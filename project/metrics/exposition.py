@@ -1,14 +1,65 @@
 """The shared counters as figures: requests, fetches, times and jobs."""
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 
-from project.metrics.collectors import BUCKETS, FETCH, REQUESTS, SECONDS, TIMES
+from project.metrics.collectors import BUCKETS, FETCH, JOB_SECONDS, JOBS, REQUESTS, SECONDS, TIMES
 from project.metrics.counters import Field
-from project.metrics.jobs import JOBS
-from project.metrics.jobs import SECONDS as JOB_SECONDS
-from project.metrics.text import Figure, Sample
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PREFIX = "dramatis_"
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One number with its labels; histograms add a word to the name."""
+
+    value: float
+    labels: Labels = field(default_factory=dict)
+    suffix: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A name, what it says, and its numbers."""
+
+    name: str
+    words: str
+    samples: Sequence[Sample]
+    kind: str = "gauge"
+
+
+def gauge(name: str, words: str, value: float | None) -> Figure:
+    """A single number; none where it could not be found out."""
+    return Figure(name, words, [] if value is None else [Sample(value)])
+
+
+def written(figures: Iterable[Figure]) -> str:
+    return "".join(line + "\n" for figure in figures if figure.samples for line in lines_of(figure))
+
+
+def lines_of(figure: Figure) -> Iterator[str]:
+    name = PREFIX + figure.name
+    yield f"# HELP {name} {figure.words}"
+    yield f"# TYPE {name} {figure.kind}"
+    for sample in figure.samples:
+        labels = ",".join(f'{label}="{escaped(value)}"' for label, value in sample.labels.items())
+        yield f"{name}{sample.suffix}{f'{{{labels}}}' if labels else ''} {number(sample.value)}"
+
+
+def escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def number(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) else repr(float(value))
+
 
 Sums = Mapping[Field, int]
 ENDS = (*(f"{end:g}" for end in BUCKETS), "+Inf")
@@ -38,13 +89,13 @@ def counted_figures(sums: Sums) -> list[Figure]:
 
 
 def labelled(sums: Sums, name: str, *labels: str) -> list[Sample]:
-    chosen = sorted((field[1:], value) for field, value in sums.items() if field[0] == name)
+    chosen = sorted((key[1:], value) for key, value in sums.items() if key[0] == name)
     return [Sample(value, dict(zip(labels, said, strict=True))) for said, value in chosen]
 
 
 def fetches(sums: Sums) -> list[Sample]:
     found: dict[str, int] = defaultdict(int)
-    for (name, family, status), value in ((field, sums[field]) for field in sums if len(field) == 3):
+    for (name, family, status), value in ((key, sums[key]) for key in sums if len(key) == 3):
         if (name, family) == (REQUESTS, FETCH):
             found[outcome(int(status))] += value
     return [Sample(value, {"outcome": said}) for said, value in sorted(found.items())]

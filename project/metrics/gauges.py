@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from project.metrics.text import Figure, Sample, gauge
+from project.metrics.exposition import Figure, Sample, gauge
 from project.redis_client import connect
 from project.tasks import HEARTBEAT_KEY
 from prompts.models import BuildCause, Checkpoint, LedgerBlock, LedgerEntry

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from core.db.replica import read_aside
 from personas.models import Agent, Workspace
-from project.metrics.text import Figure, gauge
+from project.metrics.exposition import Figure, gauge
 from prompts.fleet.bot_activity import REMEMBERED, bots_of
 from prompts.models import AgentPrompt
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import redis
 
 from project.redis_client import connect
-from project.supervisor.processes import start
+from project.supervisor.supervisor import start
 
 START_SECONDS = 5.0
 

@@ -1,6 +1,7 @@
 """Identity, soul and user profile of an agent as cards: what each says, and where it comes from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import cast
 
@@ -8,8 +9,11 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent, Identity, Record, Soul, UserProfile, Workspace
-from personas.records.named import Named
+from personas.records.models import Named
+from prompts.assembly.layouts import dramatis, opal, pi
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
+from prompts.assembly.texts.moltis import TOOL_RULES
+from prompts.assembly.tool_rules import Guidelines, Rule
 from prompts.inputs.effective_settings import PERSONA, Deciding
 from prompts.inputs.inheritance import Levels
 
@@ -97,3 +101,40 @@ def said_by(row: Record) -> tuple[str, list[str]]:
 def users(agent: Agent, name: str) -> int:
     """Counted with the agent, where its page asked for it."""
     return int(getattr(agent, f"{name}_users", 0))
+
+
+# Layouts that are not here say nothing about the use of single tools.
+TABLES: dict[str, Guidelines] = {
+    "dramatis": dramatis.GUIDELINES,
+    "opal": opal.GUIDELINES,
+    "pi": pi.GUIDELINES,
+    "moltis": Guidelines(TOOL_RULES),
+}
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """One line, and the tools that it stands there for; none where it always stands."""
+
+    words: str
+    tools: Sequence[str]
+    # Whether the tool's own record says it, and not the layout.
+    is_own: bool = False
+
+
+def guidance_for(layout: str, own: Mapping[str, Sequence[str]]) -> list[Guidance]:
+    """In the order of the prompt; `own` are the active tools by name with their own guidelines."""
+    table = TABLES.get(layout)
+    if table is None:
+        return []
+    rules = {line: rule for rule in (*table.rules, *table.standing) for line in rule.words}
+    told = table.told(own, own)
+    return [
+        Guidance(line, [name], is_own=True) if name else Guidance(line, behind(rules[line], own.keys()))
+        for line, name in told.items()
+    ]
+
+
+def behind(rule: Rule, names: AbstractSet[str]) -> list[str]:
+    """The tools of an agent that a rule looks at."""
+    return [name for name in names if name in rule.needs.every or name in rule.needs.some]

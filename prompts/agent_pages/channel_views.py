@@ -10,9 +10,8 @@ from django.urls import URLPattern, path, reverse
 from personas.agents.selectors import agent_rows
 from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.agent_pages.agent_readers import Readers, readers_of
 from prompts.agent_pages.cards import FAMILIES, LABELS, NOTHING
-from prompts.agent_pages.selectors import Line, lines_of
+from prompts.agent_pages.selectors import Line, Readers, lines_of, readers_of
 from prompts.inputs.effective_settings import PERSONA, Deciding, Value
 from skills.agent_context.withheld import files_about
 

@@ -1,14 +1,18 @@
 """One agent on each of its channels at a glance: what bots get, what waits, and when it was last fetched."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Any, cast
 
-from django.db.models import F, FilteredRelation, OuterRef, Q, Subquery
+from django.db.models import Count, F, FilteredRelation, Max, OuterRef, Q, Subquery
+from django.utils import timezone
 
 from personas.models import Agent, AgentChannel
-from prompts.models import PRODUCTION, LedgerEntry, PromptLabel
+from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, VersionPart
 
 
 @dataclass(frozen=True)
@@ -95,3 +99,72 @@ def card_of(agent: Agent, lines: Sequence[Line]) -> Card:
         min(tokens, default=None),
         max(tokens, default=None),
     )
+
+
+LATELY = timedelta(days=1)
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A key or person that fetched a prompt: how often, and when last."""
+
+    label: str
+    count: int
+    last_at: datetime
+
+
+@dataclass(frozen=True)
+class Readers:
+    """All who fetched one prompt of late; the first few by name."""
+
+    shown: Sequence[Reader] = ()
+    total: int = 0
+
+    @property
+    def more(self) -> int:
+        return self.total - len(self.shown)
+
+
+def readers_of(agent: Agent, prompt_ids: Sequence[int]) -> dict[int, Readers]:
+    """By prompt, those who came last first; one query."""
+    rows = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(
+        prompt__in=list(prompt_ids), at__gte=timezone.now() - LATELY
+    )
+    counted = (
+        rows.order_by().values("prompt_id", "reader_label").annotate(count=Count("pk"), last_at=Max("at"))
+    )
+    found: dict[int, list[Reader]] = defaultdict(list)
+    for row in counted.order_by("-last_at"):
+        found[row["prompt_id"]].append(Reader(row["reader_label"], row["count"], row["last_at"]))
+    return {prompt: Readers(readers[:SHOWN], len(readers)) for prompt, readers in found.items()}
+
+
+# Kind and id.
+Part = tuple[str, int]
+
+
+def in_production(agent: Agent, parts: Iterable[Part], lines: Sequence[Line]) -> dict[Part, list[str]]:
+    """By kind and id, the channels on whose production version it stands; one query."""
+    served = {line.prompt_id: line for line in lines if line.prompt_id and line.production_id}
+    wanted: dict[str, list[int]] = defaultdict(list)
+    for kind, key in parts:
+        wanted[kind].append(key)
+    if not served or not wanted:
+        return {}
+    named = reduce(or_, [Q(kind=kind, object_id__in=keys) for kind, keys in wanted.items()])
+    rows = VersionPart.objects.in_workspace(agent.workspace_id).filter(named, prompt__in=list(served))
+    held: dict[tuple[Part, int], bool] = {}
+    # Only changes are kept: the last one up to the version in production says whether it holds the part.
+    for kind, key, prompt, version, revision in rows.order_by("version_id").values_list(
+        "kind", "object_id", "prompt_id", "version_id", "revision"
+    ):
+        if version <= (served[prompt].production_id or 0):
+            held[(kind, key), prompt] = revision is not None
+    found: dict[Part, list[str]] = defaultdict(list)
+    for line in served.values():
+        for part in [
+            part for (part, prompt), is_held in held.items() if is_held and prompt == line.prompt_id
+        ]:
+            found[part].append(line.channel_name)
+    return dict(found)

@@ -1,13 +1,38 @@
 """Tells whoever edited something what it meant for prompts: on the next page, or in the API's answer."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import ngettext
 
-from prompts.builds.echoes import Echo, listen
+
+@dataclass
+class Echo:
+    """Prompts that this request rebuilt, and those left to the workers."""
+
+    built: int = 0
+    pending: int = 0
+    failed: int = 0
+
+
+_current: ContextVar[Echo | None] = ContextVar("echo", default=None)
+
+
+def listen() -> Echo:
+    """Begin to count, for one request."""
+    echo = Echo()
+    _current.set(echo)
+    return echo
+
+
+def heard() -> Echo:
+    """The counts of this request; outside of one they go nowhere."""
+    return _current.get() or Echo()
+
 
 API = "/api/"
 HEADER = "Dramatis-Prompts-"

@@ -11,8 +11,7 @@ from prompts.builds.compiler import Compiled
 from prompts.hashed_rows import version_row
 from prompts.labels.moves import Move, move_labels
 from prompts.models import PRODUCTION, AgentPrompt, PromptVersion
-from prompts.versions.lockfile import Standing, note_parts, standings
-from prompts.versions.lockfiles import packed_lockfile
+from prompts.versions.lockfile import Standing, note_parts, packed_lockfile, standings
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Brings the cast on stage through the same verbs people use; what is there already is left alone."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
@@ -35,8 +36,25 @@ from personas.work.services import add_responsibility, open_task
 from personas.workspaces.services import create_workspace
 from prompts.demo import DEMO_PASSWORD
 from prompts.demo.files import bring_files
-from prompts.demo.unfold import unfolded
 from skills.models import Skill
+
+# A long line followed by one that begins like the middle of a sentence, not like a point, a title or a table.
+BROKEN = re.compile(r"(?<=\n)([^\n]{90,})\n *(?!\d+\. )(?=[\w`“\"'(:])")
+
+
+def unfolded(value: Any) -> Any:
+    """Texts with one line per paragraph or point, as people type them in a browser."""
+    if isinstance(value, list):
+        return [unfolded(item) for item in value]
+    if isinstance(value, dict):
+        return {key: unfolded(item) for key, item in value.items()}
+    if not isinstance(value, str) or "\n" not in value:
+        return value
+    before, after = "", f"\n{value}"
+    while before != after:
+        before, after = after, BROKEN.sub(r"\1 ", after)
+    return after.removeprefix("\n")
+
 
 CAST = Path(__file__).parent / "cast"
 

@@ -15,9 +15,9 @@ from django.utils.translation import ngettext
 from personas.errors import DomainError, Invalid
 from personas.roles import Permission, may
 from personas.tenancy.middleware import WorkspaceRequest, needs, wanting
-from personas.ui.returning import back_or
+from personas.ui.responses import back_or
 from prompts.builds.causes import ask_for_rebuild
-from prompts.builds.echoes import heard
+from prompts.builds.middleware import heard
 from prompts.builds.progress import pairs_of
 from prompts.builds.services import rebuild_agents
 from prompts.fleet.rollback_preview import Return, returns_of

@@ -20,13 +20,11 @@ from prompts.builds.progress import SLOW, Progress, counts_since, progress_shown
 from prompts.demo import views as demo_views
 from prompts.fleet import bulk_actions
 from prompts.fleet.agents import channels_in_use, page_of_agents
-from prompts.fleet.attention import waiting_in
-from prompts.fleet.bot_activity import bots_of
+from prompts.fleet.attention import is_over, steps_for, waiting_in
+from prompts.fleet.bot_activity import bots_of, served_per_hour
 from prompts.fleet.counts import Figures, figures_of
 from prompts.fleet.filters import filters, read
-from prompts.fleet.first_steps import is_over, steps_for
 from prompts.fleet.matrix import rows_of
-from prompts.fleet.serving_chart import served_per_hour
 
 SHOWN_EVENTS = 6
 # In the browser of whoever has put the first steps away; a year is as good as for ever.

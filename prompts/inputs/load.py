@@ -9,8 +9,7 @@ from personas.models import Agent, AgentTool, Channel, Memory, Responsibility, W
 from personas.together import read_together
 from prompts.inputs.queries import WHOLE, questions_about
 from prompts.models import PromptSettings
-from skills.agent_context.effective import Given, given_to_all
-from skills.agent_context.one_agent import OneAgent
+from skills.agent_context.effective import Given, OneAgent, given_to_all
 from skills.agent_context.preload import Stock, stock_questions
 
 __all__ = ["WHOLE", "Loaded", "given_now"]

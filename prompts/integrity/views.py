@@ -12,10 +12,9 @@ from django.views.decorators.http import require_POST
 
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, needs
-from prompts.integrity.checkpoints import signed_of
+from prompts.integrity.checkpoints import NoSigningKey, public_key_told, signed_of
 from prompts.integrity.fault_descriptions import blamed
 from prompts.integrity.services import request_verification
-from prompts.integrity.signing import NoSigningKey, public_key_told
 from prompts.models import Checkpoint, SigningKey, VerificationRun
 from prompts.page_lookup import bounded
 from prompts.proof.checkpoints import checkpoint_line

@@ -16,7 +16,7 @@ from personas.models import ReleasePolicy
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, needs
 from personas.ui.display_names import title_of
-from personas.ui.returning import back_or
+from personas.ui.responses import back_or
 from personas.ui.toasts import say
 from prompts.builds.services import rebuild_agent
 from prompts.labels.forms import LabelForm, RollBackForm

@@ -7,9 +7,8 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.etags import refuse_unless
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.problems import Problem, ProblemError
 from personas.api.responses import Answer, answered, empty, moment_told
 from personas.api.schema import Shape, digest, flag, line, listed, moment, nullable, page_of, shape, whole

@@ -28,3 +28,9 @@ def labelled(workspace: Workspace | int, name: str, words: str = "") -> "QuerySe
         since=F(moved_at),
         prompt_key=F(f"{prompt}pk"),
     )
+
+
+def label_names(workspace: Workspace) -> set[str]:
+    """Those that point somewhere now."""
+    rows = PromptLabel.objects.in_workspace(workspace).order_by("name")
+    return set(rows.values_list("name", flat=True).distinct())

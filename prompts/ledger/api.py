@@ -8,9 +8,8 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.exception_handler import invalid
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, Page, read_cursor, write_cursor
+from personas.api.pagination import PAGING, Page, page_answered, read_cursor, write_cursor
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import (

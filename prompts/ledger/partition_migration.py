@@ -7,7 +7,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.utils import timezone
 
-from prompts.ledger.ledger_tables import (
+from prompts.ledger.partitions import (
     BEFORE,
     DEFAULT,
     EMPTYING_GUARD,

@@ -9,7 +9,7 @@ from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
 from core.db.replica import just_wrote, read_aside, rows_aside
-from personas.audit.sensitive_files import noted_file
+from personas.audit.audited_export import noted_file
 from personas.models import ApiKey
 from personas.tenancy.middleware import WorkspaceRequest, freshly_signed_in
 from personas.ui.export import columns_of

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import core.db.compact
+import core.db.fields
 from core.db.append_only import AppendOnly
 from prompts.ledger.retention_trigger import Lifted
 
@@ -11,7 +11,7 @@ GROWING = ("prompts_promptversion", "prompts_labelmove")
 
 
 def compact(field):
-    return migrations.AlterField("promptversion", field, core.db.compact.CompactJSON())
+    return migrations.AlterField("promptversion", field, core.db.fields.CompactJSON())
 
 
 def unindexed(model, field, to, related_name, **options):

@@ -21,7 +21,7 @@ from personas.models import Record
 from personas.work.api import Responsibilities
 from prompts.inputs import Draft
 from prompts.preview.drafts import checked_draft, new_record
-from skills.library.skills import Skills
+from skills.library.api import Skills
 
 FAMILIES: dict[str, RecordResource[Any]] = {
     resource.model.kind: resource

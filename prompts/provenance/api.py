@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.lasting import NOT_MODIFIED, lasting
+from personas.api.etags import NOT_MODIFIED, lasting
 from personas.api.operations import Call, Operation
 from personas.api.responses import Answer
 from personas.api.schema import Shape, digest, nullable, shape, whole

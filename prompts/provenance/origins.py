@@ -28,7 +28,7 @@ from personas.models import (
 )
 from prompts.assembly.segments import Origin
 from prompts.models import PromptSettings
-from prompts.versions.parts import is_key
+from prompts.versions.lockfile import is_key
 from skills.models import ContextFile, Skill
 
 OURS = "Dramatis"
@@ -219,3 +219,25 @@ def record_of(workspace: Workspace | int, kind: str, key: int) -> WorkspaceOwned
     if kind not in KINDS:
         return None
     return KINDS[kind].model.objects.in_workspace(workspace).filter(pk=key).first()
+
+
+def news_of(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[Origin, str]:
+    """By origin, what has become of its file since; unchanged ones are not told. One query, or none."""
+    files = {one for one in origins if one.kind == "context_file" and one.revision and is_key(one.id)}
+    if not files:
+        return {}
+    rows = ContextFile.objects.in_workspace(workspace).filter(pk__in={int(one.id) for one in files})
+    now = {
+        pk: (is_there, number)
+        for pk, is_there, number in rows.values_list("pk", "is_there", "newest__number")
+    }
+    told = {one: news(one.revision, *now[int(one.id)]) for one in files if int(one.id) in now}
+    return {one: words for one, words in told.items() if words}
+
+
+def news(revision: int, is_there: bool, newest: int | None) -> str:
+    if not is_there:
+        return gettext("Source gone")
+    if newest is None or newest == revision:
+        return ""
+    return gettext("Source changed: revision %(number)s now") % {"number": newest}

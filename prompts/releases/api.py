@@ -13,9 +13,8 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.exception_handler import invalid
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.problems import CONTENT_TYPE, FieldError, Problem, ProblemError, pointer_to
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import (

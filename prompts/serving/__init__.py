@@ -1,5 +1,6 @@
 """The bot path: one statement checks the key, resolves the label and records; else nothing leaves."""
 
+from prompts.serving.cache import Recall
 from prompts.serving.errors import (
     BadKey,
     Erased,
@@ -9,7 +10,6 @@ from prompts.serving.errors import (
     Refused,
     ServingDown,
 )
-from prompts.serving.recalling import Recall
 from prompts.serving.request import PLAIN, Bot, Call, Member, Reader, Wanted
 from prompts.serving.services import Served, hand_out
 from prompts.serving.slots import slots_from_json, slots_json

@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from django.urls import path
 
 from personas.api import schema as api_schema
-from personas.api.checked_bodies import body_of
 from personas.api.exception_handler import problem_of
 from personas.api.operations import Operation, no_run
 from personas.api.problems import Problem
+from personas.api.request_body import body_of
 from personas.api.validation import validator
 from prompts.models import PRODUCTION
 from prompts.serving import PLAIN, BadKey, Bot, Call, Wanted

@@ -1,23 +1,87 @@
 """A version's words, ready to be filled: read once per process, for they never change."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from django.db.models import Count, Max
 
-# Each layout registers the renderers of its slots when it is imported.
 import prompts.assembly.layouts  # noqa: F401
 from core.db.workspace_scope import within
 from personas.models import Content, Erasure
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
 from prompts.serving.errors import Erased
-from prompts.serving.recalling import Recall
 from prompts.serving.rendered_prompt import Part, Sheet, laid_out, parts_of, said_by
 from prompts.versions.segments import digests_in, unpacked
+
+if TYPE_CHECKING:
+    from prompts.serving.resolve import Guess
+
+K = TypeVar("K")
+V = TypeVar("V")
+GUESSES, WORDS = 20_000, 500
+
+
+class Recent(Generic[K, V]):
+    """So many values, the least recently used going first; shared by the threads of a process."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._held: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+            return self._held.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        with self._lock:
+            self._held[key] = value
+            self._held.move_to_end(key)
+            while len(self._held) > self.most:
+                self._held.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+
+    def drop(self, key: K) -> None:
+        with self._lock:
+            self._held.pop(key, None)
+
+
+# Reader, agent, channel, label and verb.
+Question = tuple[str, str, str, str, str]
+
+
+def _guesses() -> "Recent[Question, Guess]":
+    return Recent(GUESSES)
+
+
+def _words() -> "Recent[int, Words]":
+    return Recent(WORDS)
+
+
+@dataclass
+class Recall:
+    """One process's memory; losing it costs a few queries and nothing else."""
+
+    guesses: "Recent[Question, Guess]" = field(default_factory=_guesses)
+    words: "Recent[int, Words]" = field(default_factory=_words)
+
+
+PROCESS = Recall()
+
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (

@@ -19,8 +19,7 @@ from personas.api_keys.last_used import used
 from personas.errors import Invalid
 from prompts.models import PRODUCTION
 from prompts.serving import PLAIN, BadKey, Bot, Call, Served, Wanted, hand_out
-from prompts.serving.http_params import wanted_by
-from prompts.serving.negotiating import chosen_type, known_versions
+from prompts.serving.http_params import chosen_type, known_versions, wanted_by
 from prompts.serving.response_body import JSON, MARKDOWN, json_body, markdown_body, repr_digest
 from prompts.serving.schema import PROMPT
 

@@ -6,22 +6,22 @@ from django.http import HttpRequest
 from django.urls import path
 
 from personas.api import schema as api_schema
-from personas.api.checked_bodies import body_of
 from personas.api.exception_handler import invalid
 from personas.api.operations import Operation, no_run
 from personas.api.problems import FieldError, ProblemError
+from personas.api.request_body import body_of
 from personas.api.validation import validator
 from personas.api_keys.scopes import RENDER, allows
 from prompts.assembly.json_codec import load
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
 from prompts.serving import Bot, Call, OutOfScope, Wanted
-from prompts.serving.call_tasks import task_facts as facts_of_task
 from prompts.serving.fetch_api import NO_SUCH_FORM, Reply, handed_out, refuse_long, told
-from prompts.serving.negotiating import chosen_type
+from prompts.serving.http_params import chosen_type
 from prompts.serving.post_request import NOT_KEPT, posted
 from prompts.serving.resolve import facts_of_key, refuse_malformed
 from prompts.serving.schema import PROMPT
+from prompts.serving.slots import task_facts as facts_of_task
 
 SAID = 20_000
 SHAPE = api_schema.shape(

@@ -12,10 +12,9 @@ from django.utils import timezone
 from prompts.assembly.slots import Slots
 from prompts.proof.canonical import bytes_digest, canonical
 from prompts.proof.hashed_rows import SLOTS, LedgerRow
-from prompts.serving.cache import Words, words_of
+from prompts.serving.cache import PROCESS, Question, Recall, Words, words_of
 from prompts.serving.errors import ServingDown
 from prompts.serving.ledger_insert import Facts, record
-from prompts.serving.recalling import PROCESS, Question, Recall
 from prompts.serving.rendered_prompt import Sheet
 from prompts.serving.request import PLAIN, Admit, Call, Reader, Toll, Wanted, everybody
 from prompts.serving.resolve import Guess, refuse_malformed, resolve

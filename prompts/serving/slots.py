@@ -7,7 +7,10 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.db.models import Q
+
 from personas.errors import Invalid
+from personas.models import Task, Workspace
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.json_codec import dump, load
 from prompts.assembly.slots import Slots
@@ -71,3 +74,18 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name or "UTC")
     except (ValueError, OSError, ZoneInfoNotFoundError):
         return ZoneInfo("UTC")
+
+
+def task_facts(workspace: Workspace | int, agent: str, number: int) -> dict[str, Any] | None:
+    """A task of the agent, or of nobody's; nothing where there is none of this number."""
+    tasks = Task.objects.in_workspace(workspace).filter(archived_at=None, number=number)
+    mine = tasks.filter(Q(agent=None) | Q(agent__slug=agent)).prefetch_related("steps").first()
+    if mine is None:
+        return None
+    return {
+        "number": mine.number,
+        "title": mine.title,
+        "description": mine.description,
+        "status": mine.status,
+        "steps": [{"title": step.title, "is_done": step.is_done} for step in mine.steps.all()],
+    }

@@ -8,6 +8,7 @@ from django.forms.utils import ErrorDict
 from django.forms.widgets import ChoiceWidget
 from django.utils.datastructures import MultiValueDict
 
+from personas.agents.forms import AgentForm
 from personas.drafts.services import Typed
 from personas.records.forms import RecordForm
 
@@ -88,3 +89,16 @@ class Sheet:
     @property
     def main_told(self) -> tuple[BoundField, list[str]] | None:
         return self.told(self.main) if self.main else None
+
+
+class AgentWordsForm(AgentForm):
+    """Without the links, which then stay as they are."""
+
+    identity = soul = user_profile = parent = None  # type: ignore[assignment]  # how a form drops fields
+    tools = planning_tools = channels = None  # type: ignore[assignment]
+
+    def initial_values(self) -> dict[str, Any]:
+        return RecordForm.initial_values(self)
+
+    def link_fields(self) -> None:
+        """There is nothing to choose."""

@@ -15,8 +15,7 @@ from personas.tenancy.middleware import WorkspaceRequest
 from prompts.inputs import Draft
 from prompts.preview.drafts import draft_in, new_record
 from prompts.preview.record_pages import found_pages, found_record
-from prompts.studio.agent_form import AgentWordsForm
-from prompts.studio.forms import fitted, typed_data, typed_in
+from prompts.studio.forms import AgentWordsForm, fitted, typed_data, typed_in
 from prompts.studio.location import Part, Place
 from prompts.studio.workbench import Desk
 

@@ -16,8 +16,7 @@ from prompts.assembly.json_codec import load
 from prompts.assembly.runtime_lines import HOST_KEYS, SANDBOX_KEYS
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import Slots, filled
-from prompts.serving.call_tasks import task_facts
-from prompts.serving.slots import settled, with_clock
+from prompts.serving.slots import settled, task_facts, with_clock
 
 SANDBOX = "sandbox."
 WORDS: dict[str, Any] = {"true": True, "false": False}

@@ -12,10 +12,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from personas.models import Agent, AgentTool
-from prompts.agent_pages.cards import PersonaPart, persona_parts
-from prompts.agent_pages.production_parts import in_production as channels_holding
+from prompts.agent_pages.cards import TABLES, Guidance, PersonaPart, guidance_for, persona_parts
 from prompts.agent_pages.selectors import Card, Line, card_of, lines_of
-from prompts.agent_pages.tool_reasons import TABLES, Guidance, guidance_for
+from prompts.agent_pages.selectors import in_production as channels_holding
 from prompts.inputs.effective_settings import Deciding, Value, kept_for
 from skills.agent_context.effective import FileInUse
 

@@ -15,7 +15,7 @@ from personas.templatetags.ui import badge, icon
 from personas.ui.display_names import title_of
 from prompts.models import LATEST, PRODUCTION, ReleaseStatus
 from prompts.provenance.causes import Cause
-from prompts.versions.omission_words import omission_in_words
+from prompts.versions.page import omission_in_words
 from prompts.versions.text_rows import Row, Stretch
 from skills.files.visible_text import Glyph, Seen
 from skills.templatetags.text_html import drawn

@@ -16,10 +16,9 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.lasting import NOT_MODIFIED, lasting
-from personas.api.listing import page_answered
+from personas.api.etags import NOT_MODIFIED, lasting
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import (
     choice,

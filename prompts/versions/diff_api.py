@@ -5,8 +5,8 @@ from typing import Any
 from django.urls import URLPattern
 
 from core.text.diff import Line
+from personas.api.etags import NOT_MODIFIED, lasting
 from personas.api.exception_handler import invalid
-from personas.api.lasting import NOT_MODIFIED, lasting
 from personas.api.operations import Call, Operation
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.responses import Answer

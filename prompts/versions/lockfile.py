@@ -7,10 +7,101 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q
 
-from personas.models import Workspace
+from personas.models import Workspace, digest_of
 from prompts.models import AgentPrompt, PromptVersion, VersionPart
-from prompts.versions.lockfiles import Before, Parts, base_of, is_whole, unpacked_parts
-from prompts.versions.parts import Held, held_parts, part_changes
+from prompts.proof.canonical import canonical
+
+# "kind:id@revision" and the digest of what that part says.
+Parts = Mapping[str, str]
+# The number of the last version that tells its parts whole, and the parts of the latest.
+Before = tuple[int, Parts]
+
+# So many versions lean on a whole one: more would be slow to read, fewer would cost more to keep.
+STRIDE = 64
+
+
+def packed_lockfile(number: int, parts: Parts, settings: str, before: Before | None) -> dict[str, Any]:
+    """The parts whole, or what became of them since the version before; the digest is over all of them.
+
+    Layout and compiler stand beside it in the version's own row.
+    """
+    told = {"settings": settings, "digest": parts_digest(parts)}
+    if before is None or number - before[0] >= STRIDE:
+        return told | {"parts": dict(parts)}
+    base, had = before
+    changed = {key: digest for key, digest in parts.items() if had.get(key) != digest}
+    gone = sorted(key for key in had if key not in parts)
+    if len(changed) + len(gone) >= len(parts):
+        return told | {"parts": dict(parts)}
+    return told | {"base": base, "parts": changed} | ({"gone": gone} if gone else {})
+
+
+def base_of(number: int, lockfile: Mapping[str, Any]) -> int:
+    """The version from which on lockfiles must be read to know all parts of this one."""
+    return int(lockfile.get("base", number))
+
+
+def unpacked_parts(lockfiles: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """All parts of the last of these; the first is whole, and none between is missing."""
+    parts: dict[str, str] = {}
+    for lockfile in lockfiles:
+        parts = next_parts(parts, lockfile)
+    return parts
+
+
+def next_parts(before: dict[str, str], lockfile: Mapping[str, Any]) -> dict[str, str]:
+    """The parts after a lockfile; what stood before may be changed by this."""
+    if "base" not in lockfile:
+        return dict(lockfile["parts"])
+    for key in lockfile.get("gone", ()):
+        before.pop(key, None)
+    before.update(lockfile["parts"])
+    return before
+
+
+def is_whole(lockfile: Mapping[str, Any], parts: Parts) -> bool:
+    """Whether these are the parts the lockfile speaks of."""
+    return bool(lockfile["digest"] == parts_digest(parts))
+
+
+def parts_digest(parts: Parts) -> str:
+    return digest_of(canonical(dict(parts)))
+
+
+# Kind and id, with the revision that is held.
+Part = tuple[str, int]
+Held = dict[Part, int]
+
+
+def held_parts(segments: Iterable[Mapping[str, Any]], offered: Iterable[str] = ()) -> Held:
+    """What the stored segments came from; tools that are offered beside the text are held as well.
+
+    Offered are the names of a lockfile: kind, id and revision as "tool:7@2".
+    """
+    found: Held = {}
+    for row in segments:
+        origin = row.get("origin", {})
+        if is_key(origin.get("id", "")):
+            found[origin["kind"], int(origin["id"])] = origin.get("revision", 0)
+    for name in offered:
+        kind, _, rest = name.partition(":")
+        key, _, revision = rest.partition("@")
+        if kind == "tool" and is_key(key):
+            found[kind, int(key)] = int(revision)
+    return found
+
+
+def part_changes(before: Held, after: Held) -> dict[Part, int | None]:
+    """What came or has another revision, and, with none, what is held no more."""
+    changed: dict[Part, int | None] = {
+        part: revision for part, revision in after.items() if before.get(part) != revision
+    }
+    return changed | {part: None for part in before if part not in after}
+
+
+def is_key(said: str) -> bool:
+    """Words of an agent's settings name it by its slug; they hold no record."""
+    return said.isascii() and said.isdecimal()
 
 
 class Standing(NamedTuple):

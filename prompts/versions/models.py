@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from core.db.compact import CompactJSON
+from core.db.fields import CompactJSON
 from personas.models import Workspace, WorkspaceOwned
 from prompts.builds.models import AgentPrompt
 
@@ -30,7 +30,7 @@ class PromptVersion(WorkspaceOwned):
     tokens = models.PositiveIntegerField()
     # By section: characters and tokens.
     sizes = CompactJSON()
-    # Whole, or as changes to that of the version before: see prompts.versions.lockfiles.
+    # Whole, or as changes to that of the version before: see prompts.versions.lockfile.
     lockfile = CompactJSON()
     causes = CompactJSON()
     author_label = models.CharField(max_length=254)

@@ -7,9 +7,8 @@ from typing import Any
 from django.db.models import Count
 from django.urls import URLPattern
 
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import choice, digest, flag, listed, moment, nullable, page_of, shape, slug, whole
 from personas.api.views import endpoint

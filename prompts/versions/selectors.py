@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from personas.models import Agent, Content, Workspace
 from prompts.assembly.segments import Segment
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
-from prompts.versions.lockfiles import base_of, unpacked_parts
+from prompts.versions.lockfile import base_of, unpacked_parts
 from prompts.versions.segments import digests_in, unpacked
 
 

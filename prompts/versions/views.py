@@ -17,6 +17,7 @@ from prompts.page_lookup import found_agent, found_prompt, found_version
 from prompts.versions import diff_views
 from prompts.versions.page import Reading
 from prompts.versions.selectors import earlier_place, segments_of
+from prompts.versions.serializers import as_plain
 from prompts.versions.timeline import (
     NumberedPages,
     entries_on,
@@ -26,7 +27,6 @@ from prompts.versions.timeline import (
     prompts_of_agent,
     with_past,
 )
-from prompts.versions.version_json import as_plain
 
 
 def timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:

@@ -7,8 +7,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, Sum
 from django.utils.translation import gettext as _
 
 from personas.models import Agent
-from skills.agent_context.effective import Given
-from skills.agent_context.one_agent import OneAgent
+from skills.agent_context.effective import Given, OneAgent
 from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
 from skills.sources.readers import Above, Outlook, above
 

@@ -15,8 +15,8 @@ from personas.roles import Permission
 from personas.selectors import agents_of
 from personas.tenancy.middleware import WorkspaceRequest, needs
 from personas.ui.responses import mark_of, unchanged
+from skills.agent_context.effective import OneAgent
 from skills.agent_context.forms import ContextForm
-from skills.agent_context.one_agent import OneAgent
 from skills.agent_context.page import Choice, choice_of, context_of, context_state
 from skills.agent_context.services import choose_context, inherit_context
 from skills.agent_context.withheld import GRAVE

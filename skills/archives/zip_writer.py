@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from io import BytesIO
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
-from skills.archives.lists import read_files
+from skills.archives.bundle import read_files
 
 # The first that the format knows.
 DAWN = (1980, 1, 1, 0, 0, 0)

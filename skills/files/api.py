@@ -4,9 +4,8 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.listing import FIELDS, page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import FIELDS, PAGING, page_answered, page_of_rows
 from personas.api.responses import Answer, answered
 from personas.api.schema import choice, flag, line, moment, page_of, slug
 from personas.api.views import endpoint
@@ -21,9 +20,9 @@ from skills.files.schema import (
     file_told,
     full_file_told,
     revision_told,
+    visible_to,
 )
 from skills.files.selectors import files_of, revisions_of, words_of
-from skills.files.visible_files import visible_to
 from skills.models import ContextFile, FileRevision, FileState
 
 TAG = "context-files"

@@ -1,5 +1,7 @@
 """What the pages of one file show."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -8,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import Line, diff_lines
 from personas.tenancy.middleware import WorkspaceRequest
+from skills.files.evaluate import reading_of
 from skills.files.forms import ReachForm, WaiverForm
 from skills.files.reasons import reasons_of, standing_of
 from skills.files.selectors import (
@@ -20,9 +23,39 @@ from skills.files.selectors import (
     words_of,
 )
 from skills.files.state_changes import readers_of
-from skills.files.verdicts import verdicts_on
-from skills.library.rivals import rivals_of, winners_of
+from skills.library.duplicates import rivals_of, winners_of
 from skills.models import ContextFile, FileAgent, FileRevision, FileState
+from skills.skill_format.tolerance import LENIENCY, judge
+
+
+@dataclass(frozen=True)
+class HarnessVerdict:
+    """Kept, kept with a warning, or dropped; and why."""
+
+    harness: str
+    word: str
+    tone: str
+    reasons: tuple[str, ...] = ()
+
+
+def verdicts_on(revision: FileRevision, harnesses: Iterable[str]) -> list[HarnessVerdict]:
+    """By the rule sets that look through the skill's source."""
+    reading = reading_of(revision.head, revision.problems)
+    found = []
+    for name in harnesses:
+        if name in LENIENCY:
+            verdict = judge(reading, name)
+            said = verdict.warnings if verdict.kept else verdict.reasons
+            word, tone = words(verdict.kept, bool(verdict.warnings))
+            found.append(HarnessVerdict(name, word, tone, tuple(problem.message for problem in said)))
+    return found
+
+
+def words(is_kept: bool, is_warned: bool) -> tuple[str, str]:
+    if not is_kept:
+        return _("Dropped"), "error"
+    return (_("Kept with a warning"), "warning") if is_warned else (_("Kept"), "success")
+
 
 PAGE_SIZE = 25
 MOST_COMPARED, PEEK_LINES = 20_000, 12

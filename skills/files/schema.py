@@ -1,16 +1,21 @@
 """How a context file, its revisions and its waivers are told."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
+from django.db.models import Q, QuerySet
+
+from personas.api.authentication import Caller
 from personas.api.operations import Call
 from personas.api.responses import moment_told
 from personas.api.schema import Shape, choice, flag, listed, moment, nullable, shape, whole
-from skills.api_helpers import FINDINGS, PROBLEMS, TEXT, findings_told, problems_told
+from skills.api_helpers import FINDINGS, PROBLEMS, TEXT, findings_told, problems_told, sources_read_by
 from skills.discovery.harnesses import KINDS
 from skills.files.reasons import reasons_of, standing_of
 from skills.files.selectors import agents_by_id, seen_digest, waivers_of, words_of
 from skills.files.state_changes import readers_of
-from skills.models import ContextFile, FileRevision, FileState, Verdict, Waiver
+from skills.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
 
 MOST = 100_000
 MARK = shape({"number": whole(1), "digest": TEXT, "size": whole(), "verdict": choice(Verdict.values)})
@@ -136,3 +141,23 @@ def waiver_told(waiver: Waiver) -> dict[str, Any]:
         "created_at": moment_told(waiver.created_at),
         "ended_at": waiver.ended_at and moment_told(waiver.ended_at),
     }
+
+
+def visible_to(caller: Caller, rows: QuerySet[ContextFile]) -> QuerySet[ContextFile]:
+    """With a limited key: what lies where its agents read, and skills that were handed to them."""
+    if caller.agents is None:
+        return rows
+    links = FileAgent.objects.in_workspace(caller.workspace).filter(agent__slug__in=caller.agents)
+    near = Q(source__in=sources_read_by(caller.workspace, caller.agents)) & ~Q(reach=Reach.CHOSEN)
+    handed = Q(file_kind="skill", reach=Reach.ALL) | Q(reach=Reach.CHOSEN, pk__in=links.values("file"))
+    return rows.filter(near | handed)
+
+
+def chosen_agents(caller: Caller, files: Iterable[ContextFile]) -> dict[int, list[str]]:
+    """By file; one query for all of them."""
+    links = FileAgent.objects.in_workspace(caller.workspace).filter(file__in=[file.pk for file in files])
+    found: dict[int, list[str]] = defaultdict(list)
+    for file_id, slug in links.order_by("agent__slug").values_list("file_id", "agent__slug"):
+        if caller.may_touch(slug):
+            found[file_id].append(slug)
+    return found

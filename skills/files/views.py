@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from personas.errors import DomainError, Invalid
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.returning import back_or
+from personas.ui.responses import back_or
 from personas.ui.toasts import say
 from skills.archives import write_zip
 from skills.files.forms import ReachForm, WaiverForm

@@ -19,11 +19,9 @@ from personas.errors import DomainError
 from personas.records.views import asked
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.responses import mark_of, unchanged
-from personas.ui.returning import back_or
-from skills.files.readers import known_paths, reader_counts
+from personas.ui.responses import back_or, mark_of, unchanged
 from skills.files.reasons import GRAVITY, reasons_of, standing_of
-from skills.files.selectors import compared, files_of, seen_digest
+from skills.files.selectors import compared, files_of, known_paths, reader_counts, seen_digest
 from skills.files.services import adopt_file
 from skills.inbox.filters import choices
 from skills.inbox.selectors import (

@@ -8,7 +8,7 @@ from django.urls import URLPattern, path
 
 from personas.agents.selectors import agent_rows
 from personas.tenancy.middleware import WorkspaceRequest
-from skills.library.agent_skills import skills_of_agent
+from skills.library.selectors import skills_of_agent
 
 
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:

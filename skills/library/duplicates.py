@@ -1,14 +1,14 @@
 """Which agents have which skills, and which of several with one name each of them uses."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from django.db.models import IntegerField, Value
 
 from personas.models import Agent, Workspace
-from skills.agent_context.effective import WRITTEN_HERE, SkillInUse, judged_skill, resolved
+from skills.agent_context.effective import WRITTEN_HERE, SkillInUse, given_to_all, judged_skill, resolved
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.sources.readers import Outlook, outlooks_of
 
@@ -159,3 +159,34 @@ def ordered_paths(
         stored = {*asked, *paths.get(outlook.source.pk, ())} if is_contest else asked
         known[key] = [path for kind, path in outlook.paths(stored) if kind == "skill" and path in asked]
     return known[key]
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Others that bear a found skill's name."""
+
+    written: list[Skill]
+    found: list[ContextFile]
+
+    def __bool__(self) -> bool:
+        return bool(self.written or self.found)
+
+
+def rivals_of(file: ContextFile) -> Rivals:
+    if file.file_kind != "skill" or not file.name:
+        return Rivals([], [])
+    written = Skill.objects.in_workspace(file.workspace_id).filter(name=file.name, archived_at=None)
+    found = ContextFile.objects.in_workspace(file.workspace_id).filter(file_kind="skill", name=file.name)
+    others = found.filter(is_ignored=False, source__archived_at=None).exclude(pk=file.pk)
+    return Rivals(list(written), list(others.select_related("source").order_by("source__label", "path")))
+
+
+def winners_of(name: str, agents: Sequence[Agent]) -> list[tuple[Agent, SkillInUse | None]]:
+    """For each agent the skill it really gets by that name."""
+    if not agents:
+        return []
+    given = given_to_all(agents[0].workspace_id, agents)
+    return [
+        (agent, next((one for one in given[agent.pk].skills if one.name == name and one.is_used), None))
+        for agent in agents
+    ]

@@ -6,9 +6,8 @@ from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
 from personas.api.exception_handler import invalid
-from personas.api.listing import FIELDS, page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import FIELDS, PAGING, page_answered, page_of_rows
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import (
@@ -27,13 +26,12 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.roles import Permission
 from skills.api_helpers import TEXT, agents_named, refuse_limited, row_or_404
+from skills.files.schema import chosen_agents, visible_to
 from skills.files.services import hand_to_agents, require_trust
-from skills.files.visible_files import chosen_agents, visible_to
-from skills.library.api import WARNINGS, taken, unfit
+from skills.library.api import WARNINGS, Skills, taken, unfit
 from skills.library.list import FOUND_STATES, found_description, found_state
 from skills.library.selectors import folder_of, found_skills_of
 from skills.library.services import NotASkill, copy_found_skill
-from skills.library.skills import Skills
 from skills.models import ContextFile, Reach, Verdict
 from skills.skill_format.parser import parse_skill
 

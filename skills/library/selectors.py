@@ -1,14 +1,15 @@
 """The questions asked about skills."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from django.db.models import Count, Q, QuerySet
 
 from personas.models import Agent, Workspace
-from skills.agent_context.effective import SkillInUse, given_to
-from skills.models import ContextFile, Skill
+from skills.agent_context.effective import OneAgent, SkillInUse, given_to
+from skills.models import ContextFile, Reach, Skill
 from skills.skill_format.parser import parse_skill
+from skills.sources.readers import Outlook
 
 
 def skills_of(workspace: Workspace) -> QuerySet[Skill]:
@@ -69,3 +70,36 @@ def found_instructions(used: SkillInUse, file: ContextFile) -> Instructions | No
 def folder_of(path: str) -> str:
     """The name of the folder that a SKILL.md lies in."""
     return path.split("/")[-2] if "/" in path else ""
+
+
+Way = Literal["attached", "for all", "found", "handed", "handed to all"]
+
+
+@dataclass(frozen=True)
+class OwnSkill:
+    """A skill in an agent's list, and the way it came there."""
+
+    used: SkillInUse
+    way: Way
+
+    @property
+    def kind(self) -> str:
+        return "skill" if self.used.skill else "context_file"
+
+    @property
+    def key(self) -> int:
+        row = self.used.skill or self.used.file
+        return row.pk if row else 0
+
+
+def skills_of_agent(agent: Agent) -> tuple[Outlook | None, list[OwnSkill]]:
+    """From where it reads, and all its skills, those that lost to a namesake included; three queries."""
+    given = OneAgent(agent).given(agent)
+    return given.outlook, [OwnSkill(one, way_of(one)) for one in given.skills]
+
+
+def way_of(one: SkillInUse) -> Way:
+    if one.skill is not None:
+        return "for all" if one.skill.for_all_agents else "attached"
+    reach = one.file.reach if one.file else Reach.FOUND
+    return "found" if reach == Reach.FOUND else "handed to all" if reach == Reach.ALL else "handed"

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from personas.api.listing import page_answered
 from personas.api.operations import Call
-from personas.api.pagination import page_of_rows
+from personas.api.pagination import page_answered, page_of_rows
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import Shape, choice, listed, moment, nullable, shape, whole
 from skills.api_helpers import TEXT, row_or_404

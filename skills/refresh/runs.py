@@ -1,6 +1,7 @@
 """Looks at a source as rows: asked for once, claimed once, finished or found lost."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
@@ -8,9 +9,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.batch_delete import delete_in_batches
 from personas.actors import SYSTEM, Actor
 from personas.errors import DomainError
 from skills.models import RefreshRun, RunStatus, Source
+from skills.sources.selectors import runs_of
 
 # A look may take 20 seconds without finding a file; after this long its worker is taken for dead.
 LEASE = timedelta(seconds=30)
@@ -179,3 +182,65 @@ def request_due_refreshes(now: datetime) -> list[RefreshRun]:
 
 def is_due(looked_at: datetime | None, minutes: int | None, now: datetime) -> bool:
     return minutes is not None and (looked_at is None or looked_at + timedelta(minutes=minutes) <= now)
+
+
+RUNS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The latest runs, newest first."""
+
+    runs: tuple[RefreshRun, ...]
+
+    @property
+    def current(self) -> RefreshRun | None:
+        """What is under way, else what waits."""
+        under_way = [run for run in self.runs if run.status == RunStatus.RUNNING]
+        waiting = [run for run in self.runs if run.status == RunStatus.QUEUED]
+        return next(iter([*under_way, *waiting]), None)
+
+    @property
+    def ended(self) -> RefreshRun | None:
+        return next((run for run in self.runs if not run.is_open), None)
+
+    @property
+    def ended_pk(self) -> str:
+        return str(self.ended.pk) if self.ended else ""
+
+    @property
+    def signature(self) -> str:
+        """Differs whenever a page would show something else."""
+        shown = [run for run in (self.current, self.ended) if run]
+        said = [(run.pk, run.status, run.seen, run.read, run.refused) for run in shown]
+        return ".".join(str(word) for words in said for word in words)
+
+
+def progress_of(source: Source) -> Progress:
+    return Progress(tuple(runs_of(source)[:RUNS_SHOWN]))
+
+
+def refusals_of(progress: Progress) -> list[dict[str, str]]:
+    """What the last finished look left out; a push that waits for its look tells its own first."""
+    for run in (progress.current, progress.ended):
+        # What ended the whole look stands in its error already.
+        if refusals := [one for one in run.refusals if one["reason"] != run.error] if run else []:
+            return refusals
+    return []
+
+
+# More than any page shows, and than the sweep asks for to see whether a source is hopeless.
+NEWEST = 20
+ENDED = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
+
+
+def forget_runs_before(moment: datetime) -> int:
+    """Runs that had ended by then, but never the newest of a source; how many went."""
+    of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
+    kept_from = Subquery(of_source.values("pk")[NEWEST - 1 : NEWEST])
+    rows = RefreshRun.unscoped.filter(status__in=ENDED, finished_at__lt=moment)
+    # Ids grow with time: the first that is young enough spares a look at all that come after it.
+    young = RefreshRun.unscoped.filter(requested_at__gte=moment).order_by("pk")
+    if first := young.values_list("pk", flat=True).first():
+        rows = rows.filter(pk__lt=first)
+    return delete_in_batches(rows.annotate(kept_from=kept_from).filter(pk__lt=F("kept_from")))

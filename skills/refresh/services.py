@@ -1,20 +1,30 @@
 """One look at a source: discover, judge what was read, and store it, all or nothing."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django.db import transaction
 from django.utils import timezone
 
-from skills.archives import discover_pushed
+from skills.archives import Pushed, discover_pushed
 from skills.discovery import Found, Refusal, discover_tree
 from skills.discovery.filesystem import Stamp
 from skills.discovery.harnesses import Harness
 from skills.files.store import judge_found, store_found
-from skills.models import ContextFile, RefreshRun, RunStatus, Source, SourceKind, is_allowed
-from skills.refresh.pushed import pushed_since
+from skills.models import ContextFile, PushedFile, RefreshRun, RunStatus, Source, SourceKind, is_allowed
 from skills.refresh.runs import LostRun, note_progress
 from skills.rule_sets.effective import harnesses_of
+
+
+def pushed_since(source: Source, known: Mapping[str, Stamp]) -> dict[str, Pushed]:
+    """By path; a file that was looked at before as it is now gives its stamp, so nothing is read again."""
+    rows = PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
+    columns = rows.values_list("path", "content__size", "content__digest")
+    stamps = {path: Stamp(size, 0, 0, digest) for path, size, digest in columns}
+    news = [path for path, stamp in stamps.items() if known.get(path) != stamp]
+    contents = rows.filter(path__in=news).values_list("path", "content__data")
+    return stamps | {path: bytes(data or b"") for path, data in contents}
+
 
 PROGRESS_SECONDS = 0.4
 WITHDRAWN = Refusal(".", "grant", "Operators no longer allow this folder. Nothing was read.")

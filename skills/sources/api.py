@@ -9,9 +9,8 @@ from django.urls import URLPattern
 
 from personas.agents.services import create_named
 from personas.api.authentication import Caller
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.record_resource import RecordResource
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import Shape, choice, line, listed, moment, nullable, page_of, shape, slug, whole

@@ -19,8 +19,7 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, needs
 from skills.archives import read_zip
 from skills.models import FileState, RefreshRun, Source, SourceKind
-from skills.refresh.progress import Progress, progress_of, refusals_of
-from skills.refresh.runs import request_refresh
+from skills.refresh.runs import Progress, progress_of, refusals_of, request_refresh
 from skills.refresh.source_changes import add_source, look_anew
 from skills.sources.forms import MOST_ZIP_BYTES, SourceForm, UploadForm
 from skills.sources.selectors import (

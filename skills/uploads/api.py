@@ -10,9 +10,8 @@ from django.urls import URLPattern
 
 from personas.api.etags import refuse_unless
 from personas.api.exception_handler import invalid
-from personas.api.listing import page_answered
 from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_of_rows
+from personas.api.pagination import PAGING, page_answered, page_of_rows
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import Answer, answered, moment_told
 from personas.api.schema import Shape, flag, listed, moment, page_of, shape, whole

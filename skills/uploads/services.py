@@ -13,7 +13,7 @@ from skills.archives.paths import alike, clashes
 from skills.discovery import Refusal
 from skills.discovery.harnesses import Caps
 from skills.discovery.search import WHOLE
-from skills.files.contents import Contents
+from skills.files.store import Contents
 from skills.models import PushedFile, RefreshRun, Source, SourceKind
 from skills.refresh.runs import NotRefreshable, request_refresh
 from skills.refresh.services import hold

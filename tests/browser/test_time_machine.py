@@ -8,9 +8,8 @@ import time_machine
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.checkpoints import public_key_told, sign_checkpoint
 from prompts.integrity.services import carry_out_verification
-from prompts.integrity.signing import public_key_told
 from prompts.labels.services import roll_back
 from prompts.ledger.blocks import seal_workspace
 from prompts.models import VerificationRun

@@ -15,7 +15,7 @@ import psycopg
 from django.db import connection
 
 from project.supervisor.children import web_command
-from project.supervisor.processes import signal_group, start
+from project.supervisor.supervisor import signal_group, start
 from tests.frozen_process import freeze, thaw
 from tests.workers import url_of_test_database
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from project.supervisor.processes import die_with_parent
+from project.supervisor.supervisor import die_with_parent
 from tests.servers import postgres_programs, unprivileged
 
 UP_SECONDS = 30.0

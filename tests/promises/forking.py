@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from project.supervisor.processes import die_with_parent
+from project.supervisor.supervisor import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 # Python itself and its `-m`: the module to run follows.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly import sections, tool_guidance
-from prompts.assembly.cutting import cut_elements, cut_entries
+from prompts.assembly.budget import cut_elements, cut_entries
 from prompts.assembly.data_inventory import data_problems, inventory
 from prompts.assembly.file_sections import cut_files, name_of, own_files, speaking
 from prompts.assembly.frames import heading, tag
@@ -19,7 +19,7 @@ from prompts.assembly.segments import CHANNEL, REFRESH, SESSION, TURN, USER, Pie
 from prompts.assembly.text import on_one_line
 from prompts.assembly.texts import dramatis as words
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
-from prompts.assembly.tool_parts import tool_part
+from prompts.assembly.tool_lines import tool_part
 from prompts.assembly.tool_rules import DRAMATIS_RULES, Guidelines
 
 GUIDELINES = Guidelines(DRAMATIS_RULES)

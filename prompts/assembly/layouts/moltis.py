@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly import tool_guidance
-from prompts.assembly.cutting import cut_entries
+from prompts.assembly.budget import cut_entries
 from prompts.assembly.file_sections import cut_files, project_files, workspace_files
 from prompts.assembly.frames import Around, heading
 from prompts.assembly.inputs import PromptInputs, UserProfile
@@ -16,7 +16,7 @@ from prompts.assembly.slots import Slots, slot
 from prompts.assembly.text import attributes, guarded
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
 from prompts.assembly.texts.moltis import EXECUTION_ROUTING
-from prompts.assembly.tool_parts import tool_part, tools_of
+from prompts.assembly.tool_lines import tool_part, tools_of
 
 PERSONA = (
     *(f"identity.{field}" for field in ("name", "emoji", "creature", "vibe")),

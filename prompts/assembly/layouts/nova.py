@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.cutting import cut_entries
+from prompts.assembly.budget import cut_entries
 from prompts.assembly.dates import date_words, hour_words, zone_words
 from prompts.assembly.frames import tag, tagged
 from prompts.assembly.inputs import PromptInputs

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.cutting import cut_elements
+from prompts.assembly.budget import cut_elements
 from prompts.assembly.frames import Frame, heading, tag, tagged
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout, Part, awaited, when_said

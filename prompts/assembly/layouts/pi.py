@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.cutting import cut_entries
+from prompts.assembly.budget import cut_entries
 from prompts.assembly.dates import clock_words, date_words, zone_words
 from prompts.assembly.frames import heading
 from prompts.assembly.inputs import PromptInputs

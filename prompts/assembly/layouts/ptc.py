@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prompts.assembly import sections
-from prompts.assembly.cutting import cut_entries
+from prompts.assembly.budget import cut_entries
 from prompts.assembly.data_inventory import data_problems, inventory
 from prompts.assembly.frames import Frame, standing
 from prompts.assembly.inputs import PromptInputs, Text

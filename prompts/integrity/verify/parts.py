@@ -11,8 +11,7 @@ from prompts.integrity.verify.row_stream import Prompts, each_row
 from prompts.models import PromptVersion, VersionPart
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import line_name, version_name
-from prompts.versions.lockfiles import next_parts
-from prompts.versions.parts import Held, held_parts, part_changes
+from prompts.versions.lockfile import Held, held_parts, next_parts, part_changes
 
 TABLE = "version-part"
 COLUMNS = ("prompt_id", "version_id", "kind", "object_id", "revision")

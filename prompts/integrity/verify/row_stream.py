@@ -2,12 +2,13 @@
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import Error as DatabaseFailure
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import CharField, Func, QuerySet
 
 from personas.models import Workspace
@@ -177,3 +178,30 @@ def strays(rows: QuerySet[Any], prompts: Prompts, table: str) -> Iterator[Fault]
     lost = rows.exclude(prompt_id__in=list(prompts.by_id)) if prompts.by_id else rows
     for number in lost.order_by("pk").values_list("id", flat=True)[:10]:
         yield Fault(table, f"{table} with the id {number}", "it belongs to no prompt of this workspace")
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """All questions inside see the same rows, and writers are not kept waiting; nothing can be written."""
+    if connection.in_atomic_block:
+        # The caller's transaction, which has its own view already.
+        yield
+    elif connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+    else:
+        with read_transaction():
+            yield
+
+
+@contextmanager
+def read_transaction() -> Iterator[None]:
+    """In SQLite: Django's own transactions take the lock of a writer, which this must not."""
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN DEFERRED")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")

@@ -10,8 +10,7 @@ from prompts.integrity.verify.contents import judge_contents
 from prompts.integrity.verify.label_moves import Moves
 from prompts.integrity.verify.ledger import RollOffs, blocks_alone, sealed_rows, stored_blocks
 from prompts.integrity.verify.results import Progress, Verification
-from prompts.integrity.verify.row_stream import Numbers, Prompts
-from prompts.integrity.verify.snapshot import one_moment
+from prompts.integrity.verify.row_stream import Numbers, Prompts, one_moment
 from prompts.integrity.verify.versions import Watch, stored_versions
 from prompts.proof.chains import judge_chain
 from prompts.proof.faults import Fault

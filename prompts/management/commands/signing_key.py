@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
-from prompts.integrity.signing import public_key_told
+from prompts.integrity.checkpoints import public_key_told
 from prompts.proof.signing_keys import dump_key, new_key
 
 

@@ -11,10 +11,9 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.api_keys import key_powers
+from personas.api_keys import scopes as api_keys_scopes
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.key_powers import power_of
-from personas.api_keys.scopes import VERBS, VERBS_OF, BadScopes, allows, settled_scopes, verbs_of
+from personas.api_keys.scopes import VERBS, VERBS_OF, BadScopes, allows, power_of, settled_scopes, verbs_of
 from personas.api_keys.selectors import powers_of
 from personas.api_keys.services import NotYours, create_key, revoke_key, rotate_key
 from personas.errors import DomainError, Invalid
@@ -90,7 +89,7 @@ def test_a_bots_key_reads_whoever_made_it_and_never_edits_records():
 
 @pytest.mark.planted
 def test_a_power_that_does_not_look_at_the_role_is_found(monkeypatch):
-    monkeypatch.setattr(key_powers, "may", lambda role, permission: True)
+    monkeypatch.setattr(api_keys_scopes, "may", lambda role, permission: True)
     with pytest.raises(AssertionError):
         test_no_admin_key_may_do_more_than_its_maker()
 

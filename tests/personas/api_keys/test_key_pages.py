@@ -11,13 +11,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.api_keys import key_labels
+from personas.api_keys import scopes as api_keys_scopes
 from personas.api_keys import views as pages
 from personas.api_keys.format import ADMIN, key_digest, well_formed
 from personas.api_keys.services import create_key, note_uses, revoke_key
 from personas.models import AgentChannel, ApiKey
 from personas.roles import Role
-from prompts.labels.label_names import label_names
+from prompts.labels.selectors import label_names
 from prompts.labels.services import move_label
 from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_user, signed_in
 from tests.prompts.serving.serving_stage import make_stage
@@ -261,7 +261,7 @@ def test_only_things_of_this_workspace_are_offered(as_alice, home, workspace, el
 
 
 def test_labels_are_offered_once_they_point_somewhere(as_alice, home, workspace, elsewhere, monkeypatch):
-    monkeypatch.setattr(key_labels, "SOURCES", [label_names])
+    monkeypatch.setattr(api_keys_scopes, "SOURCES", [label_names])
     for place, label in ((workspace, "canary"), (elsewhere, "secret-plan")):
         prompt = make_stage(place).prompt
         assert prompt.latest is not None

@@ -13,7 +13,7 @@ from personas.memories.services import approve_memory, revoke_memory, supersede_
 from personas.models import Memory, MemoryState
 from personas.roles import Role
 from prompts.builds.services import rebuild_agents
-from prompts.provenance.memory_reach import reaches_of
+from prompts.provenance.usage import reaches_of
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user, signed_in
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
     housed_alice,

@@ -22,8 +22,7 @@ from project.backup.errors import BackupError
 from project.backup.manifest import NAME, read_manifest
 from project.backup.restore import restore_backup
 from prompts.integrity.checkpoints import sign_checkpoint
-from prompts.ledger.ledger_tables import BEFORE, LEDGER, month_of, part_of
-from prompts.ledger.partitions import drop_empty_months, make_month
+from prompts.ledger.partitions import BEFORE, LEDGER, drop_empty_months, make_month, month_of, part_of
 from tests.database_cleanup import empty
 from tests.factories import signed_in
 from tests.project.backup.backup_stage import answer, empty_database, manage, programs, restore

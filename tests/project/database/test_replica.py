@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from core.db import replica
 from core.db.replica import COOKIE, COPY, REPLICA
 from personas.models import AuditEvent
-from project.doctor.replica import look_at_replica
+from project.doctor.checks import look_at_replica
 from project.doctor.results import State
 from project.metrics.periodic import measure
 from prompts.models import LedgerEntry

@@ -12,7 +12,7 @@ from core.db import workspace_scope
 from core.db.row_level_security import CONDITION, POLICY, UP
 from project.database.postgresql import rls_cursor
 from project.database.postgresql.base import DatabaseWrapper
-from project.doctor.walls import look_at_walls
+from project.doctor.checks import look_at_walls
 from tests.project.database.restricted_role import as_app_role, say
 from tests.project.deployment.containers import own_database
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import psycopg
 
-from project.supervisor.processes import signal_group, start
+from project.supervisor.supervisor import signal_group, start
 from prompts.proof.signing_keys import dump_key, new_key
 from tests.clients.live import free_port
 from tests.project.deployment.compose import (

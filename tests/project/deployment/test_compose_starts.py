@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from project.redis_client import connect
-from project.supervisor.processes import start
+from project.supervisor.supervisor import start
 from project.supervisor.valkey import find_server, wait_until_up
 from tests.database_dump import ready_database
 from tests.project.deployment.compose import command_of, health_check_of

@@ -11,9 +11,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from project.doctor import datastores, work
-from project.doctor.checks import look_at_record
-from project.doctor.house import look_at_settings
+from project.doctor import checks, datastores
+from project.doctor.checks import look_at_record, look_at_settings
 from project.doctor.results import State
 from project.doctor.run import examine, is_well
 from project.tasks import HEARTBEAT_KEY, heartbeat_job
@@ -151,13 +150,13 @@ def test_work_that_waits_for_long_is_told(workspace, agent):
     for minutes, state in ((0, State.OK), (5, State.WARN), (60, State.FAIL)):
         moment = timezone.now() - timedelta(minutes=minutes)
         BuildCause.objects.in_workspace(workspace).filter(pk=cause.pk).update(at=moment)
-        assert states(list(work.look_at_work()), "build queue") == [state]
+        assert states(list(checks.look_at_work()), "build queue") == [state]
 
 
 def test_a_late_heartbeat_warns():
     late = timezone.now() - timedelta(minutes=3)
     cache.set(HEARTBEAT_KEY, late.isoformat())
-    assert work.heartbeat().state == State.WARN
+    assert checks.heartbeat().state == State.WARN
     cache.delete(HEARTBEAT_KEY)
 
 
@@ -165,7 +164,7 @@ def test_a_disk_that_fills_is_told_in_time(monkeypatch, tmp_path):
     for free, state in ((50, State.OK), (8, State.WARN), (1, State.FAIL)):
         usage = SimpleNamespace(free=free, total=100)
         monkeypatch.setattr("shutil.disk_usage", lambda place, usage=usage: usage)
-        assert work.room("disk", tmp_path).state == state
+        assert checks.room("disk", tmp_path).state == state
 
 
 def test_the_ends_of_sound_chains_are_sound(workspace, settings, tmp_path):

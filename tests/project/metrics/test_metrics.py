@@ -14,10 +14,9 @@ from django.urls import get_resolver, resolve
 from project.metrics import counters as metrics_counters
 from project.metrics.collectors import BUCKETS, CountingMiddleware, count_request, family_of
 from project.metrics.counters import SUMS, Counters
-from project.metrics.exposition import counted_figures
+from project.metrics.exposition import Figure, Sample, counted_figures, written
 from project.metrics.gauges import heartbeat
 from project.metrics.periodic import measure
-from project.metrics.text import Figure, Sample, written
 from project.redis_client import connect
 from project.tasks import HEARTBEAT_KEY, heartbeat_job
 from tests.factories import make_memory
@@ -244,7 +243,7 @@ def test_fetches_are_told_by_what_came_of_them(counters):
 
 @pytest.mark.redis
 def test_jobs_are_counted_by_name_and_outcome(db, counters):
-    import project.metrics.jobs  # noqa: F401  # as a worker does when it starts
+    import project.metrics.collectors  # noqa: F401  # as a worker does when it starts
 
     heartbeat_job.apply()
     counters.flush()

@@ -14,7 +14,7 @@ from personas.models import KeptAnswer, KeptDraft
 from project import tasks
 from project.retention import forget_drafts, forget_runs, forget_sessions
 from skills.models import RefreshRun, RunStatus
-from skills.refresh import forgetting
+from skills.refresh import runs as refresh_runs
 from tests.factories import make_source, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +50,7 @@ def runs(source):
 
 
 def test_old_looks_go_and_young_ones_stay(source, monkeypatch):
-    monkeypatch.setattr(forgetting, "NEWEST", 3)
+    monkeypatch.setattr(refresh_runs, "NEWEST", 3)
     runs(source).delete()
     add_runs(source, 7, days=40)
     add_runs(source, 4, days=5)
@@ -60,7 +60,7 @@ def test_old_looks_go_and_young_ones_stay(source, monkeypatch):
 
 
 def test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch):
-    monkeypatch.setattr(forgetting, "NEWEST", 3)
+    monkeypatch.setattr(refresh_runs, "NEWEST", 3)
     runs(source).delete()
     add_runs(source, 7, days=400)
     newest = list(runs(source).order_by("-pk").values_list("pk", flat=True)[:3])
@@ -69,7 +69,7 @@ def test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch):
 
 
 def test_a_look_that_has_not_ended_stays(source, monkeypatch):
-    monkeypatch.setattr(forgetting, "NEWEST", 1)
+    monkeypatch.setattr(refresh_runs, "NEWEST", 1)
     runs(source).delete()
     add_runs(source, 1, days=90, status=RunStatus.QUEUED)
     add_runs(source, 3, days=80)
@@ -82,7 +82,7 @@ def test_forgetting_without_minding_the_newest_is_noticed(source, monkeypatch):
     def careless(rows):
         return batch_delete.delete_in_batches(RefreshRun.unscoped.filter(finished_at__lt=timezone.now()))
 
-    monkeypatch.setattr(forgetting, "delete_in_batches", careless)
+    monkeypatch.setattr(refresh_runs, "delete_in_batches", careless)
     with pytest.raises(AssertionError):
         test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch)
 
@@ -126,7 +126,7 @@ def test_log_ins_that_ran_out_go(alice, workspace):
 
 
 def test_one_run_does_not_go_on_without_end(source, monkeypatch):
-    monkeypatch.setattr(forgetting, "NEWEST", 1)
+    monkeypatch.setattr(refresh_runs, "NEWEST", 1)
     monkeypatch.setattr(batch_delete, "MOST", 2)
     runs(source).delete()
     add_runs(source, 9, days=40)

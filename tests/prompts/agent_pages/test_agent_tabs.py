@@ -6,9 +6,8 @@ from django.utils import timezone
 
 from personas.records.services import edit_record
 from prompts.agent_pages.activity import activity_of
-from prompts.agent_pages.production_parts import in_production
-from prompts.agent_pages.selectors import card_of, lines_of
-from prompts.agent_pages.tool_reasons import guidance_for
+from prompts.agent_pages.cards import guidance_for
+from prompts.agent_pages.selectors import card_of, in_production, lines_of
 from prompts.inputs import gather
 from prompts.inputs.effective_settings import Deciding
 from prompts.labels.services import roll_back

@@ -9,8 +9,7 @@ from django.utils import timezone
 from personas.api_keys.services import create_key
 from personas.models import Agent
 from personas.records.services import archive_record
-from prompts.fleet.bot_activity import bots_of
-from prompts.fleet.serving_chart import HEIGHT, served_per_hour
+from prompts.fleet.bot_activity import HEIGHT, bots_of, served_per_hour
 from prompts.labels.services import roll_back
 from prompts.models import AgentPrompt, BuildCause
 from prompts.settings.services import put_settings

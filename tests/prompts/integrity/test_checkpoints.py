@@ -13,8 +13,15 @@ from personas.models import Workspace
 from prompts import tasks
 from prompts.integrity import checkpoints
 from prompts.integrity.checkpoint_files import copies_of, copy_path
-from prompts.integrity.checkpoints import heads_at, present_heads, sign_checkpoint, write_copies
-from prompts.integrity.signing import NoSigningKey, public_key_told, signing_key
+from prompts.integrity.checkpoints import (
+    NoSigningKey,
+    heads_at,
+    present_heads,
+    public_key_told,
+    sign_checkpoint,
+    signing_key,
+    write_copies,
+)
 from prompts.integrity.verify import verify_workspace
 from prompts.models import Checkpoint, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint, verify_signature

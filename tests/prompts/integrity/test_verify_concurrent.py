@@ -9,7 +9,7 @@ from django.db import connections
 
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.verify import Verification, verify_workspace
-from prompts.integrity.verify.snapshot import one_moment
+from prompts.integrity.verify.row_stream import one_moment
 from prompts.ledger.blocks import seal_workspace
 from prompts.models import LedgerEntry
 from tests.prompts.serving.serving_stage import make_stage

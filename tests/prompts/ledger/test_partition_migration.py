@@ -17,18 +17,18 @@ from core.db.online_migrations import AddIndexOnline
 from core.db.row_level_security import Walled
 from project.database.rls_audit import open_tables
 from prompts.ledger import partitions
-from prompts.ledger.ledger_tables import (
+from prompts.ledger.partition_migration import BOUND, ByMonth, Editor
+from prompts.ledger.partitions import (
     BEFORE,
     DEFAULT,
     LEDGER,
     is_by_month,
     later,
     ledger_parts,
+    make_months,
     month_of,
     unguarded_parts,
 )
-from prompts.ledger.partition_migration import BOUND, ByMonth, Editor
-from prompts.ledger.partitions import make_months
 from prompts.ledger.retention import months_before
 from prompts.models import LedgerEntry
 from tests.database_cleanup import empty

@@ -12,21 +12,22 @@ from personas.api_keys.services import create_key
 from personas.models import Workspace
 from project.doctor import datastores
 from project.doctor.results import State
-from prompts.fleet.serving_chart import served_per_hour
+from prompts.fleet.bot_activity import served_per_hour
 from prompts.ledger import blocks, partitions
 from prompts.ledger.blocks import seal_workspace
-from prompts.ledger.ledger_tables import (
+from prompts.ledger.partitions import (
     BEFORE,
     DEFAULT,
     LEDGER,
     ROW_GUARD,
+    drop_empty_months,
     later,
     ledger_parts,
+    make_months,
     month_of,
     part_of,
     unguarded_parts,
 )
-from prompts.ledger.partitions import drop_empty_months, make_months
 from prompts.ledger.retention import months_before, roll_off
 from prompts.ledger.selectors import LedgerFilter, ledger_page
 from prompts.models import LedgerEntry

@@ -4,7 +4,7 @@ import pytest
 
 from prompts.assembly.segments import Origin
 from prompts.models import AgentPrompt
-from prompts.provenance.file_news import news_of
+from prompts.provenance.origins import news_of
 from skills.agent_context.services import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.shared_cast import (  # noqa: F401  # fixtures

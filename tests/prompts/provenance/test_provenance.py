@@ -15,7 +15,7 @@ from prompts.labels.services import move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, PromptVersion, VersionPart
 from prompts.provenance.origins import told_of
 from prompts.provenance.usage import Stay, versions_holding
-from prompts.versions.parts import held_parts, part_changes
+from prompts.versions.lockfile import held_parts, part_changes
 from prompts.versions.selectors import segments_of
 from prompts.versions.text_rows import rows_by_section
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool

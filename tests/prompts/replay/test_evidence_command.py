@@ -13,8 +13,7 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from prompts.integrity.checkpoints import sign_checkpoint
-from prompts.integrity.signing import public_key_told
+from prompts.integrity.checkpoints import public_key_told, sign_checkpoint
 from prompts.ledger.blocks import seal_workspace
 from prompts.proof.signing_keys import new_key, public_pem
 from prompts.replay.evidence import evidence_of

@@ -12,8 +12,7 @@ from personas.errors import Invalid
 from prompts.assembly import slots as slot_rendering
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task
 from prompts.errors import ErasedSince, NothingThen, NotTheSame, RolledOff, UnknownFetch
-from prompts.integrity.checkpoints import sign_checkpoint
-from prompts.integrity.signing import public_key_told
+from prompts.integrity.checkpoints import public_key_told, sign_checkpoint
 from prompts.labels.services import move_label, take_off_label
 from prompts.ledger.blocks import seal_workspace
 from prompts.models import LabelMove, LedgerEntry, PromptVersion

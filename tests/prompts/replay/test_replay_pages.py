@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from personas.models import User
-from prompts.integrity.signing import public_key_told
+from prompts.integrity.checkpoints import public_key_told
 from prompts.proof.canonical import moment
 from prompts.replay.evidence import checks_of
 from tests.factories import signed_in

@@ -15,7 +15,7 @@ from personas.api.validation import errors_in, validator
 from personas.api_keys.format import new_secret
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
-from prompts.serving.negotiating import chosen_type, known_versions
+from prompts.serving.http_params import chosen_type, known_versions
 from prompts.serving.schema import PROMPT
 from tests.factories import make_memory, make_profile
 from tests.prompts.serving.fetch_stage import (

@@ -39,7 +39,7 @@ from prompts.serving import (
     ledger_insert,
     slots_from_json,
 )
-from prompts.serving.recalling import Recent
+from prompts.serving.cache import Recent
 from prompts.versions.selectors import segments_of
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage

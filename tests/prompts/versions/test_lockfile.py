@@ -6,7 +6,7 @@ from personas.memories.services import revoke_memory
 from personas.models import digest_of
 from prompts.builds.services import rebuild_agents
 from prompts.models import PromptVersion
-from prompts.versions.lockfiles import STRIDE, base_of, is_whole, packed_lockfile, unpacked_parts
+from prompts.versions.lockfile import STRIDE, base_of, is_whole, packed_lockfile, unpacked_parts
 from prompts.versions.selectors import parts_of
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 

@@ -8,7 +8,7 @@ from django.test.utils import override_settings
 from skills.agent_context.effective import given_to
 from skills.agent_context.services import choose_context
 from skills.files.services import hand_to_agents
-from skills.library.agent_skills import skills_of_agent
+from skills.library.selectors import skills_of_agent
 from skills.models import Reach
 from skills.sources.readers import outlook_of, outlooks_of
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed

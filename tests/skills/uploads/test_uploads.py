@@ -14,9 +14,8 @@ from skills.archives import read_files, write_zip
 from skills.discovery.filesystem import Stamp
 from skills.discovery.harnesses import Caps
 from skills.models import ContextFile, PushedFile, RefreshRun
-from skills.refresh.pushed import pushed_since
 from skills.refresh.runs import NotRefreshable, claim_run
-from skills.refresh.services import known_stamps, refresh_source
+from skills.refresh.services import known_stamps, pushed_since, refresh_source
 from skills.refresh.source_changes import add_source
 from skills.uploads.services import BadBundle, NotPushed, NotThere, push_bundle, push_file, remove_pushed
 from tests.factories import BY, make_source, refreshed
