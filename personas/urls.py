@@ -7,11 +7,12 @@ from django.urls import URLPattern, URLResolver, include, path
 from personas.agents.views import AgentPages, IdentityPages, SoulPages
 from personas.api_keys import views as api_keys_views
 from personas.audit import views as audit_views
+from personas.channels.views import ChannelPages
 from personas.members import invitation_views
 from personas.members import views as members_views
 from personas.memories.views import MemoryPages
 from personas.records.views import RecordPages
-from personas.tools.views import ChannelPages, ToolPages
+from personas.tools.views import ToolPages
 from personas.user_profiles.views import UserProfilePages
 from personas.work.views import ResponsibilityPages, TaskPages
 from personas.workspaces import views as workspaces_views

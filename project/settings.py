@@ -105,7 +105,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "personas.tenancy.middleware.shell",
+                "personas.tenancy.context_processors.shell",
             ],
         },
     }

@@ -1,12 +1,12 @@
 """The records of the prompts app."""
 
-from prompts.builds.models import AgentPrompt, BuildCause
+from prompts.builds.models import BuildCause
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, PromptLabel
 from prompts.ledger.models import DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.releases.models import Release, ReleaseItem, ReleaseStatus
 from prompts.settings.models import PromptSettings
-from prompts.versions.models import PromptVersion, VersionPart
+from prompts.versions.models import AgentPrompt, PromptVersion, VersionPart
 
 __all__ = [
     "LATEST",

@@ -10,7 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from core.db.fields import LineField, ProseField
 from personas.channels.models import Channel
 from personas.persona_files.format import IDENTITY_KEYS, IdentityFile, render_identity
-from personas.records.models import Named, Record, WorkspaceOwned
+from personas.records.models import Named, Record
+from personas.tenancy.models import WorkspaceOwned
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile, refuse_unwritable_file
 from personas.workspaces.models import refuse_reserved, slug_rule

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from personas.records.models import WorkspaceOwned
+from personas.tenancy.models import WorkspaceOwned
 
 
 class KeptAnswer(WorkspaceOwned):

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.api_keys.format import ADMIN, BOT
-from personas.records.models import WorkspaceOwned
+from personas.tenancy.models import WorkspaceOwned
 
 KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
 

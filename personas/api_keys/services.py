@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from personas.actors import Actor
 from personas.api_keys.format import ADMIN, BEGINNINGS, BOT, key_digest, new_secret, shown_prefix
 from personas.api_keys.scopes import BadScopes, settled_scopes
+from personas.audit.services import note_event
 from personas.errors import DomainError, Invalid
 from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
-from personas.records.revisions import note_event
 from personas.records.services import readable_errors
 
 USUAL, LONGEST = timedelta(days=180), timedelta(days=365)

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.http import StreamingHttpResponse
 
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.models import Workspace
-from personas.records.revisions import note_event
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.export import Column, file_answer, file_asked
 

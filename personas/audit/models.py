@@ -1,34 +1,9 @@
-"""What was changed, by whom and when: two tables that only grow."""
+"""Audit events: an append-only table."""
 
 from django.conf import settings
 from django.db import models
 
-from personas.records.models import WorkspaceOwned
-
-
-class Revision(WorkspaceOwned):
-    """The whole content of a record after one change; prompts point at these."""
-
-    kind = models.CharField(max_length=20)
-    object_id = models.BigIntegerField()
-    number = models.PositiveIntegerField()
-    data = models.JSONField()
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
-    )
-    author_label = models.CharField(max_length=254)
-    message = models.CharField(max_length=200, blank=True)
-    at = models.DateTimeField(auto_now_add=True)
-
-    class Meta(WorkspaceOwned.Meta):
-        constraints = [
-            models.UniqueConstraint(
-                fields=["workspace", "kind", "object_id", "number"], name="revisions_numbered_once"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.object_id} r{self.number}"
+from personas.tenancy.models import WorkspaceOwned
 
 
 class AuditEvent(WorkspaceOwned):

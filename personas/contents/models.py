@@ -4,7 +4,7 @@ from hashlib import sha256
 
 from django.db import models
 
-from personas.records.models import WorkspaceOwned
+from personas.tenancy.models import WorkspaceOwned
 
 
 class Content(WorkspaceOwned):

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 from personas.agents.models import Agent
-from personas.records.models import WorkspaceOwned
+from personas.tenancy.models import WorkspaceOwned
 
 
 class KeptDraft(WorkspaceOwned):

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 from core.db.fields import LineField
-from personas.records.models import WorkspaceOwned
+from personas.tenancy.models import WorkspaceOwned
 
 
 class Erasure(WorkspaceOwned):

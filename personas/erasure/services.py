@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.drafts.services import drop_drafts_with
 from personas.errors import DomainError, Invalid
 from personas.models import (
@@ -21,7 +22,6 @@ from personas.models import (
     Revision,
     UserProfile,
 )
-from personas.records.revisions import note_event
 from personas.records.services import locked
 from personas.signals import agent_changed
 

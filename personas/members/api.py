@@ -1,4 +1,4 @@
-"""Members and what was done, to be read."""
+"""REST resource of members (read only)."""
 
 from typing import Any
 
@@ -6,30 +6,15 @@ from django.urls import URLPattern
 
 from personas.api.operations import Call, Operation
 from personas.api.pagination import PAGING, page_answered, page_of_rows
-from personas.api.record_resource import limited
-from personas.api.responses import Answer, moment_told
-from personas.api.schema import anything, choice, line, moment, nullable, page_of, shape, whole
+from personas.api.responses import Answer
+from personas.api.schema import choice, page_of, shape, whole
 from personas.api.views import endpoint
-from personas.models import AuditEvent, Membership
+from personas.models import Membership
 from personas.roles import Role
-from personas.selectors import audit_of, members_of
+from personas.selectors import members_of
 
 MEMBER = shape(
     {"id": whole(1), "email": {"type": "string"}, "name": {"type": "string"}, "role": choice(Role.values)}
-)
-EVENT = shape(
-    {
-        "id": whole(1),
-        "verb": {"type": "string"},
-        "kind": {"type": "string"},
-        "object_id": whole(),
-        "object": {"type": "string"},
-        "actor": {"type": "string"},
-        "before": nullable(anything()),
-        "after": nullable(anything()),
-        "request_id": {"type": "string"},
-        "at": moment(),
-    }
 )
 
 
@@ -43,58 +28,10 @@ def member_told(row: Membership) -> dict[str, Any]:
     return {"id": row.pk, "email": row.user.email, "name": row.user.name, "role": row.role}
 
 
-def audit(call: Call) -> Answer:
-    if call.caller.is_limited:
-        # It tells what every record held.
-        raise limited()
-    rows = audit_of(call.workspace)
-    for name, field in (("kind", "kind"), ("verb", "verb"), ("object_id", "object_id")):
-        if name in call.query:
-            rows = rows.filter(**{field: call.query[name]})
-    if since := call.query.get("since"):
-        rows = rows.filter(at__gte=since)
-    page = page_of_rows(
-        rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
-    )
-    return page_answered(call, page, [event_told(row) for row in page.rows])
-
-
-def event_told(row: AuditEvent) -> dict[str, Any]:
-    return {
-        "id": row.pk,
-        "verb": row.verb,
-        "kind": row.kind,
-        "object_id": row.object_id,
-        "object": row.object_label,
-        "actor": row.actor_label,
-        "before": row.before,
-        "after": row.after,
-        "request_id": row.request_id,
-        "at": moment_told(row.at),
-    }
-
-
 urlpatterns: list[URLPattern] = [
     endpoint(
         "members",
         "members-list",
         get=Operation(members, "List members", answer=page_of(MEMBER), query=PAGING, tag="members"),
-    ),
-    endpoint(
-        "audit",
-        "audit-list",
-        get=Operation(
-            audit,
-            "What was done, newest first",
-            answer=page_of(EVENT),
-            query={
-                "kind": line(20, least=1),
-                "verb": line(40, least=1),
-                "object_id": whole(1),
-                "since": moment(),
-                **PAGING,
-            },
-            tag="audit",
-        ),
     ),
 ]

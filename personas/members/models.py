@@ -4,8 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from personas.records.models import WorkspaceOwned
 from personas.roles import Role
+from personas.tenancy.models import WorkspaceOwned
 
 
 class Membership(WorkspaceOwned):

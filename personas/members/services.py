@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from core.db.workspace_scope import everywhere, within
 from personas.actors import Actor
 from personas.api_keys.services import revoke_keys_of
+from personas.audit.services import note_event
 from personas.drafts.services import discard_drafts_of
 from personas.errors import DomainError, Invalid
 from personas.models import Invitation, Membership, User, Workspace
-from personas.records.revisions import note_event
 from personas.records.services import readable_errors
 from personas.roles import Role
 

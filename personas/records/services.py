@@ -11,10 +11,11 @@ from django.utils.translation import gettext as _
 
 from core.text.lists import first_few
 from personas.actors import Actor
+from personas.audit.services import write_audit
 from personas.errors import Conflict, Erased, InUse, Invalid
 from personas.models import Agent, Erasure, Record, Revision, Workspace
 from personas.records.release_policy import refuse_lifting_review
-from personas.records.revisions import write_audit, write_revision
+from personas.records.revisions import write_revision
 from personas.signals import agent_changed
 
 R = TypeVar("R", bound=Record)

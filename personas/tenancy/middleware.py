@@ -1,8 +1,7 @@
-"""The gate for requests: which workspace, in which role; strangers get 404."""
+"""Tenancy: resolve the workspace and the role of a request; outsiders get 404."""
 
 from collections.abc import Callable
-from functools import cache, wraps
-from types import SimpleNamespace
+from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
 from allauth.account.decorators import reauthentication_required
@@ -13,17 +12,13 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
 from core.db import workspace_scope
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.roles import ALLOWED, Permission, Role, may
-from personas.ui.command_palette import deeds, other_workspaces
-from personas.ui.navigation import navigation, palette_entries
 
 READING = ("GET", "HEAD")
 WRITING = (*READING, "POST")
@@ -147,48 +142,3 @@ def ask_for_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
         request, _("Owners need a second factor here. Set up an authenticator app or a passkey to go on.")
     )
     return redirect("mfa_index")
-
-
-def shell(request: HttpRequest) -> dict[str, Any]:
-    """What the frame around every page shows, made on demand: refusals and parts of a page have no frame."""
-    workspace = getattr(request, "workspace", None)
-    if workspace is None:
-        return {
-            "workspace": None,
-            "role": "",
-            "can": SimpleNamespace(),
-            "memberships": SimpleLazyObject(lambda: switcher(request)),
-            "nav": [],
-            "palette": [],
-        }
-    inside = cast("WorkspaceRequest", request)
-    role = inside.membership.role
-    can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
-    doors = cache(lambda: switcher(request))
-    return {
-        "workspace": workspace,
-        "role": inside.membership.get_role_display(),
-        "can": can,
-        "memberships": doors,
-        "nav": cache(lambda: navigation(workspace, request.path, can)),
-        "palette": cache(
-            lambda: palette_entries(workspace, can) + deeds(workspace, can) + other_workspaces(doors())
-        ),
-    }
-
-
-def switcher(request: HttpRequest) -> list[SimpleNamespace]:
-    """The workspaces to choose from; outside of one they are looked up only if a page shows them."""
-    user, current = getattr(request, "user", None), getattr(request, "workspace", None)
-    if user is None or not user.is_authenticated:
-        return []
-    known = getattr(request, "memberships", None)
-    return [
-        SimpleNamespace(
-            workspace=membership.workspace,
-            url=reverse("home", args=[membership.workspace.slug]),
-            is_current=membership.workspace == current,
-            role_label=membership.get_role_display(),
-        )
-        for membership in (memberships_of(user) if known is None else known)
-    ]

@@ -1,9 +1,8 @@
-"""Tools and channels."""
+"""The form of a tool."""
 
-from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from personas.models import Channel, Tool
+from personas.models import Tool
 from personas.records.forms import RecordForm
 
 
@@ -24,21 +23,3 @@ class ToolForm(RecordForm):
         (_("How to use it"), "", ("guidelines",)),
         (_("How to call it"), "", ("parameters", "signature")),
     )
-
-
-class ChannelForm(RecordForm):
-    model = Channel
-    plain = ("slug", "name", "formatting")
-    editors = {"formatting": "markdown"}
-    fixed = ("slug",)
-    labels = {"slug": _("Address"), "formatting": _("Formatting rules")}
-    help_texts = {
-        "slug": _(
-            "Bots name it when they fetch, and it never changes: lower-case letters, digits and hyphens."
-        ),
-        "formatting": _(
-            "Told to every agent that speaks here. Left empty, nothing is said about formatting."
-        ),
-    }
-    widgets = {"formatting": forms.Textarea(attrs={"rows": 10})}
-    fieldsets = ((_("Channel"), "", ("name", "slug", "formatting")),)

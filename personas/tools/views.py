@@ -1,17 +1,16 @@
-"""Tools and channels."""
+"""Pages of tools."""
 
 from django.db.models import QuerySet
 from django.urls import register_converter
 from django.urls.converters import StringConverter
 from django.utils.translation import gettext_lazy as _
 
-from personas.models import Channel, Tool
+from personas.models import Tool
 from personas.records.bulk_views import SHELVING
-from personas.records.list_views import DATES
 from personas.records.views import RecordPages
-from personas.selectors import channels_of, tools_of
+from personas.selectors import tools_of
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.tools.forms import ChannelForm, ToolForm
+from personas.tools.forms import ToolForm
 from personas.ui.sorting import USED_SORTS
 
 
@@ -36,17 +35,3 @@ class ToolPages(RecordPages[Tool]):
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Tool]:
         return tools_of(request.workspace)
-
-
-class ChannelPages(RecordPages[Channel]):
-    model, form = Channel, ChannelForm
-    one, many = _("channel"), _("Channels")
-    name, icon, templates = "channels", "channel", "personas/channels"
-    lede = _("Where agents speak, and the formatting that fits each place.")
-    used_word, searched = "channel", ("name", "slug")
-    sorts = {"name": ("name",), **USED_SORTS}
-    usual_sort, bulk_verbs = "name", SHELVING
-    columns_exported = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATES)
-
-    def rows(self, request: WorkspaceRequest) -> QuerySet[Channel]:
-        return channels_of(request.workspace)

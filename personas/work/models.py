@@ -7,7 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField, ProseField
 from personas.agents.models import Agent
-from personas.records.models import Record, WorkspaceOwned
+from personas.records.models import Record
+from personas.tenancy.models import WorkspaceOwned
 
 
 class Responsibility(Record):

@@ -4,9 +4,10 @@ from django.db import transaction
 
 from core.db.workspace_scope import everywhere
 from personas.actors import Actor
+from personas.audit.services import new_event, note_event
 from personas.channels.models import BUILT_IN_FORMATTING
 from personas.models import BUILT_IN, AuditEvent, Channel, Membership, Revision, User, Workspace
-from personas.records.revisions import new_event, new_revision, note_event
+from personas.records.revisions import new_revision
 from personas.records.services import readable_errors
 from personas.roles import Role
 

@@ -14,6 +14,7 @@ RESOURCES = (
     "personas.work.api",
     "personas.api_keys.api",
     "personas.members.api",
+    "personas.audit.api",
     "skills.library.api",
     "skills.library.agent_api",
     "skills.library.found_api",

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from personas.actors import SYSTEM
 from personas.errors import DomainError
 from personas.models import Agent, AgentChannel, Workspace
-from personas.records.models import own_key
+from personas.tenancy.models import own_key
 from prompts.builds.compiler import Compiled, Digests, NotBuildable, compiled
 from prompts.builds.publish import Author, publish
 from prompts.inputs import Gathered, gather

@@ -7,8 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.models import Workspace
-from personas.records.revisions import note_event
 from prompts.integrity.verify import verify_workspace
 from prompts.models import VerificationRun, VerificationState
 

@@ -4,8 +4,7 @@ from django.db import models
 
 from personas.models import WorkspaceOwned
 from personas.workspaces.models import slug_rule
-from prompts.builds.models import AgentPrompt
-from prompts.versions.models import PromptVersion
+from prompts.versions.models import AgentPrompt, PromptVersion
 
 LATEST, PRODUCTION = "latest", "production"
 

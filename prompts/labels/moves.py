@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from personas.models import Workspace
-from personas.records.models import own_key
+from personas.tenancy.models import own_key
 from prompts.hashed_rows import move_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion, Release
 

@@ -8,9 +8,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.errors import Invalid
 from personas.models import Membership, ReleasePolicy, Workspace
-from personas.records.revisions import note_event
 from personas.roles import Role
 from personas.workspaces.models import slug_rule
 from prompts.errors import MovedMeanwhile, NotAllowed, StrangeVersion, UnknownLabel

@@ -29,7 +29,8 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from prompts.api_lookup import LARGEST_ID, bounded, is_limited, prompt_ids
 from prompts.errors import UnknownFetch
-from prompts.ledger.selectors import LedgerFilter, StaleBot, ledger_rows, older_than, stale_bots
+from prompts.ledger.selectors import LedgerFilter, ledger_rows, older_than
+from prompts.ledger.stale_bots import StaleBot, stale_bots
 from prompts.models import LedgerEntry
 from prompts.replay.services import found_entry
 from prompts.versions.serializers import REF, TEXT, ref

@@ -6,8 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from personas.models import ApiKey, Workspace, WorkspaceOwned
-from prompts.builds.models import AgentPrompt
-from prompts.versions.models import PromptVersion
+from prompts.versions.models import AgentPrompt, PromptVersion
 
 # A fetch waits for nobody: the database checks a link by locking the row it leads to, and builds hold prompts
 # locked. The one statement that writes here has joined every one of these rows, and none is ever deleted.

@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM, Actor
+from personas.audit.services import note_event
 from personas.errors import Invalid
 from personas.models import Workspace
-from personas.records.revisions import note_event
 from prompts.hashed_rows import roll_off_row
 from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
 

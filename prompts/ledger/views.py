@@ -14,7 +14,8 @@ from personas.models import ApiKey
 from personas.tenancy.middleware import WorkspaceRequest, freshly_signed_in
 from personas.ui.export import columns_of
 from prompts.ledger.forms import LedgerForm
-from prompts.ledger.selectors import LedgerPage, ledger_page, ledger_rows, stale_bots
+from prompts.ledger.selectors import LedgerPage, ledger_page, ledger_rows
+from prompts.ledger.stale_bots import stale_bots
 from prompts.models import PromptVersion
 from prompts.replay.forms import Choices
 from prompts.replay.selectors import agent_choices, channel_choices

@@ -7,8 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.models import WorkspaceOwned
-from prompts.builds.models import AgentPrompt
-from prompts.versions.models import PromptVersion
+from prompts.versions.models import AgentPrompt, PromptVersion
 
 
 class ReleaseStatus(models.TextChoices):

@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.errors import Invalid
 from personas.models import ReleasePolicy, Workspace
-from personas.records.revisions import note_event
 from personas.records.services import readable_errors
 from prompts.errors import NotAllowed, NothingToRelease, ReleaseClosed, ReleaseVoided
 from prompts.labels.moves import Move, move_labels

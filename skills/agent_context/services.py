@@ -4,9 +4,9 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.errors import Invalid
 from personas.models import Agent
-from personas.records.revisions import note_event
 from personas.records.services import edit_record
 from personas.signals import agent_changed
 from skills.discovery.harnesses import HARNESSES

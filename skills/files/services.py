@@ -10,9 +10,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM, Actor
+from personas.audit.services import note_event
 from personas.errors import DomainError, Invalid
 from personas.models import Agent, Workspace
-from personas.records.revisions import note_event
 from personas.signals import agent_changed
 from skills.files.policy import house_of
 from skills.files.state_changes import readers_of, ring_readers, settle

@@ -5,9 +5,9 @@ from django.utils.translation import gettext as _
 
 from core.text.lists import first_few
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.errors import InUse
 from personas.models import Workspace
-from personas.records.revisions import note_event
 from personas.records.services import readable_errors
 from skills.models import Source, SourceGrant
 

@@ -6,8 +6,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
+from personas.audit.services import note_event
 from personas.errors import DomainError, Invalid
-from personas.records.revisions import note_event
 from skills.archives import Bundle, read_files
 from skills.archives.paths import alike, clashes
 from skills.discovery import Refusal

@@ -15,7 +15,7 @@ LONGEST = 450
 
 # Who may look beyond one workspace, and why; migrations name the manager and ask nothing.
 MAY_LOOK_BEYOND = {
-    "personas/records/models.py": "the gate itself",
+    "personas/tenancy/models.py": "defines the scoped manager",
     "personas/tenancy/middleware.py": "which workspaces a person may enter, asked before there is one",
     "personas/members/services.py": "an invitation is found by its signed link",
     "personas/admin.py": "operators see all workspaces",

@@ -17,9 +17,9 @@ from django.utils import timezone
 from personas.agents.views import AgentPages
 from personas.models import Agent, Identity, Membership, ScopedManager, User, WorkspaceOwned
 from personas.records.forms import RecordChoice
-from personas.records.models import TenantQuerySet
 from personas.records.views import RecordPages
 from personas.tenancy import middleware
+from personas.tenancy.models import TenantQuerySet
 from tests.isolation import architecture, scoping
 from tests.isolation.canaries import unmarked_fields
 from tests.isolation.cast import ELSEWHERE, HARBOUR

@@ -2,7 +2,7 @@
 
 import pytest
 
-from personas.records.models import ForeignLink
+from personas.tenancy.models import ForeignLink
 from prompts.models import BuildCause
 from tests.factories import make_agent
 

@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 
 from personas.actors import Actor
 from personas.api_keys.services import create_key
+from personas.audit.services import note_event
 from personas.models import AuditEvent, Memory, Soul, Tool
-from personas.records.revisions import note_event
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from skills.models import Skill

@@ -12,7 +12,8 @@ from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
 from prompts.hashed_rows import ledger_row
 from prompts.labels.services import roll_back
-from prompts.ledger.selectors import LedgerFilter, ledger_page, stale_bots
+from prompts.ledger.selectors import LedgerFilter, ledger_page
+from prompts.ledger.stale_bots import stale_bots
 from prompts.models import LedgerEntry, PromptVersion
 from prompts.proof.hashed_rows import LedgerRow
 from prompts.serving import Call, Member, Recall, ServingDown, Wanted, hand_out, ledger_insert

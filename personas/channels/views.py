@@ -1,0 +1,27 @@
+"""Pages of channels."""
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from personas.channels.forms import ChannelForm
+from personas.models import Channel
+from personas.records.bulk_views import SHELVING
+from personas.records.list_views import DATES
+from personas.records.views import RecordPages
+from personas.selectors import channels_of
+from personas.tenancy.middleware import WorkspaceRequest
+from personas.ui.sorting import USED_SORTS
+
+
+class ChannelPages(RecordPages[Channel]):
+    model, form = Channel, ChannelForm
+    one, many = _("channel"), _("Channels")
+    name, icon, templates = "channels", "channel", "personas/channels"
+    lede = _("Where agents speak, and the formatting that fits each place.")
+    used_word, searched = "channel", ("name", "slug")
+    sorts = {"name": ("name",), **USED_SORTS}
+    usual_sort, bulk_verbs = "name", SHELVING
+    columns_exported = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATES)
+
+    def rows(self, request: WorkspaceRequest) -> QuerySet[Channel]:
+        return channels_of(request.workspace)

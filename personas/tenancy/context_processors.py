@@ -1,0 +1,59 @@
+"""Template context of every page: workspace, permissions, navigation."""
+
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, cast
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+
+from personas.roles import Permission, may
+from personas.tenancy.middleware import WorkspaceRequest, memberships_of
+from personas.ui.command_palette import deeds, other_workspaces
+from personas.ui.navigation import navigation, palette_entries
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """What the frame around every page shows, made on demand: refusals and parts of a page have no frame."""
+    workspace = getattr(request, "workspace", None)
+    if workspace is None:
+        return {
+            "workspace": None,
+            "role": "",
+            "can": SimpleNamespace(),
+            "memberships": SimpleLazyObject(lambda: switcher(request)),
+            "nav": [],
+            "palette": [],
+        }
+    inside = cast("WorkspaceRequest", request)
+    role = inside.membership.role
+    can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
+    doors = cache(lambda: switcher(request))
+    return {
+        "workspace": workspace,
+        "role": inside.membership.get_role_display(),
+        "can": can,
+        "memberships": doors,
+        "nav": cache(lambda: navigation(workspace, request.path, can)),
+        "palette": cache(
+            lambda: palette_entries(workspace, can) + deeds(workspace, can) + other_workspaces(doors())
+        ),
+    }
+
+
+def switcher(request: HttpRequest) -> list[SimpleNamespace]:
+    """The workspaces to choose from; outside of one they are looked up only if a page shows them."""
+    user, current = getattr(request, "user", None), getattr(request, "workspace", None)
+    if user is None or not user.is_authenticated:
+        return []
+    known = getattr(request, "memberships", None)
+    return [
+        SimpleNamespace(
+            workspace=membership.workspace,
+            url=reverse("home", args=[membership.workspace.slug]),
+            is_current=membership.workspace == current,
+            role_label=membership.get_role_display(),
+        )
+        for membership in (memberships_of(user) if known is None else known)
+    ]
