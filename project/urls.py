@@ -1,12 +1,20 @@
-"""All addresses: the apps' pages, accounts, the operators' back office, health and figures."""
+"""URLs of the whole product: pages, API, accounts, admin site, health and metrics."""
 
 from django.contrib import admin
 from django.urls import include, path
 
+from project.api import docs_views
+from project.api import urls as api_urls
 from project.health import views as health_views
 from project.metrics.views import metrics
 from project.styleguide.views import styleguide
 
+api_patterns = [
+    *api_urls.urlpatterns,
+    path("openapi.json", docs_views.schema, name="schema"),
+    path("docs/", docs_views.docs, name="docs"),
+    path("docs/errors", docs_views.errors, name="errors"),
+]
 urlpatterns = [
     path("healthz", health_views.healthz, name="healthz"),
     path("readyz", health_views.readyz, name="readyz"),
@@ -14,7 +22,7 @@ urlpatterns = [
     path("styleguide/", styleguide, name="styleguide"),
     path("accounts/", include("allauth.urls")),
     path("operator/", admin.site.urls),
-    path("api/v1/", include(("project.api.urls", "api"))),
+    path("api/v1/", include((api_patterns, "api"))),
     path("", include("personas.urls")),
     path("", include("skills.urls")),
     path("", include("prompts.urls")),

@@ -1,12 +1,12 @@
 """The gate of the API: key, budget, permission, query, body, condition; then the operation itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, ClassVar
 
 import structlog
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -15,15 +15,52 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from personas.api.authentication import Caller, caller_of
-from personas.api.exception_handler import problem_of
+from personas.api.exception_handler import invalid, problem_of
 from personas.api.idempotency import HEADER, carried_out_once
 from personas.api.operations import Call, Operation
-from personas.api.problems import CONTENT_TYPE, Problem, ProblemError
-from personas.api.query_params import read_query
+from personas.api.problems import CONTENT_TYPE, FieldError, Problem, ProblemError
 from personas.api.rate_limits import take_from_budgets
 from personas.api.request_body import body_of
 from personas.api.responses import Answer
+from personas.api.schema import Shape
+from personas.api.validation import errors_in, read_moment, validator
 from personas.api_keys.last_used import used
+
+
+def read_query(said: QueryDict, known: Mapping[str, Shape], needed: Sequence[str] = ()) -> dict[str, Any]:
+    """The values by name, with defaults; a word nobody knows is a mistake that should show."""
+    wrong = [FieldError("This is needed.", parameter=name) for name in needed if name not in said]
+    values: dict[str, Any] = {name: shape["default"] for name, shape in known.items() if "default" in shape}
+    for name, given in said.lists():
+        if name not in known:
+            wrong.append(FieldError("There is no such parameter here.", parameter=name[:80]))
+        elif len(given) > 1:
+            wrong.append(FieldError("Give this once.", parameter=name))
+        else:
+            value = taken(given[0], known[name])
+            problems = errors_in(validator(known[name]), value)
+            wrong += [FieldError(problem.detail, parameter=name) for problem in problems]
+            values[name] = value
+    if wrong:
+        raise ProblemError(invalid(wrong))
+    return {name: as_moment(value, known[name]) for name, value in values.items()}
+
+
+def taken(word: str, shape: Shape) -> Any:
+    """The word as its kind; what cannot be is left a word, and refused as such."""
+    if shape.get("type") == "integer":
+        digits = word.removeprefix("-")
+        return int(word) if digits.isascii() and digits.isdecimal() and len(digits) <= 19 else word
+    if shape.get("type") == "boolean":
+        return {"true": True, "false": False}.get(word, word)
+    return word
+
+
+def as_moment(value: Any, shape: Shape) -> Any:
+    if shape.get("format") == "date-time" and isinstance(value, str):
+        return read_moment(value)
+    return value
+
 
 log = structlog.get_logger(__name__)
 METHODS = ("get", "post", "put", "patch", "delete")

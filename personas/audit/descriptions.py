@@ -7,8 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from core.text.diff import Line, diff_lines
-from personas.records.revision_display import NOTHING
-from personas.ui.display_names import title_of
+from personas.ui.display_names import NOTHING, title_of
 
 # To choose from: the table only grows, so it is not asked which it holds. Others can be said in the address.
 KINDS = (

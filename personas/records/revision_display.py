@@ -8,13 +8,10 @@ from django.db import models
 from django.utils.translation import gettext as _
 
 from personas.models import Agent, Channel, Record, Tool
-from personas.ui.display_names import title_of
+from personas.ui.display_names import NOTHING, title_of
 
 # Content that is a list of ids, by the kind of record the ids stand for.
 LISTS: dict[str, type[Record]] = {"tools": Tool, "planning_tools": Tool, "channels": Channel, "agents": Agent}
-
-
-NOTHING = "—"
 
 
 @dataclass(frozen=True)

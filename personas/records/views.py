@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from personas.errors import Conflict, DomainError, Invalid
 from personas.models import Record
 from personas.records.bulk_views import RecordBulk
-from personas.records.conflicts import conflict_words
+from personas.records.conflict_views import conflict_words
 from personas.records.forms import RecordForm
 from personas.records.list_views import PAGE_SIZE, SHELVES, RecordLists, asked
 from personas.records.revision_display import changes_between, content_of

@@ -220,3 +220,6 @@ def title_of(name: str) -> str:
 def verb_of(name: str) -> str:
     """What somebody did, within a sentence."""
     return str(VERBS.get(name, name))
+
+
+NOTHING = "—"

@@ -10,17 +10,67 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from personas.api.problems import TITLES
 from project.api.openapi import document
-from project.api.problem_types import ADVICE
+from project.api.urls import urlpatterns
+
+ADVICE = {
+    "bad_request": _("Something about the request as a whole cannot be read. The detail says what."),
+    "bad_json": _("Send UTF-8 JSON: no NaN, no name twice in an object, at most 64 levels."),
+    "bad_key": _("The key is missing, mistyped, expired or revoked; which of them is not told."),
+    "out_of_scope": _("The key is good, but its kind, verbs, agents or its maker's role forbid this."),
+    "not_allowed": _("Somebody else has to do this: an owner, a reviewer, or anyone but the author."),
+    "not_found": _("There is nothing under this name in the key's workspace."),
+    "no_version": _("The prompt is known, and nothing was built or released for it yet."),
+    "method_not_allowed": _("See the Allow header for the methods of this address."),
+    "not_acceptable": _("Ask for one of the media types in the detail."),
+    "conflict": _("Somebody else was faster. Look again and decide anew."),
+    "in_use": _("Other records lean on it. Take it out there first."),
+    "in_progress": _("The first call under this Idempotency-Key has not ended. Ask again after Retry-After."),
+    "erased": _("The words were erased for good. Nobody gets them again."),
+    "refused": _("A rule of the house forbids it. The detail says which."),
+    "precondition_failed": _("The record has changed since. Read it again, then send your change anew."),
+    "precondition_required": _("Send If-Match with the ETag of what you have seen."),
+    "body_too_large": _("A body has at most 1 MiB."),
+    "unsupported_media_type": _("Send application/json."),
+    "invalid": _(
+        "Each entry of errors names a value (pointer, parameter or header) and what is wrong with it."
+    ),
+    "key_reused": _("An Idempotency-Key belongs to one body. Take a new one for another."),
+    "archived": _("It was taken out of use. Bring it back first."),
+    "bad_bundle": _("What was pushed cannot be taken as a whole; the detail names the file."),
+    "bad_invitation": _("The invitation is forged, used or expired."),
+    "key_ended": _("The key has expired or was revoked. Make a new one."),
+    "no_signing_key": _("The installation has no key to sign with. Tell its operators."),
+    "not_adoptable": _("The file holds what must be looked at first."),
+    "not_copyable": _("This skill cannot be copied from its source."),
+    "not_erasable": _("Only memories and user profiles can be erased, and only once."),
+    "not_exportable": _("This skill cannot be written as a file. The detail says why."),
+    "not_pushed": _("Its files come from a folder, not by pushing."),
+    "not_spoken": _("The agent does not speak on this channel. Choose one of its own."),
+    "not_the_same": _("What was built again differs from what was recorded. Verify the record."),
+    "not_yours": _("An admin key acts for its maker alone."),
+    "nothing_then": _("There was no version, or the label pointed at none, at that moment."),
+    "nothing_to_release": _("The label points there already."),
+    "release_closed": _("The release was decided already."),
+    "release_voided": _("Something changed since it was requested. Request a new release."),
+    "rolled_off": _("The ledger keeps its rows for a time, and this one is gone."),
+    "strange_version": _("The version belongs to another prompt."),
+    "unknown_fetch": _("No such row stands in the ledger."),
+    "unknown_label": _("The prompt has no such label."),
+    "rate_limited": _("Wait for Retry-After. RateLimit-Policy says how much a minute holds."),
+    "server_error": _("A fault of ours. Tell us the request id."),
+    "unavailable": _("Without a record no prompt leaves. Use your last copy and ask again."),
+    "draft_moved": _("The draft is gone, or was changed since it was looked at. Look again."),
+    "too_much_kept": _("Somebody keeps more drafts, or a longer one, than there is room for. Discard some."),
+}
 
 
 @cache
 def whole_document() -> dict[str, Any]:
-    from project.api.urls import urlpatterns  # it names this module's views
-
     return document(urlpatterns, settings.PUBLIC_URL)
 
 

@@ -1,12 +1,10 @@
-"""All resources of the API, one line each."""
+"""REST resources, one line each; project/urls.py adds the pages of the documentation."""
 
 from importlib import import_module
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
 import personas.api.url_converters  # noqa: F401  # registers what its addresses are made of
-from project.api import docs_views
-from project.api import docs_views as api_docs_views
 
 RESOURCES = (
     "personas.agents.api",
@@ -41,8 +39,3 @@ RESOURCES = (
 )
 
 urlpatterns: list[URLPattern] = [pattern for name in RESOURCES for pattern in import_module(name).urlpatterns]
-urlpatterns += [
-    path("openapi.json", api_docs_views.schema, name="schema"),
-    path("docs/", docs_views.docs, name="docs"),
-    path("docs/errors", docs_views.errors, name="errors"),
-]

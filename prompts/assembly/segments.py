@@ -48,3 +48,8 @@ class Segment(NamedTuple):
     slot: str = ""
     given: Mapping[str, Any] | None = None
     span: int = 1
+
+
+def is_key(said: str) -> bool:
+    """Words of an agent's settings name it by its slug; they hold no record."""
+    return said.isascii() and said.isdecimal()

@@ -18,7 +18,7 @@ from personas.tenancy.middleware import WorkspaceRequest, needs
 from prompts.builds.middleware import REBUILDING_SINCE
 from prompts.builds.progress import SLOW, Progress, counts_since, progress_shown, read_since
 from prompts.demo import views as demo_views
-from prompts.fleet import bulk_actions
+from prompts.fleet import bulk_views
 from prompts.fleet.agents import channels_in_use, page_of_agents
 from prompts.fleet.attention import is_over, steps_for, waiting_in
 from prompts.fleet.bot_activity import bots_of, served_per_hour
@@ -106,7 +106,7 @@ def dismiss(request: WorkspaceRequest) -> HttpResponse:
 
 
 urlpatterns: list[URLPattern] = [
-    path("bulk/", bulk_actions.bulk, name="bulk"),
+    path("bulk/", bulk_views.bulk, name="bulk"),
     path("demo/", demo_views.load, name="demo"),
     path("steps/dismiss/", dismiss, name="dismiss"),
 ]

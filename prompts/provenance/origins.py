@@ -26,9 +26,8 @@ from personas.models import (
     Workspace,
     WorkspaceOwned,
 )
-from prompts.assembly.segments import Origin
+from prompts.assembly.segments import Origin, is_key
 from prompts.models import PromptSettings
-from prompts.versions.lockfile import is_key
 from skills.models import ContextFile, Skill
 
 OURS = "Dramatis"

@@ -17,7 +17,7 @@ from prompts.models import PRODUCTION
 from prompts.serving import PLAIN, BadKey, Bot, Call, Wanted
 from prompts.serving.fetch_api import VARY, Headers, Reply, handed_out
 from prompts.serving.http_params import read_moment
-from prompts.serving.post_request import NOT_KEPT, pointed, posted
+from prompts.serving.post_api import NOT_KEPT, pointed, posted
 from prompts.serving.response_body import JSON, json_body
 from prompts.serving.schema import BATCH
 

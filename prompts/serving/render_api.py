@@ -18,7 +18,7 @@ from prompts.models import PRODUCTION
 from prompts.serving import Bot, Call, OutOfScope, Wanted
 from prompts.serving.fetch_api import NO_SUCH_FORM, Reply, handed_out, refuse_long, told
 from prompts.serving.http_params import chosen_type
-from prompts.serving.post_request import NOT_KEPT, posted
+from prompts.serving.post_api import NOT_KEPT, posted
 from prompts.serving.resolve import facts_of_key, refuse_malformed
 from prompts.serving.schema import PROMPT
 from prompts.serving.slots import task_facts as facts_of_task

@@ -1,5 +1,7 @@
 """The assembled prompt beside the editor, drawn anew while somebody types; nothing is stored."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +13,11 @@ from personas.errors import DomainError
 from personas.models import LAYOUTS
 from personas.roles import Permission, may
 from personas.tenancy.middleware import WorkspaceRequest, needs
-from prompts.builds.compiler import NotBuildable
+from prompts.assembly.sizes import section_texts
+from prompts.builds.compiler import NotBuildable, assembled, tokens_in
 from prompts.inputs import Draft
+from prompts.preview.services import Preview
 from prompts.studio.forms import Sheet
-from prompts.studio.layout_comparison import LayoutRow, layout_rows
 from prompts.studio.location import Place
 from prompts.studio.open_part import found_desk, place_of, sent_part
 from prompts.studio.prompt_view import Shown
@@ -22,6 +25,44 @@ from prompts.studio.slot_form import SlotForm
 from prompts.studio.text_view import Reading
 from prompts.studio.workbench import Desk
 from skills.record_scan import flags_in
+
+
+@dataclass(frozen=True)
+class LayoutRow:
+    """One layout: what it would make of the draft, or why it can make nothing."""
+
+    name: str
+    href: str
+    tokens: int = 0
+    sections: int = 0
+    lost: Sequence[str] = ()
+    # By section, how many characters did not fit.
+    cut: Sequence[tuple[str, int]] = ()
+    problems: Sequence[str] = ()
+    failure: str = ""
+
+
+def layout_rows(found: Preview, place: Place) -> list[LayoutRow]:
+    return [layout_row(found.in_layout(name), place.at(layout=name).url()) for name in LAYOUTS]
+
+
+def layout_row(found: Preview, href: str) -> LayoutRow:
+    name = found.gathered.layout
+    try:
+        prompt = assembled(found.gathered)
+    except NotBuildable as error:
+        return LayoutRow(name, href, failure=str(error))
+    texts = section_texts(prompt.segments)
+    return LayoutRow(
+        name,
+        href,
+        sum(tokens_in(text) for text in texts.values()),
+        len(texts),
+        prompt.report.lost,
+        [(part.name, part.cut) for part in prompt.report.parts if part.cut],
+        prompt.report.problems,
+    )
+
 
 MOST_FLAGS = 5
 

@@ -12,7 +12,7 @@ from core.db.fields import LINE_BREAKS, UNWRITABLE
 from personas.drafts.services import DraftMoved, save_draft
 from personas.errors import Conflict, DomainError, Invalid
 from personas.models import Record
-from personas.records.conflicts import conflict_words
+from personas.records.conflict_views import conflict_words
 from personas.records.services import edit_record
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, needs

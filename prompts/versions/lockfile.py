@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q
 
 from personas.models import Workspace, digest_of
+from prompts.assembly.segments import is_key
 from prompts.models import AgentPrompt, PromptVersion, VersionPart
 from prompts.proof.canonical import canonical
 
@@ -97,11 +98,6 @@ def part_changes(before: Held, after: Held) -> dict[Part, int | None]:
         part: revision for part, revision in after.items() if before.get(part) != revision
     }
     return changed | {part: None for part in before if part not in after}
-
-
-def is_key(said: str) -> bool:
-    """Words of an agent's settings name it by its slug; they hold no record."""
-    return said.isascii() and said.isdecimal()
 
 
 class Standing(NamedTuple):

@@ -8,8 +8,8 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from personas.models import Agent, Workspace
-from skills.inbox.selectors import FINISHED
 from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
+from skills.sources.models import FINISHED
 from skills.sources.readers import Outlook, outlooks_of
 
 

@@ -17,7 +17,7 @@ from personas.signals import agent_changed
 from skills.files.policy import house_of
 from skills.files.state_changes import readers_of, ring_readers, settle
 from skills.models import ContextFile, FileAgent, FileState, Reach, Source, Verdict, Waiver
-from skills.refresh.services import hold
+from skills.sources.locks import hold
 
 LONGEST_WAIVER = timedelta(days=365)
 

@@ -23,9 +23,9 @@ from django.db.models.functions import MD5, Cast, Coalesce
 
 from personas.models import Workspace
 from skills.files.reasons import GRAVITY
-from skills.models import ContextFile, FileAgent, RefreshRun, RunStatus, Source
+from skills.models import ContextFile, FileAgent, RefreshRun, Source
+from skills.sources.models import FINISHED
 
-FINISHED = (RunStatus.DONE, RunStatus.FAILED)
 MOST_REFUSALS = 20
 # Together they differ whenever files come, go or change.
 FIGURES = {

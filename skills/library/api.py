@@ -22,11 +22,11 @@ from personas.models import Agent, Workspace
 from personas.records.services import Values
 from personas.roles import Permission
 from skills.api_helpers import PROBLEM, TEXT, refuse_limited, skill_problem_told
+from skills.library.metadata import LONGEST, is_editable
 from skills.library.selectors import skills_of
 from skills.library.services import FILE_NAME, UNEDITABLE, NotASkill, import_skill, skill_archive
 from skills.models import Skill, SkillLink
 from skills.skill_format.decode import MAX_BYTES
-from skills.skill_format.metadata import LONGEST, is_editable
 from skills.skill_format.parser import Problem
 
 JSON, MARKDOWN = "application/json", "text/markdown"

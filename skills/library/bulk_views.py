@@ -17,9 +17,9 @@ from personas.selectors import agents_of
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.export import CHUNK, Column
 from personas.ui.responses import back_or
-from skills.library.assignment import give_skill, give_skill_to_all, take_skill
 from skills.library.file_views import SkillFilePages
 from skills.library.list import Entry, ListedSkill, listed_skills
+from skills.library.services import give_skill, give_skill_to_all, take_skill
 from skills.models import Skill
 
 GIVE = BulkVerb(

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from personas.errors import Invalid
 from personas.records.forms import RecordChoices, RecordForm
 from personas.selectors import agents_of
+from skills.library import metadata as skill_format_metadata
 from skills.models import Skill
-from skills.skill_format import metadata as skill_format_metadata
 from skills.skill_format.decode import MAX_BYTES
 
 

@@ -1,5 +1,6 @@
 """Skills, written here or found: one list, and the pages of those that are written here."""
 
+from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -9,11 +10,12 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from personas.agents.selectors import agent_rows
 from personas.records.list_views import chosen_filters, search_words
 from personas.records.views import PAGE_SIZE, asked, posted
 from personas.roles import Permission
@@ -22,10 +24,10 @@ from personas.ui.export import file_answer, file_asked
 from personas.ui.sorting import sorting_asked
 from skills.files.services import require_trust
 from skills.library.bulk_views import COLUMNS, SkillBulkPages, in_chunks
-from skills.library.form_checks import check_of, look_at
+from skills.library.check_views import check_of, look_at
 from skills.library.forms import SkillForm
 from skills.library.list import Asked, listed_skills, namesakes_of, skill_entries, source_choices
-from skills.library.selectors import skills_of
+from skills.library.selectors import skills_of, skills_of_agent
 from skills.models import Skill
 
 PLACES = [("", _("Everywhere")), ("here", _("Written here")), ("found", _("Found"))]
@@ -134,3 +136,20 @@ class SkillPages(SkillBulkPages):
         record = self.find(request, key) if key else None
         form = self.form(request.POST, workspace=request.workspace, record=record)
         return render(request, "skills/_checked.html", {"check": check_of(form)})
+
+
+def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
+    row = get_object_or_404(agent_rows(request.workspace), slug=agent)
+    outlook, skills = skills_of_agent(row)
+    context = {
+        "agent": row,
+        "outlook": outlook,
+        "skills": skills,
+        "used": sum(one.used.is_used for one in skills),
+        "ways": Counter(one.kind for one in skills),
+    }
+    return render(request, "skills/agents/list.html", context)
+
+
+urlpatterns: list[URLPattern] = [path("", index, name="list")]
+urls = (urlpatterns, "agent-skills")

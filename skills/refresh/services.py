@@ -14,6 +14,7 @@ from skills.files.store import judge_found, store_found
 from skills.models import ContextFile, PushedFile, RefreshRun, RunStatus, Source, SourceKind, is_allowed
 from skills.refresh.runs import LostRun, note_progress
 from skills.rule_sets.effective import harnesses_of
+from skills.sources.locks import hold
 
 
 def pushed_since(source: Source, known: Mapping[str, Stamp]) -> dict[str, Pushed]:
@@ -94,13 +95,6 @@ def progress_of(run: RefreshRun) -> Notice:
             note_progress(run, seen, read, refused)
 
     return notice
-
-
-def hold(source: Source) -> Source:
-    """Lock the source: verbs of people and runs of workers take turns."""
-    rows = Source.objects.in_workspace(source.workspace_id).select_related("workspace")
-    # Its key stays free, so that one can still ask for the next look while this one is being stored.
-    return rows.select_for_update(of=("self",), no_key=True).get(pk=source.pk)
 
 
 def still_ours(run: RefreshRun) -> RefreshRun:

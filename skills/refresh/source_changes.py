@@ -9,7 +9,7 @@ from personas.records.services import Values
 from skills.files.services import settle_again
 from skills.models import RefreshRun, Source
 from skills.refresh.runs import request_refresh
-from skills.refresh.services import hold
+from skills.sources.locks import hold
 
 
 @transaction.atomic

@@ -6,7 +6,10 @@ from pathlib import Path, PurePosixPath
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import (
+    F,
+    Q,
+)
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -177,6 +180,9 @@ class RunStatus(models.TextChoices):
     DONE = "done", _("Done")
     FAILED = "failed", _("Failed")
     LOST = "lost", _("Lost with its worker")
+
+
+FINISHED = (RunStatus.DONE, RunStatus.FAILED)
 
 
 class RefreshRun(WorkspaceOwned):

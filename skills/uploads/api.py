@@ -27,7 +27,7 @@ from skills.discovery.harnesses import Caps
 from skills.models import PushedFile, RefreshRun, Source
 from skills.refresh.api import RUN, run_address, run_told
 from skills.tasks import dispatch
-from skills.uploads.outcome import OUTCOME, outcome_of, refusals_placed
+from skills.uploads.outcome_api import OUTCOME, outcome_of, refusals_placed
 from skills.uploads.services import BadBundle, push_bundle, push_file, remove_pushed
 
 Find = Callable[[Call, str], Source]

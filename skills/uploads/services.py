@@ -16,7 +16,7 @@ from skills.discovery.search import WHOLE
 from skills.files.store import Contents
 from skills.models import PushedFile, RefreshRun, Source, SourceKind
 from skills.refresh.runs import NotRefreshable, request_refresh
-from skills.refresh.services import hold
+from skills.sources.locks import hold
 
 CAPS = Caps()
 TAKEN = "The source already holds a file or folder that many disks take for this one."

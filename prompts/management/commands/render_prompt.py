@@ -15,7 +15,7 @@ from prompts.assembly.json_codec import dump, load
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.sizes import size_table
 from prompts.assembly.slots import Slots
-from prompts.builds.compiler import count_tokens
+from prompts.builds.tokens import count_tokens
 
 
 class Command(BaseCommand):

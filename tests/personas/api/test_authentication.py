@@ -18,7 +18,7 @@ from personas.errors import DomainError
 from personas.members.services import change_role, remove_member
 from personas.models import ApiKey, Membership, Memory, User, Workspace
 from personas.roles import Role
-from project.api.problem_types import ADVICE
+from project.api.docs_views import ADVICE
 from tests.api_client import Api
 from tests.factories import make_agent
 from tests.shared_workspaces import (  # noqa: F401  # fixtures

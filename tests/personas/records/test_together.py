@@ -9,7 +9,7 @@ from django.db.models import Exists, Model, OuterRef, QuerySet
 from personas.models import Agent, Content, Memory, Record, Responsibility, Tool, Workspace
 from personas.records.services import edit_record
 from personas.together import read_together
-from prompts.inputs.queries import questions_about
+from prompts.inputs.load import questions_about
 from prompts.models import PromptSettings
 from skills.agent_context.preload import stock_questions
 from skills.models import (

@@ -7,7 +7,7 @@ from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import RELEASE, TURN, USER, Origin
 from prompts.assembly.slots import PreviousError, Slots, fill, skeleton
-from prompts.builds.compiler import count_tokens as tokens
+from prompts.builds.tokens import count_tokens as tokens
 
 PTC = LAYOUTS["ptc"]
 SEARCH = Tool(

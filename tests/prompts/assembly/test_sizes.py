@@ -7,7 +7,7 @@ from prompts.assembly.inputs import ContextFile, Identity, PromptInputs, Skill, 
 from prompts.assembly.layouts.moltis import MOLTIS
 from prompts.assembly.sizes import size_table, total
 from prompts.assembly.slots import Slots
-from prompts.builds.compiler import count_tokens
+from prompts.builds.tokens import count_tokens
 
 RUNTIME = Slots(
     host={"host": "devbox", "os": "linux", "shell": "zsh"}, sandbox={"enabled": True, "mode": "all"}

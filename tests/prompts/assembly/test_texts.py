@@ -9,7 +9,7 @@ import pytest
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
 from prompts.assembly.texts.moltis import CALLING, EXECUTION_ROUTING, GENERAL_RULES, SILENT_REPLIES
 from prompts.assembly.texts.storage import STORAGE
-from prompts.builds.compiler import count_tokens
+from prompts.builds.tokens import count_tokens
 
 # Every run of six words in the soul that the moltis seed quotes, hashed: comparing needs no copy of it.
 SEED_SHINGLES = frozenset((Path(__file__).parent / "seed_soul_shingles.txt").read_text().split())

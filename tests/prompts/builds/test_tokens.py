@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prompts.builds.compiler import count_tokens
+from prompts.builds.tokens import count_tokens
 
 ROOT = Path(__file__).resolve().parents[3]
 # As `bpe_openai.get_encoding("o200k_base").encode_ordinary` counts them.
@@ -29,6 +29,6 @@ def test_a_text_has_as_many_tokens_as_its_vocabulary_says(text):
 def test_counting_loads_the_engine_alone():
     """The package reads three vocabularies when it is loaded: a second, and more memory than all of ours."""
     code = (
-        "import sys, prompts.builds.compiler as t; t.count_tokens('a'); sys.exit('bpe_openai' in sys.modules)"
+        "import sys, prompts.builds.tokens as t; t.count_tokens('a'); sys.exit('bpe_openai' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, timeout=60).returncode == 0

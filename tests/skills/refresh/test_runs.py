@@ -29,8 +29,9 @@ from skills.refresh.runs import (
     request_refresh,
     unsent_runs,
 )
-from skills.refresh.services import SourceEdited, hold, refresh_source
+from skills.refresh.services import SourceEdited, refresh_source
 from skills.rule_sets.effective import harnesses_of
+from skills.sources.locks import hold
 from tests.factories import BY, make_source, refreshed
 from tests.skills.job_stage import runs_of, words_in_force
 

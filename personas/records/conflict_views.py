@@ -8,8 +8,9 @@ from django.utils.translation import gettext_lazy
 
 from personas.errors import Conflict
 from personas.records.forms import RecordForm
-from personas.records.revision_display import NOTHING, changes_between, item_words
+from personas.records.revision_display import changes_between, item_words
 from personas.selectors import revisions_of
+from personas.ui.display_names import NOTHING
 
 NOT_ASKED = gettext_lazy("Not on this form: it stays as saved.")
 
