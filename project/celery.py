@@ -17,7 +17,7 @@ warnings.filterwarnings("ignore", message="You're running the worker with superu
 app = Celery("dramatis")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.autodiscover_tasks(["project"], related_name="jobs")
+app.autodiscover_tasks(["project"])
 # Carries the request id of the page or call into the log lines of the jobs it caused.
 app.steps["worker"].add(DjangoStructLogInitStep)
 

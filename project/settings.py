@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import django_stubs_ext
 from csp.constants import NONE, SELF
 
 from project.database.config import database, replica
@@ -20,12 +21,12 @@ from project.env import (
     problems,
     refuse_problems,
 )
-from project.generics import allow_type_arguments
 from project.logging_config import configure_structlog, logging_config
 from project.redis_client import celery_url
 from project.supervisor.paths import development_key, embedded_socket
 
-allow_type_arguments()
+# Lets Django classes take type arguments at runtime, such as ModelForm[Agent].
+django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PRODUCTION = env_choice("DRAMATIS_ENV", ("development", "production")) == "production"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import yaml
+from frontmatter.default_handlers import BaseHandler
 
 from core.text.problems import (
     MAX_PROBLEMS,
@@ -78,7 +79,6 @@ __all__ = [
 
 MAX_BYTES = 16 * 1024
 BOM, FENCE = "\ufeff", "---"
-OPENING, CLOSING = re.compile(r"---[ \t]*(?=\n|\Z)"), re.compile(r"\n---[ \t]*(?=\n|\Z)")
 UNCLOSED = "The front matter opens with --- but no line of --- closes it."
 # YAML breaks lines at the first two and skips the third, so line numbers and slices would drift.
 REFUSED_IN_HEAD = r"\u2028\u2029\ufeff"
@@ -89,20 +89,31 @@ def newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
+class StrictYAMLHandler(BaseHandler):
+    """python-frontmatter handler for splitting: fences of exactly three hyphens.
+
+    `load` below reads the head, because the library's own readers keep neither lines nor text values.
+    """
+
+    FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
+    START_DELIMITER = END_DELIMITER = FENCE
+
+
+HANDLER = StrictYAMLHandler()
+
+
 def split(text: str) -> tuple[str, str, int]:
     """Part head from body and say where it begins; a blank line between and a final newline are neither's."""
     text = newlines(text.removeprefix(BOM))
-    opened = OPENING.match(text)
-    if not opened:
+    if not HANDLER.detect(text):
         return "", text.removesuffix("\n"), 1
-    closed = CLOSING.search(text, opened.end())
-    if not closed:
-        raise FrontMatterError([Problem("", 1, UNCLOSED)])
-    rest = text[closed.end() :]
+    try:
+        head, rest = HANDLER.split(text)
+    except ValueError as error:
+        raise FrontMatterError([Problem("", 1, UNCLOSED)]) from error
     is_blank = rest == "\n" or rest.startswith("\n\n")
-    body_line = text.count("\n", 0, closed.start()) + 3 + is_blank
-    head = text[opened.end() + 1 : closed.start() + 1]
-    return head, rest[1 + is_blank :].removesuffix("\n"), body_line
+    body_line = head.count("\n") + 2 + is_blank
+    return head.removeprefix("\n"), rest[1 + is_blank :].removesuffix("\n"), body_line
 
 
 def join(head: str, body: str) -> str:

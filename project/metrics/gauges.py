@@ -12,8 +12,9 @@ from django.core.cache import cache
 from django.db import connection
 from django.db.models import Count, Min
 from django.utils import timezone
+from prometheus_client.core import Metric
 
-from project.metrics.exposition import Figure, Sample, gauge
+from project.metrics.exposition import gauge, labelled_gauge
 from project.redis_client import connect
 from project.tasks import HEARTBEAT_KEY
 from prompts.models import BuildCause, Checkpoint, LedgerBlock, LedgerEntry
@@ -23,21 +24,21 @@ log = structlog.get_logger(__name__)
 
 QUEUE = "celery"
 UNACKED = "unacked"
-Asked = Callable[[], Sequence[Figure]]
+Asked = Callable[[], Sequence[Metric]]
 
 
-def present_figures() -> list[Figure]:
+def present_figures() -> list[Metric]:
     """What answers; a part that does not answer is down, and its figures are left out."""
-    found: list[Figure] = [*disk()]
-    states: list[Sample] = []
+    families: list[Metric] = [*disk()]
+    states: dict[str, float] = {}
     for part, questions in PARTS.items():
-        figures = answered(part, questions)
-        states.append(Sample(figures is not None, {"part": part}))
-        found += figures or []
-    return [Figure("up", "Whether a part of the product answers.", states), *found]
+        answers = answered(part, questions)
+        states[part] = answers is not None
+        families += answers or []
+    return [labelled_gauge("up", "Whether a part of the product answers.", "part", states), *families]
 
 
-def answered(part: str, questions: Sequence[Asked]) -> list[Figure] | None:
+def answered(part: str, questions: Sequence[Asked]) -> list[Metric] | None:
     try:
         return [figure for ask in questions for figure in ask()]
     # Whatever went wrong, the part did not answer; the reason may name hosts, so it goes to the log only.
@@ -49,14 +50,14 @@ def answered(part: str, questions: Sequence[Asked]) -> list[Figure] | None:
 # --- database ------------------------------------------------------------------------------------------
 
 
-def reach() -> Sequence[Figure]:
+def reach() -> Sequence[Metric]:
     """A question that needs no table, so that one that is missing counts as a part that is down."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return []
 
 
-def builds() -> Sequence[Figure]:
+def builds() -> Sequence[Metric]:
     waiting = BuildCause.unscoped.aggregate(agents=Count("agent", distinct=True), oldest=Min("at"))
     return [
         gauge("build_queue_agents", "Agents whose prompts wait to be built.", waiting["agents"]),
@@ -64,7 +65,7 @@ def builds() -> Sequence[Figure]:
     ]
 
 
-def refreshes() -> Sequence[Figure]:
+def refreshes() -> Sequence[Metric]:
     rows = RefreshRun.unscoped.filter(status=RunStatus.QUEUED).order_by()
     waiting = rows.aggregate(runs=Count("pk"), oldest=Min("requested_at"))
     return [
@@ -73,7 +74,7 @@ def refreshes() -> Sequence[Figure]:
     ]
 
 
-def record() -> Sequence[Figure]:
+def record() -> Sequence[Metric]:
     """Positions, by the newest row: counting millions of them is no question for a scrape."""
     entry = LedgerEntry.unscoped.order_by("-pk").values_list("pk", flat=True).first()
     block = LedgerBlock.unscoped.order_by("-pk").values_list("last_id", "at").first()
@@ -87,7 +88,7 @@ def record() -> Sequence[Figure]:
     ]
 
 
-def heartbeat() -> Sequence[Figure]:
+def heartbeat() -> Sequence[Metric]:
     said = cache.get(HEARTBEAT_KEY)
     # The note itself runs out after minutes; then nobody knows since when there is no worker.
     seconds = age(datetime.fromisoformat(said)) if said else math.inf
@@ -101,7 +102,7 @@ def age(at: datetime | None) -> float:
 # --- Redis and disk ------------------------------------------------------------------------------------
 
 
-def broker() -> Sequence[Figure]:
+def broker() -> Sequence[Metric]:
     with connect(settings.REDIS_URL) as client:
         waiting, held = client.llen(QUEUE), client.hlen(UNACKED)
         memory = client.info("memory")
@@ -112,20 +113,14 @@ def broker() -> Sequence[Figure]:
     ]
 
 
-def disk() -> Sequence[Figure]:
+def disk() -> Sequence[Metric]:
     places = {"var": settings.VAR, "checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
     found = {name: shutil.disk_usage(nearest(Path(place))) for name, place in places.items()}
+    free = {name: usage.free for name, usage in found.items()}
+    size = {name: usage.total for name, usage in found.items()}
     return [
-        Figure(
-            "disk_free_bytes",
-            "Free room where the product writes.",
-            [Sample(usage.free, {"place": name}) for name, usage in found.items()],
-        ),
-        Figure(
-            "disk_size_bytes",
-            "The room there is in all.",
-            [Sample(usage.total, {"place": name}) for name, usage in found.items()],
-        ),
+        labelled_gauge("disk_free_bytes", "Free disk space where the product writes.", "place", free),
+        labelled_gauge("disk_size_bytes", "Disk size.", "place", size),
     ]
 
 

@@ -9,10 +9,11 @@ from functools import partial
 from django.core.cache import cache
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
+from prometheus_client.core import Metric
 
 from core.db.replica import read_aside
 from personas.models import Agent, Workspace
-from project.metrics.exposition import Figure, gauge
+from project.metrics.exposition import counter, gauge
 from prompts.fleet.bot_activity import REMEMBERED, bots_of
 from prompts.models import AgentPrompt
 
@@ -69,7 +70,7 @@ def moved_workspaces(since: datetime) -> list[int]:
     return sorted({workspace for found in asked for workspace in found.distinct()})
 
 
-def measured_figures() -> list[Figure]:
+def measured_figures() -> list[Metric]:
     """What the last look found, and how old that is."""
     said = cache.get(KEY)
     if said is None:
@@ -78,7 +79,7 @@ def measured_figures() -> list[Figure]:
     found: Mapping[str, float] = told["found"]
     age = (timezone.now() - datetime.fromisoformat(told["at"])).total_seconds()
     figures = [
-        Figure(name, WORDS[name], gauge(name, "", value).samples, "counter" if is_sum(name) else "gauge")
+        counter(name, WORDS[name], [], [((), value)]) if is_sum(name) else gauge(name, WORDS[name], value)
         for name, value in found.items()
         if name in WORDS
     ]

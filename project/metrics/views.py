@@ -9,11 +9,12 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
+from prometheus_client.core import Metric
 from redis.exceptions import RedisError
 
 from core.db.workspace_scope import everywhere
 from project.metrics import counters
-from project.metrics.exposition import CONTENT_TYPE, Figure, counted_figures, written
+from project.metrics.exposition import CONTENT_TYPE, counter_families, format_metrics
 from project.metrics.gauges import answered, present_figures
 from project.metrics.periodic import measured_figures
 
@@ -57,19 +58,19 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if request.method not in METHODS:
         return HttpResponseNotAllowed(METHODS)
     with everywhere():
-        return HttpResponse(written(all_figures()), content_type=CONTENT_TYPE)
+        return HttpResponse(format_metrics(all_figures()), content_type=CONTENT_TYPE)
 
 
-def all_figures() -> list[Figure]:
+def all_figures() -> list[Metric]:
     """What can be found out now: with a part down, the others still tell their figures."""
     return [*present_figures(), *(answered("database", [measured_figures]) or []), *counted()]
 
 
-def counted() -> list[Figure]:
+def counted() -> list[Metric]:
     try:
         # What this process has counted; the others tell theirs within seconds.
         counters.flush()
-        return counted_figures(counters.sums())
+        return counter_families(counters.sums())
     except RedisError as error:
         log.warning("figures_not_found", part="redis", error=type(error).__name__)
         return []

@@ -18,7 +18,6 @@ from personas.models import (
     Tool,
     Workspace,
 )
-from personas.together import read_together
 from prompts.models import PromptSettings
 from skills.agent_context.effective import Given, OneAgent, given_to_all
 from skills.agent_context.preload import Stock, stock_questions
@@ -101,8 +100,8 @@ class Loaded:
         about = questions_about(self.workspace, self.ids)
         asked = {name: rows for name, rows in about.items() if name not in self.__dict__}
         stock = stock_questions(self.workspace) if self.is_stocked else []
-        answers = read_together(*asked.values(), *stock)
-        return dict(zip(asked, answers, strict=False)) | {"stock": answers[len(asked) :]}
+        answers = {name: list(rows) for name, rows in asked.items()}
+        return answers | {"stock": [list(rows) for rows in stock]}
 
     @cached_property
     def agents(self) -> list[Agent]:

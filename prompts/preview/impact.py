@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import Line, diff_lines
 from personas.models import Agent, Workspace, digest_of
-from personas.together import read_together
 from prompts.assembly.sizes import section_texts
 from prompts.builds.compiler import NotBuildable, assembled, tokens_in
 from prompts.inputs import Draft, Gathered, Loaded, Shelf
@@ -128,12 +127,9 @@ def impact_of(
 def touched_now(
     workspace: Workspace | int, agents: "QuerySet[Agent, int] | Iterable[int]"
 ) -> tuple[list[int], list[AgentPrompt]]:
-    """Who they are, if nobody knows yet, and their prompts, in one question."""
-    if not isinstance(agents, QuerySet):
-        ids = sorted(set(agents))
-        return ids, list(live_prompts(workspace, ids))
-    found, prompts = read_together(agents, live_prompts(workspace, agents))
-    return sorted(set(found)), prompts
+    """The ids of these agents, and their prompts."""
+    ids = sorted(set(agents))
+    return ids, list(live_prompts(workspace, ids))
 
 
 def live_prompts(

@@ -1,13 +1,13 @@
 """A version's words, ready to be filled: read once per process, for they never change."""
 
 import json
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from cachetools import LRUCache
 from django.db.models import Count, Max
 
 import prompts.assembly.layouts  # noqa: F401
@@ -27,57 +27,49 @@ V = TypeVar("V")
 GUESSES, WORDS = 20_000, 500
 
 
-class Recent(Generic[K, V]):
-    """So many values, the least recently used going first; shared by the threads of a process."""
+class SharedLRUCache(LRUCache[K, V]):
+    """Least-recently-used cache of cachetools, shared by the threads of a process."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._held: OrderedDict[K, V] = OrderedDict()
+    def __init__(self, maxsize: int) -> None:
+        super().__init__(maxsize)
         self._lock = Lock()
 
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def get(self, key: K) -> V | None:
+    def find(self, key: K) -> V | None:
         with self._lock:
-            if key in self._held:
-                self._held.move_to_end(key)
-            return self._held.get(key)
+            return self.get(key)
 
-    def put(self, key: K, value: V) -> None:
+    def store(self, key: K, value: V) -> None:
         with self._lock:
-            self._held[key] = value
-            self._held.move_to_end(key)
-            while len(self._held) > self.most:
-                self._held.popitem(last=False)
+            self[key] = value
+
+    def discard(self, key: K) -> None:
+        with self._lock:
+            if key in self:
+                del self[key]
 
     def clear(self) -> None:
         with self._lock:
-            self._held.clear()
-
-    def drop(self, key: K) -> None:
-        with self._lock:
-            self._held.pop(key, None)
+            super().clear()
 
 
 # Reader, agent, channel, label and verb.
 Question = tuple[str, str, str, str, str]
 
 
-def _guesses() -> "Recent[Question, Guess]":
-    return Recent(GUESSES)
+def _guesses() -> "SharedLRUCache[Question, Guess]":
+    return SharedLRUCache(GUESSES)
 
 
-def _words() -> "Recent[int, Words]":
-    return Recent(WORDS)
+def _words() -> "SharedLRUCache[int, Words]":
+    return SharedLRUCache(WORDS)
 
 
 @dataclass
 class Recall:
     """One process's memory; losing it costs a few queries and nothing else."""
 
-    guesses: "Recent[Question, Guess]" = field(default_factory=_guesses)
-    words: "Recent[int, Words]" = field(default_factory=_words)
+    guesses: "SharedLRUCache[Question, Guess]" = field(default_factory=_guesses)
+    words: "SharedLRUCache[int, Words]" = field(default_factory=_words)
 
 
 PROCESS = Recall()
@@ -147,12 +139,12 @@ def erasures_in(workspace_id: int) -> Erasures:
 
 def words_of(recall: Recall, workspace_id: int, version_id: int, erasures: Erasures) -> Words:
     """From memory, unless something was erased in the workspace since it was read."""
-    held = recall.words.get(version_id)
+    held = recall.words.find(version_id)
     if held is None or held.erasures != erasures:
-        recall.words.drop(version_id)
+        recall.words.discard(version_id)
         with within(workspace_id):
             held = read_words(workspace_id, version_id, erasures)
-        recall.words.put(version_id, held)
+        recall.words.store(version_id, held)
     return held
 
 

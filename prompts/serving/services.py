@@ -131,7 +131,7 @@ def _attempt(reader: Reader, wanted: Wanted, call: Call, admit: Admit, recall: R
     question: Question = (reader.name, wanted.agent, wanted.channel, wanted.label, wanted.verb)
     toll = Toll(admit)
     for _ in range(TRIES):
-        guess = recall.guesses.get(question) if wanted.at is None else None
+        guess = recall.guesses.find(question) if wanted.at is None else None
         is_known = guess is not None
         guess = guess or _resolved(reader, wanted, toll.pay)
         toll.pay(guess.key_id, guess.workspace_id)
@@ -140,9 +140,9 @@ def _attempt(reader: Reader, wanted: Wanted, call: Call, admit: Admit, recall: R
         ledger_id = record(reader, wanted, guess, draft.facts)
         if ledger_id is not None:
             if wanted.at is None and not is_known:
-                recall.guesses.put(question, guess)
+                recall.guesses.store(question, guess)
             return _served(ledger_id, draft, words, call, guess)
-        recall.guesses.drop(question)
+        recall.guesses.discard(question)
     log.error("prompt_not_recorded", reason="the label would not stand still")
     raise ServingDown
 

@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from personas.models import Agent, Workspace
-from personas.together import read_together
 from skills.agent_context.preload import Stock
 from skills.files.evaluate import reading_of
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
@@ -238,7 +237,7 @@ class OneAgent(Holdings):
 
     @cached_property
     def rows(self) -> list[list[Any]]:
-        return read_together(self.files_near(), self.skills_written())
+        return [list(self.files_near()), list(self.skills_written())]
 
     @property
     def near(self) -> list[ContextFile]:

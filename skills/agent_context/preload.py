@@ -8,7 +8,6 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from personas.models import Agent, Workspace
-from personas.together import read_together
 from skills.discovery.harnesses import HARNESSES, Harness
 from skills.models import AgentContext, ContextFile, FileAgent, Reach, RuleSet, Skill, SkillLink
 
@@ -28,7 +27,7 @@ class Stock:
     @classmethod
     def around(cls, workspace: Workspace | int, agents: Iterable[Agent]) -> "Stock":
         """These may stand below others than is saved."""
-        return cls(*read_together(*stock_questions(workspace, {agent.parent_id for agent in agents})))
+        return cls(*map(list, stock_questions(workspace, {agent.parent_id for agent in agents})))
 
     @cached_property
     def choices(self) -> dict[int, AgentContext]:

@@ -14,7 +14,7 @@ from django.urls import get_resolver, resolve
 from project.metrics import counters as metrics_counters
 from project.metrics.collectors import BUCKETS, CountingMiddleware, count_request, family_of
 from project.metrics.counters import SUMS, Counters
-from project.metrics.exposition import Figure, Sample, counted_figures, written
+from project.metrics.exposition import counter_families, format_metrics, labelled_gauge
 from project.metrics.gauges import heartbeat
 from project.metrics.periodic import measure
 from project.redis_client import connect
@@ -171,7 +171,7 @@ def test_no_heartbeat_is_an_endless_silence():
     cache.delete(HEARTBEAT_KEY)
     [silent] = heartbeat()
     assert silent.samples[0].value == math.inf
-    assert "dramatis_worker_heartbeat_age_seconds +Inf" in written([silent])
+    assert "dramatis_worker_heartbeat_age_seconds +Inf" in format_metrics([silent])
     heartbeat_job()
     [heard] = heartbeat()
     assert 0 <= heard.samples[0].value < 5
@@ -201,7 +201,7 @@ def test_with_redis_down_the_rest_is_told(client, settings, tmp_path):
 
 
 def test_label_values_are_escaped():
-    text = written([Figure("x", "Words.", [Sample(1.5, {"a": 'b"\\\n'})])])
+    text = format_metrics([labelled_gauge("x", "Help.", "a", {'b"\\\n': 1.5})])
     assert text.splitlines()[-1] == 'dramatis_x{a="b\\"\\\\\\n"} 1.5'
 
 
@@ -223,7 +223,7 @@ def test_times_fall_into_buckets_that_add_up(counters):
     for seconds in (0.001, 0.005, 0.03, 99.0):
         count_request("fetch", 200, seconds)
     assert counters.flush()
-    text = written(counted_figures(metrics_counters.sums()))
+    text = format_metrics(counter_families(metrics_counters.sums()))
     assert 'dramatis_request_seconds_bucket{family="fetch",le="0.005"} 2' in text
     assert 'dramatis_request_seconds_bucket{family="fetch",le="0.05"} 3' in text
     assert f'dramatis_request_seconds_bucket{{family="fetch",le="{BUCKETS[-1]:g}"}} 3' in text
@@ -236,8 +236,8 @@ def test_fetches_are_told_by_what_came_of_them(counters):
     for status in (200, 200, 304, 404, 429, 503):
         count_request("fetch", status, 0.001)
     counters.flush()
-    text = written(counted_figures(metrics_counters.sums()))
-    for outcome, count in {"handed_out": 2, "unchanged": 1, "refused": 2, "failed": 1}.items():
+    text = format_metrics(counter_families(metrics_counters.sums()))
+    for outcome, count in {"served": 2, "unchanged": 1, "refused": 2, "failed": 1}.items():
         assert f'dramatis_fetches_total{{outcome="{outcome}"}} {count}' in text
 
 

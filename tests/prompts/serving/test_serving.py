@@ -39,7 +39,7 @@ from prompts.serving import (
     ledger_insert,
     slots_from_json,
 )
-from prompts.serving.cache import Recent
+from prompts.serving.cache import SharedLRUCache
 from prompts.versions.selectors import segments_of
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
@@ -565,16 +565,16 @@ def test_inside_a_transaction_nothing_is_handed_out(stage):
 
 
 def test_memory_is_bounded_and_loses_the_least_used_first():
-    recent: Recent[int, int] = Recent(3)
+    recent: SharedLRUCache[int, int] = SharedLRUCache(3)
     for number in (1, 2, 3):
-        recent.put(number, number)
-    recent.get(1)
-    recent.put(4, 4)
-    assert [recent.get(number) for number in (1, 2, 3, 4)] == [1, None, 3, 4]
+        recent.store(number, number)
+    recent.find(1)
+    recent.store(4, 4)
+    assert [recent.find(number) for number in (1, 2, 3, 4)] == [1, None, 3, 4]
     assert len(recent) == 3
 
 
 def test_the_secret_is_not_in_what_a_process_remembers_or_shows(stage):
     stage.fetch()
-    assert stage.secret not in str(stage.recall.guesses._held)
+    assert stage.secret not in str(dict(stage.recall.guesses))
     assert stage.secret not in repr(Bot(stage.secret))
