@@ -8,11 +8,11 @@ from typing import NamedTuple
 from benches import jinja
 from benches.inputs import CALL, FULLEST_CALL, INPUTS, memories
 from benches.timing import ratio, timed, typical
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.slots import Slots, fill, skeleton
+from prompts.assembly.slots import Slots, build_slot_spans, fill_spans
 
 ROUNDS = 400
 GROWTH_ROUNDS = 150
@@ -66,16 +66,16 @@ def line(cells: tuple[str, ...]) -> str:
 
 def measured(layout: Layout) -> Row:
     """One layout, after a look that everything timed says the same words."""
-    built = build(layout, INPUTS)
+    built = build_prompt(layout, INPUTS)
     template, values = jinja.template(layout.name), jinja.values(INPUTS)
     if template.render(values) != built.text:
         raise SystemExit(f"The template of {layout.name} says something else than the build.")
-    stored = skeleton(built.segments)
+    stored = build_slot_spans(built.segments)
     builds, renders, fills, fullest = timed(
         (
             whole_build(layout, INPUTS),
             partial(template.render, values),
-            *[filling(layout, partial(fill, stored), call) for call in (CALL, FULLEST_CALL)],
+            *[filling(layout, partial(fill_spans, stored), call) for call in (CALL, FULLEST_CALL)],
         ),
         ROUNDS,
     )
@@ -91,7 +91,7 @@ def whole_build(layout: Layout, inputs: PromptInputs) -> Callable[[], object]:
     """A build of which everything is looked at, so that nothing can be put off."""
 
     def work() -> object:
-        prompt = build(layout, inputs)
+        prompt = build_prompt(layout, inputs)
         report = prompt.report
         said = (report.parts, report.problems, report.lost, report.boundaries)
         return prompt.segments, prompt.text, prompt.tools, said
@@ -100,7 +100,7 @@ def whole_build(layout: Layout, inputs: PromptInputs) -> Callable[[], object]:
 
 
 def filling(layout: Layout, filled: Callable[[Slots], str], call: Slots) -> Callable[[], object]:
-    if filled(call) != render(layout, INPUTS, call).text:
+    if filled(call) != build_filled_prompt(layout, INPUTS, call).text:
         raise SystemExit(f"Filling a stored build of {layout.name} says something else than rendering.")
     return partial(filled, call)
 

@@ -16,7 +16,7 @@ from django.db import connection, transaction  # noqa: E402
 from benches.pages_rows import add_memories  # noqa: E402
 from benches.source import BODY, WORDS  # noqa: E402
 from personas.actors import Actor  # noqa: E402
-from personas.agents.services import create_named  # noqa: E402
+from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Soul, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
@@ -24,7 +24,7 @@ from personas.work.services import add_responsibility  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import LedgerEntry  # noqa: E402
-from prompts.serving import PLAIN, Bot, Call, Recall, Wanted, hand_out  # noqa: E402
+from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest, ServingCache, serve_prompt  # noqa: E402
 from tests.factories import make_agent, make_user  # noqa: E402
 
 WORKSPACES, AGENTS, CHANNELS, SOULS, MEMORIES = 20, 30, 3, 3, 10
@@ -125,7 +125,7 @@ def cast(workspace: Workspace) -> None:
     """Souls that ten agents share, and agents that all speak on the same channels."""
     channels = list(Channel.objects.in_workspace(workspace).order_by("pk")[:CHANNELS])
     souls = [
-        create_named(
+        create_named_record(
             Soul, workspace, {"label": f"Soul {at}", "text": f"{BODY}\n{workspace.slug} {at}"}, by=BY
         )
         for at in range(SOULS)
@@ -167,8 +167,8 @@ def fetch(secret: str) -> None:
     """One real row, of which the others are copies."""
     workspace = Workspace.objects.get(slug="team-0")
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
-    wanted = Wanted("agent-000", channel.slug, "production")
-    hand_out(Bot(secret), wanted, Call(PLAIN, "bench", ()), recall=Recall())
+    wanted = PromptRequest("agent-000", channel.slug, "production")
+    serve_prompt(KeyClient(secret), wanted, CallContext(EMPTY_SLOTS, "bench", ()), recall=ServingCache())
 
 
 if __name__ == "__main__":

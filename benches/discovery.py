@@ -13,16 +13,16 @@ import yaml
 
 from benches.source import CONTEXT, DEPTH, FILES, SKILLS, make_source
 from benches.timing import ratio, seconds
-from skills.discovery import Found, FoundFile, Stamp, discover_tree
+from skills.discovery import DiscoveredFile, DiscoveryResult, FileStamp, discover_tree
 from skills.discovery.harnesses import OPAL, PI
-from skills.files.evaluate import judged
+from skills.files.evaluate import evaluate_file
 from skills.skill_format.parser import parse_skill
 
 ROUNDS = 15
 HARNESSES = (OPAL, PI)
 NAMES = [harness.name for harness in HARNESSES]
 # What is known of a file that has changed since.
-OTHER = Stamp(1, 1, 1, "")
+OTHER = FileStamp(1, 1, 1, "")
 UNCHANGED_GOAL, COLD_GOAL, CHANGED_GOAL = 3.0, 4.0, 50.0
 
 
@@ -41,14 +41,14 @@ def main() -> int:
     return verdict(works, [list(times) for times in zip(*rounds, strict=True)])
 
 
-def found_in(folder: str) -> list[FoundFile]:
+def found_in(folder: str) -> list[DiscoveredFile]:
     found = search(folder, {})
     if (len(found.files), len(found.skills), found.refusals) != (CONTEXT, SKILLS, ()):
         raise SystemExit("The discovery did not find what was put there.")
     return files_of(found)
 
 
-def works_on(folder: str, found: list[FoundFile]) -> tuple[Work, ...]:
+def works_on(folder: str, found: list[DiscoveredFile]) -> tuple[Work, ...]:
     paths = [os.path.join(folder, file.path) for file in found]
     known = {file.path: file.stamp for file in found}
     other = {**known, found[-1].path: OTHER}
@@ -86,14 +86,14 @@ def reading(paths: list[str]) -> None:
             yaml.load(content.split(b"---\n", 2)[1], Loader=yaml.CSafeLoader)
 
 
-def search(folder: str, known: Mapping[str, Stamp]) -> Found:
+def search(folder: str, known: Mapping[str, FileStamp]) -> DiscoveryResult:
     return discover_tree(folder, HARNESSES, known=known)
 
 
-def judge(files: list[FoundFile]) -> int:
+def judge(files: list[DiscoveredFile]) -> int:
     """Do with each file what a refresh does before it stores one; say how many had been read."""
     read = [(file.kind, file.path, file.content) for file in files if file.content is not None]
-    if any(judged(*each, NAMES).verdict != "good" for each in read):
+    if any(evaluate_file(*each, NAMES).verdict != "good" for each in read):
         raise SystemExit("A good file was found wanting.")
     return len(read)
 
@@ -109,12 +109,12 @@ def cold_parsed(folder: str) -> None:
             raise SystemExit("A good skill could not be read.")
 
 
-def one_changed(folder: str, known: Mapping[str, Stamp]) -> None:
+def one_changed(folder: str, known: Mapping[str, FileStamp]) -> None:
     if judge(files_of(search(folder, known))) != 1:
         raise SystemExit("One file changed, but not one was read.")
 
 
-def files_of(found: Found) -> list[FoundFile]:
+def files_of(found: DiscoveryResult) -> list[DiscoveredFile]:
     return [*found.files, *found.skills]
 
 

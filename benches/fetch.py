@@ -15,7 +15,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from project.supervisor.children import web_command
+from project.supervisor.children import build_web_command
 from tests import servers
 from tests.servers import start_postgres, start_redis
 
@@ -129,7 +129,7 @@ def web(settings: str, environment: dict[str, str], *more: str, log: int | None 
     """With the product's own command line; further words are added to it."""
     port = free_port()
     process = subprocess.Popen(  # noqa: S603  # ours
-        [*web_command(HOST, port), *more],
+        [*build_web_command(HOST, port), *more],
         cwd=ROOT,
         env=environment | {"DJANGO_SETTINGS_MODULE": settings},
         stdout=log,

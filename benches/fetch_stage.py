@@ -12,9 +12,9 @@ django.setup()
 from django.core.management import call_command  # noqa: E402  # Django first
 
 from personas.actors import Actor  # noqa: E402
-from personas.agents.services import create_named  # noqa: E402
+from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
-from personas.memories.services import remember  # noqa: E402
+from personas.memories.services import create_memory  # noqa: E402
 from personas.models import Agent, Channel, Soul, User  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
@@ -30,10 +30,10 @@ def main() -> None:
     call_command("createcachetable", verbosity=0)
     owner = User.objects.create_user("bench@example.com", None, name="Bench")
     workspace = create_workspace("Bench", "bench", owner=owner)
-    soul = create_named(Soul, workspace, {"label": "Shared", "text": SENTENCE * 70}, by=BY)
+    soul = create_named_record(Soul, workspace, {"label": "Shared", "text": SENTENCE * 70}, by=BY)
     channel = Channel.objects.in_workspace(workspace).get(slug="web")
     for number in range(30):
-        remember(workspace, {"text": f"Ship {number} lies at berth {number % 7}. {SENTENCE}"}, by=BY)
+        create_memory(workspace, {"text": f"Ship {number} lies at berth {number % 7}. {SENTENCE}"}, by=BY)
     values = {"slug": "pilot", "name": "Pilot", "soul": soul, "channels": [channel]}
     agent = create_record(Agent, workspace, values, by=BY)
     rebuild_agents(workspace, [agent.pk])

@@ -17,12 +17,12 @@ from rest_framework.viewsets import GenericViewSet
 
 from personas.api_keys.format import key_digest
 from personas.models import ApiKey
-from prompts.assembly.slots import Slots, filled
-from prompts.hashed_rows import ledger_row
+from prompts.assembly.slots import Slots, fill_segments
+from prompts.hashed_rows import build_ledger_row
 from prompts.models import LedgerEntry, PromptLabel, PromptVersion
 from prompts.proof.hashed_rows import LedgerRow
 from prompts.serving import slots_json
-from prompts.versions.selectors import segments_of
+from prompts.versions.selectors import get_segments
 
 
 class ByKey(BaseAuthentication):
@@ -79,7 +79,7 @@ class Naive(GenericViewSet[PromptVersion]):
         )
         version = label.version
         slots = Slots(now=timezone.now())
-        text = "".join([segment.text for segment in filled(segments_of(version), slots)])
+        text = "".join([segment.text for segment in fill_segments(get_segments(version), slots)])
         entry = written(key, version, slots, text)
         version.text, version.ledger_id = text, entry.pk  # type: ignore[attr-defined]  # for the serializer
         return Response(self.get_serializer(version).data, headers={"ETag": f'W/"{version.digest}"'})
@@ -101,7 +101,7 @@ def written(key: ApiKey, version: PromptVersion, slots: Slots, text: str) -> Led
         request_id="bench",
         at=timezone.now(),
     )
-    sealed: LedgerRow = ledger_row(entry)
+    sealed: LedgerRow = build_ledger_row(entry)
     entry.seal = sealed.seal()
     entry.save()
     return entry

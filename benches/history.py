@@ -12,8 +12,8 @@ from django.db.models import Model
 from django.utils import timezone
 
 from personas.models import Workspace
-from prompts.hashed_rows import ledger_row, line_of, reader_of, version_row
-from prompts.ledger.blocks import seal_workspace
+from prompts.hashed_rows import build_ledger_row, build_version_row, format_reader, get_prompt_key
+from prompts.ledger.blocks import seal_ledger
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion
 
 CHUNK = 2_000
@@ -49,7 +49,7 @@ def lengthen(workspace: Workspace, prompt: AgentPrompt, rows: int, versions: int
     """Versions on every other prompt in turn, then calls of the given one, closed into blocks."""
     add_versions(workspace, prompt, versions)
     add_calls(workspace, prompt, rows)
-    seal_workspace(workspace.pk)
+    seal_ledger(workspace.pk)
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
             # All tables take longer than a page may on a busy machine.
@@ -79,7 +79,7 @@ def latest_of(prompt: AgentPrompt) -> PromptVersion:
 def next_versions(prompt: AgentPrompt, count: int) -> Iterator[Line]:
     """The latest again and again, each in its place of the chain."""
     version, number, previous = latest_of(prompt), prompt.last_number, prompt.last_hash
-    row = version_row(version, line_of(prompt))
+    row = build_version_row(version, get_prompt_key(prompt))
     for at in range(1, count + 1):
         made = replace(row, number=number + at).hash(previous)
         yield number + at, previous, made
@@ -107,10 +107,10 @@ def add_calls(workspace: Workspace, prompt: AgentPrompt, count: int) -> None:
 
 def call_rows(prompt: AgentPrompt, like: LedgerEntry, began: datetime, count: int) -> Iterator[Line]:
     """Such calls, one in every second."""
-    row = ledger_row(like, line_of(prompt))
+    row = build_ledger_row(like, get_prompt_key(prompt))
     for number in range(count):
         reader, request_id, at = f"bot {number % 40}", f"bench-{number}", began + timedelta(seconds=number)
-        made = replace(row, key=reader_of(None, None, reader), request_id=request_id, at=at)
+        made = replace(row, key=format_reader(None, None, reader), request_id=request_id, at=at)
         yield reader, request_id, at, made.seal()
 
 

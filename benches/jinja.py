@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, Template
 
-from prompts.assembly.data_inventory import types_of
+from prompts.assembly.data_inventory import get_data_types
 from prompts.assembly.inputs import Data, PromptInputs
 
 FOLDER = Path(__file__).parent / "templates"
@@ -43,5 +43,5 @@ def template(layout: str) -> Template:
 def values(inputs: PromptInputs) -> dict[str, Any]:
     """What a template is given: the inputs by name, and the types, which it could not read by itself."""
     return {each.name: getattr(inputs, each.name) for each in fields(inputs)} | {
-        "types": types_of(inputs.data or Data())
+        "types": get_data_types(inputs.data or Data())
     }

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from benches.source import WORDS
 from personas.models import Agent, ApiKey, AuditEvent, Memory, MemoryState, Revision, Workspace
-from prompts.hashed_rows import ledger_row, line_of
+from prompts.hashed_rows import build_ledger_row, get_prompt_key
 from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, PromptVersion
 
 CHUNK = 2_000
@@ -88,7 +88,7 @@ def day_of_calls(workspace: Workspace, count: int) -> Iterator[LedgerEntry]:
         .order_by("pk")
     )
     keys = list(ApiKey.objects.in_workspace(workspace).order_by("pk"))
-    lines = {label.prompt_id: line_of(label.prompt) for label in labels}
+    lines = {label.prompt_id: get_prompt_key(label.prompt) for label in labels}
     first = first_versions(workspace)
     chance, began = Random(7), timezone.now() - timedelta(days=1)  # noqa: S311  # the same calls every time
     for number in range(count):
@@ -110,5 +110,5 @@ def day_of_calls(workspace: Workspace, count: int) -> Iterator[LedgerEntry]:
             request_id=f"bench-{number}",
             at=began + timedelta(days=number / count),
         )
-        row.seal = ledger_row(row, lines[label.prompt_id], version.number).seal()
+        row.seal = build_ledger_row(row, lines[label.prompt_id], version.number).seal()
         yield row

@@ -18,7 +18,7 @@ from django.db import connection, transaction  # noqa: E402
 from benches.pages_rows import add_day_of_calls, add_memories  # noqa: E402
 from benches.source import BODY, HEAD, WORDS  # noqa: E402
 from personas.actors import Actor  # noqa: E402
-from personas.agents.services import create_named  # noqa: E402
+from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Identity, Soul, User, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
@@ -26,10 +26,10 @@ from personas.work.services import add_responsibility  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.labels.services import move_label  # noqa: E402
-from prompts.ledger.blocks import seal_workspace  # noqa: E402
+from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
-from prompts.proof.canonical import moment  # noqa: E402
-from prompts.releases.services import approve_release, carry_out_release, request_release  # noqa: E402
+from prompts.proof.canonical import format_timestamp  # noqa: E402
+from prompts.releases.services import approve_release, request_release, run_release  # noqa: E402
 from tests.factories import (  # noqa: E402
     join,
     make_agent,
@@ -67,7 +67,7 @@ def main() -> None:
         build(workspace, agents)
     label_some(workspace)
     add_day_of_calls(workspace, CALLS)
-    seal_workspace(workspace.pk)
+    seal_ledger(workspace.pk)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
@@ -84,11 +84,11 @@ def people_and_parts(workspace: Workspace) -> list[Soul]:
     for number in range(SKILLS):
         make_skill(workspace, f"skill-{number}", description=WORDS, body=BODY)
     for number in range(IDENTITIES):
-        create_named(
+        create_named_record(
             Identity, workspace, {"label": f"Identity {number}", "emoji": "🦊", "vibe": "calm"}, by=BY
         )
     return [
-        create_named(Soul, workspace, {"label": f"Soul {number}", "text": BODY}, by=BY)
+        create_named_record(Soul, workspace, {"label": f"Soul {number}", "text": BODY}, by=BY)
         for number in range(SOULS)
     ]
 
@@ -147,7 +147,7 @@ def release_all(workspace: Workspace, alice: Actor, bob: Actor) -> None:
     """What reviewed agents say first goes to production; what they say later waits."""
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent__release_policy="reviewed")
     release = request_release(workspace, prompts, message="First words", by=bob)
-    carry_out_release(approve_release(release, by=alice), by=alice)
+    run_release(approve_release(release, by=alice), by=alice)
 
 
 def reword(souls: list[Soul], number: int) -> None:
@@ -187,7 +187,7 @@ def told(workspace: Workspace, owner: User) -> dict[str, object]:
         "prompt": prompt.pk,
         "last": prompt.last_number,
         "fetch": call.pk,
-        "first": moment(prompt.versions.order_by("number")[0].created_at + timedelta(seconds=1)),
+        "first": format_timestamp(prompt.versions.order_by("number")[0].created_at + timedelta(seconds=1)),
     }
 
 

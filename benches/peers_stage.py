@@ -13,10 +13,10 @@ from django.core.management import call_command  # noqa: E402  # Django first
 
 from benches.fetch_stage import SENTENCE  # noqa: E402
 from personas.actors import Actor  # noqa: E402
-from personas.agents.services import create_named  # noqa: E402
+from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.format import ADMIN  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
-from personas.memories.services import remember  # noqa: E402
+from personas.memories.services import create_memory  # noqa: E402
 from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record, edit_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
@@ -32,7 +32,7 @@ def main(prompts: int, crew: int) -> None:
     owner = User.objects.create_user("bench@example.com", None, name="Bench")
     workspace = create_workspace("Bench", "bench", owner=owner)
     for number in range(30):
-        remember(workspace, {"text": f"Ship {number} lies at berth {number % 7}. {SENTENCE}"}, by=BY)
+        create_memory(workspace, {"text": f"Ship {number} lies at berth {number % 7}. {SENTENCE}"}, by=BY)
     channel = Channel.objects.in_workspace(workspace).get(slug="web")
     for number in range(prompts):
         make_prompt(workspace, channel, f"{number:05}")
@@ -44,7 +44,7 @@ def main(prompts: int, crew: int) -> None:
 
 def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
     """An agent with a soul of its own, and two versions between which a label can move."""
-    soul = create_named(Soul, workspace, {"label": f"Soul {name}", "text": SENTENCE}, by=BY)
+    soul = create_named_record(Soul, workspace, {"label": f"Soul {name}", "text": SENTENCE}, by=BY)
     values = {"slug": f"pilot-{name}", "name": "Pilot", "soul": soul, "channels": [channel]}
     agent = create_record(Agent, workspace, values, by=BY)
     rebuild_agents(workspace, [agent.pk])
@@ -55,7 +55,7 @@ def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
 
 def make_crew(workspace: Workspace, channel: Channel, count: int) -> None:
     """Agents that share a soul."""
-    soul = create_named(Soul, workspace, {"label": "Soul crew", "text": SOUL}, by=BY)
+    soul = create_named_record(Soul, workspace, {"label": "Soul crew", "text": SOUL}, by=BY)
     for number in range(count):
         values = {"slug": f"crew-{number:05}", "name": "Hand", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, values, by=BY)

@@ -20,8 +20,8 @@ from django.utils import timezone  # noqa: E402
 
 from benches.history import lengthen, segment_lists, sizes  # noqa: E402
 from personas.actors import Actor  # noqa: E402
-from personas.agents.services import create_named  # noqa: E402
-from personas.memories.services import remember  # noqa: E402
+from personas.agents.services import create_named_record  # noqa: E402
+from personas.memories.services import create_memory  # noqa: E402
 from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record, edit_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
@@ -29,8 +29,8 @@ from project.celery import app as application  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.integrity.verify import verify_workspace  # noqa: E402
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion  # noqa: E402
-from prompts.replay.services import pointed_then  # noqa: E402
-from prompts.versions.selectors import labels_of, versions_of  # noqa: E402
+from prompts.replay.services import get_label_version_at  # noqa: E402
+from prompts.versions.selectors import get_prompt_labels, list_versions  # noqa: E402
 
 BY = Actor("bench")
 AGENTS, CHANNELS, MEMORIES, PUBLISHES, ROUNDS = 250, 4, 30, 60, 30
@@ -53,10 +53,10 @@ def stage() -> tuple[Workspace, Soul, list[Agent]]:
     """Two hundred and fifty agents that share a soul, on four channels each."""
     owner = User.objects.create_user("bench@example.com", None, name="Bench")
     workspace = create_workspace("Bench", "bench", owner=owner)
-    soul = create_named(Soul, workspace, {"label": "Shared", "text": "Be brave. " * 120}, by=BY)
+    soul = create_named_record(Soul, workspace, {"label": "Shared", "text": "Be brave. " * 120}, by=BY)
     channels = list(Channel.objects.in_workspace(workspace)[:CHANNELS])
     for number in range(MEMORIES):
-        remember(workspace, {"text": f"Ship {number} lies at berth {number % 7} until Tuesday."}, by=BY)
+        create_memory(workspace, {"text": f"Ship {number} lies at berth {number % 7} until Tuesday."}, by=BY)
     agents = [
         create_record(
             Agent,
@@ -76,7 +76,7 @@ def publishing(workspace: Workspace, agent: Agent) -> bool:
     before, last = sizes(), rows.order_by("pk").values_list("pk", flat=True)[rows.count() - 1]
     began = time.perf_counter()
     for number in range(PUBLISHES):
-        remember(workspace, {"text": f"Note {number}: the crane is busy.", "agent": agent}, by=BY)
+        create_memory(workspace, {"text": f"Note {number}: the crane is busy.", "agent": agent}, by=BY)
     took = time.perf_counter() - began
     made, grown = rows.filter(pk__gt=last).count(), sizes() - before
     own, kept = segment_lists(last)
@@ -135,9 +135,9 @@ def history(workspace: Workspace, agent: Agent, rows: int, versions: int) -> lis
         raise SystemExit("The agent has no prompt.")
     moment = timezone.now()
     questions: dict[str, Callable[[], Any]] = {
-        "time machine": lambda: pointed_then(prompt, "production", moment),
-        "timeline page": lambda: list(versions_of(prompt)[:50]),
-        "label": lambda: list(labels_of(prompt)),
+        "time machine": lambda: get_label_version_at(prompt, "production", moment),
+        "timeline page": lambda: list(list_versions(prompt)[:50]),
+        "label": lambda: list(get_prompt_labels(prompt)),
     }
     short = {name: timed(ask) for name, ask in questions.items()}
     lengthen(workspace, prompt, rows, versions)

@@ -11,7 +11,7 @@ from django.urls import Resolver404, resolve
 V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
-def takes_up_to(size: int) -> Callable[[V], V]:
+def allow_body_size(size: int) -> Callable[[V], V]:
     """Let a view take bodies larger than the others do; every further wrapper has to carry the mark over."""
 
     def mark(view: V) -> V:
@@ -21,13 +21,13 @@ def takes_up_to(size: int) -> Callable[[V], V]:
     return mark
 
 
-def body_length(request: HttpRequest, *, unstated: int = 0) -> int:
+def get_content_length(request: HttpRequest, *, unstated: int = 0) -> int:
     """What the header says; `unstated` stands for a length that is no number."""
     stated = request.META.get("CONTENT_LENGTH") or "0"
     return int(stated) if stated.isascii() and stated.isdigit() else unstated
 
 
-def limit_of(path: str) -> int:
+def get_body_limit(path: str) -> int:
     """What the view at this address takes; an address that leads nowhere takes what all do."""
     try:
         view: Any = resolve(path).func

@@ -11,10 +11,10 @@ from kombu.exceptions import OperationalError
 
 log = structlog.get_logger(__name__)
 
-FAILURES, PAUSE = 3, 10.0
+MAX_FAILURES, OPEN_SECONDS = 3, 10.0
 
 
-class Breaker:
+class CircuitBreaker:
     """After a few failures in a row, stop trying for a while: the sweep finds the work in the database."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,24 +31,24 @@ class Breaker:
         with self.guard:
             if self.is_open:
                 return False
-            if self.failures >= FAILURES:
-                self.open_until = self.clock() + PAUSE
+            if self.failures >= MAX_FAILURES:
+                self.open_until = self.clock() + OPEN_SECONDS
             return True
 
     def failed(self) -> None:
         """Once it was open, the first failure after the pause opens it again."""
         self.failures += 1
-        if self.failures >= FAILURES:
-            self.open_until = self.clock() + PAUSE
+        if self.failures >= MAX_FAILURES:
+            self.open_until = self.clock() + OPEN_SECONDS
 
     def worked(self) -> None:
         self.failures, self.open_until = 0, 0.0
 
 
-breaker = Breaker()
+breaker = CircuitBreaker()
 
 
-def send(job: Any, *args: Any) -> bool:
+def enqueue_job(job: Any, *args: Any) -> bool:
     """Hand over now; whether the broker took it. Rows say what is to be done, so nothing is lost if not."""
     if not breaker.may_try():
         return False
@@ -56,17 +56,17 @@ def send(job: Any, *args: Any) -> bool:
         job.delay(*args)
     except (OperationalError, OSError) as error:
         breaker.failed()
-        log.warning("job_not_sent", job=job.name, error=str(error))
+        log.warning("job_enqueue_failed", job=job.name, error=str(error))
         return False
     breaker.worked()
     return True
 
 
-def send_after_commit(job: Any, *args: Any, then: Callable[[], object] | None = None) -> None:
+def enqueue_after_commit(job: Any, *args: Any, then: Callable[[], object] | None = None) -> None:
     """Hand over once the rows the job will read are there for all to see."""
 
     def hand_over() -> None:
-        if send(job, *args) and then:
+        if enqueue_job(job, *args) and then:
             then()
 
     # Robust: what was saved is saved, and a page must not say otherwise. Django logs the error.

@@ -8,13 +8,13 @@ from django.utils.translation import gettext as _
 
 
 @cache
-def timezone_names() -> tuple[str, ...]:
+def list_timezone_names() -> tuple[str, ...]:
     """Every IANA name, sorted; `localtime` and the like are files, not places."""
     return tuple(sorted(name for name in available_timezones() if name != "localtime"))
 
 
-def refuse_unknown_timezone(value: str) -> None:
-    if value not in timezone_names():
+def validate_timezone(value: str) -> None:
+    if value not in list_timezone_names():
         raise ValidationError(
             _("“%(value)s” is not a known timezone."), code="timezone", params={"value": value}
         )

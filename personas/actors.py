@@ -24,4 +24,4 @@ class Actor:
         return cls(label=f"bot:{name}", is_bot=True)
 
 
-SYSTEM = Actor(label="dramatis")
+SYSTEM_ACTOR = Actor(label="dramatis")

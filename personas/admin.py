@@ -39,13 +39,13 @@ from personas.workspaces.services import rename_workspace
 admin.site.unregister(Group)  # roles are per workspace, not per site
 
 
-def operator(request: HttpRequest) -> Actor:
+def get_operator(request: HttpRequest) -> Actor:
     """Operators sign their changes with their own name."""
     assert isinstance(request.user, User)  # noqa: S101  # the site lets nobody else in
     return Actor.person(request.user)
 
 
-class KeptAdmin(admin.ModelAdmin[Any]):
+class ChangeOnlyAdmin(admin.ModelAdmin[Any]):
     """Nothing is added or deleted here: members make records, and history keeps them."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -59,7 +59,7 @@ class KeptAdmin(admin.ModelAdmin[Any]):
         return False
 
 
-class ReadOnlyAdmin(KeptAdmin):
+class ReadOnlyAdmin(ChangeOnlyAdmin):
     """To look at, not to touch."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -82,7 +82,7 @@ class RecordAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic onl
         return cleaned
 
 
-class RecordAdmin(KeptAdmin):
+class RecordAdmin(ChangeOnlyAdmin):
     """Plain fields of a record, changed by the same verbs members use; links stay as they are."""
 
     form = RecordAdminForm
@@ -105,7 +105,7 @@ class RecordAdmin(KeptAdmin):
         values = {name: form.cleaned_data[name] for name in form.changed_data if name in obj.content}
         record = type(obj).objects.in_workspace(obj.workspace_id).get(pk=obj.pk)
         expected = form.cleaned_data["expected"]
-        edit_record(record, values, expected=expected, by=operator(request), message="By an operator")
+        edit_record(record, values, expected=expected, by=get_operator(request), message="By an operator")
 
     def changeform_view(
         self,
@@ -124,11 +124,11 @@ class RecordAdmin(KeptAdmin):
 
     @admin.action(description="Archive")
     def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: archive_record(row, by=operator(request)))
+        self.each(request, rows, lambda row: archive_record(row, by=get_operator(request)))
 
     @admin.action(description="Restore")
     def restore(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: restore_record(row, by=operator(request)))
+        self.each(request, rows, lambda row: restore_record(row, by=get_operator(request)))
 
     def each(self, request: HttpRequest, rows: QuerySet[Any], verb: Any) -> None:
         for row in rows:
@@ -143,30 +143,30 @@ class MemoryAdmin(RecordAdmin):
     """A memory is revoked and reinstated rather than archived."""
 
     def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: revoke_memory(row, by=operator(request)))
+        self.each(request, rows, lambda row: revoke_memory(row, by=get_operator(request)))
 
     def restore(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: reinstate_memory(row, by=operator(request)))
+        self.each(request, rows, lambda row: reinstate_memory(row, by=get_operator(request)))
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(KeptAdmin):
+class WorkspaceAdmin(ChangeOnlyAdmin):
     list_display = ("name", "slug", "created_at")
     readonly_fields = ("slug", "last_task_number", "created_at")
 
     def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
-        rename_workspace(obj, form.cleaned_data["name"], by=operator(request))
+        rename_workspace(obj, form.cleaned_data["name"], by=get_operator(request))
 
 
 @admin.register(Membership)
-class MembershipAdmin(KeptAdmin):
+class MembershipAdmin(ChangeOnlyAdmin):
     list_display = ("user", "workspace", "role", "joined_at")
     readonly_fields = ("user", "workspace", "joined_at")
 
     def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
         member = Membership.objects.in_workspace(obj.workspace_id).get(pk=obj.pk)
         try:
-            change_role(member, form.cleaned_data["role"], by=operator(request))
+            change_role(member, form.cleaned_data["role"], by=get_operator(request))
         except DomainError as error:
             messages.error(request, error.message)
 

@@ -7,7 +7,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from personas.ui.display_names import title_of
+from personas.ui.display_names import get_display_name
 
 if TYPE_CHECKING:
     from personas.records.models import Record
@@ -23,7 +23,7 @@ class DomainError(Exception):
         super().__init__(self.message)
 
 
-class Invalid(DomainError):
+class InvalidInput(DomainError):
     """Values that do not fit; each message stands under the field it speaks of."""
 
     code = "invalid"
@@ -33,25 +33,25 @@ class Invalid(DomainError):
         super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in self.errors.items()))
 
     @classmethod
-    def on(cls, field: str, message: str | Promise) -> "Invalid":
+    def on(cls, field: str, message: str | Promise) -> "InvalidInput":
         return cls({field: [message]})
 
     @classmethod
-    def from_validation(cls, error: ValidationError) -> "Invalid":
+    def from_validation(cls, error: ValidationError) -> "InvalidInput":
         found: dict[str, list[str]] = {}
         named = error.error_dict if hasattr(error, "error_dict") else {NON_FIELD_ERRORS: error.error_list}
         for name, errors in named.items():
             for one in errors:
-                field, said = _placed(name, one)
+                field, said = _locate_error(name, one)
                 found.setdefault(field, []).extend(said)
         return cls(found)
 
 
-def _placed(name: str, error: ValidationError) -> tuple[str, list[str]]:
+def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
     """A name taken by another row of the workspace is said of the name, not of the row as a whole."""
     if error.code == "unique_together" and error.params:
         own = [field for field in error.params["unique_check"] if field != "workspace"]
-        kind = title_of(str(error.params["model_name"]).lower().replace(" ", "_")).lower()
+        kind = get_display_name(str(error.params["model_name"]).lower().replace(" ", "_")).lower()
         if len(own) == 1:
             said = _("Another %(kind)s of this workspace, perhaps an archived one, has this already.") % {
                 "kind": kind
@@ -60,7 +60,7 @@ def _placed(name: str, error: ValidationError) -> tuple[str, list[str]]:
     return name, error.messages
 
 
-class Conflict(DomainError):
+class EditConflict(DomainError):
     """Somebody saved the record after the caller had read it; nothing was overwritten."""
 
     code = "conflict"
@@ -73,13 +73,13 @@ class Conflict(DomainError):
         )
 
 
-class InUse(DomainError):
+class RecordInUse(DomainError):
     """A record that others still lean on."""
 
     code = "in_use"
 
 
-class Erased(DomainError):
+class RecordErased(DomainError):
     """A record whose words were removed for good."""
 
     code = "erased"

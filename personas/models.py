@@ -13,21 +13,21 @@ from personas.agents.models import (
 from personas.api.models import KeptAnswer
 from personas.api_keys.models import ApiKey
 from personas.audit.models import AuditEvent
-from personas.channels.models import BUILT_IN, Channel
-from personas.contents.models import Content, digest_of
+from personas.channels.models import BUILT_IN_CHANNELS, Channel
+from personas.contents.models import Content, sha256_digest
 from personas.drafts.models import KeptDraft
 from personas.erasure.models import Erasure
 from personas.members.models import Invitation, Membership
 from personas.memories.models import Memory, MemoryState
 from personas.records.models import Named, Record, Revision
-from personas.tenancy.models import ForeignLink, ScopedManager, UnscopedQuery, WorkspaceOwned
+from personas.tenancy.models import CrossWorkspaceLink, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile
 from personas.work.models import Responsibility, Task, TaskStatus, TaskStep
 from personas.workspaces.models import User, Workspace
 
 __all__ = [
-    "BUILT_IN",
+    "BUILT_IN_CHANNELS",
     "LAYOUTS",
     "Agent",
     "AgentChannel",
@@ -36,8 +36,8 @@ __all__ = [
     "AuditEvent",
     "Channel",
     "Content",
+    "CrossWorkspaceLink",
     "Erasure",
-    "ForeignLink",
     "Identity",
     "Invitation",
     "KeptAnswer",
@@ -62,5 +62,5 @@ __all__ = [
     "UserProfile",
     "Workspace",
     "WorkspaceOwned",
-    "digest_of",
+    "sha256_digest",
 ]

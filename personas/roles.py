@@ -27,7 +27,7 @@ class Permission(Enum):
     MANAGE_MEMBERS = "manage_members"
 
 
-ALLOWED: dict[Permission, frozenset[Role]] = {
+ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
     Permission.READ: frozenset(Role),
     Permission.EDIT: frozenset({Role.OWNER, Role.ADMIN, Role.EDITOR}),
     Permission.APPROVE: frozenset({Role.OWNER, Role.ADMIN, Role.REVIEWER}),
@@ -37,6 +37,6 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
 }
 
 
-def may(role: str, permission: Permission) -> bool:
+def has_permission(role: str, permission: Permission) -> bool:
     """Whether a role is allowed something; an unknown role is allowed nothing."""
-    return role in ALLOWED[permission]
+    return role in ROLES_BY_PERMISSION[permission]

@@ -22,11 +22,11 @@ from personas.models import (
     Workspace,
 )
 
-LIVE_AGENTS = Count("agents", filter=Q(agents__archived_at=None), distinct=True)
-LIVE_LINKS = Count("agent_links", filter=Q(agent_links__agent__archived_at=None), distinct=True)
+LIVE_AGENT_COUNT = Count("agents", filter=Q(agents__archived_at=None), distinct=True)
+LIVE_LINK_COUNT = Count("agent_links", filter=Q(agent_links__agent__archived_at=None), distinct=True)
 
 
-def agents_of(workspace: Workspace) -> QuerySet[Agent]:
+def list_agents(workspace: Workspace) -> QuerySet[Agent]:
     """Agents with all that a list or a card shows of them."""
     tools = AgentTool.objects.in_workspace(workspace).select_related("tool")
     channels = AgentChannel.objects.in_workspace(workspace).select_related("channel")
@@ -36,63 +36,65 @@ def agents_of(workspace: Workspace) -> QuerySet[Agent]:
     ).order_by("name", "pk")
 
 
-def identities_of(workspace: Workspace) -> QuerySet[Identity]:
+def list_identities(workspace: Workspace) -> QuerySet[Identity]:
     rows = Identity.objects.in_workspace(workspace)
-    return rows.annotate(agent_count=LIVE_AGENTS).order_by("label", "pk")
+    return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
 
 
-def souls_of(workspace: Workspace) -> QuerySet[Soul]:
-    return Soul.objects.in_workspace(workspace).annotate(agent_count=LIVE_AGENTS).order_by("label", "pk")
+def list_souls(workspace: Workspace) -> QuerySet[Soul]:
+    return Soul.objects.in_workspace(workspace).annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
 
 
-def profiles_of(workspace: Workspace) -> QuerySet[UserProfile]:
+def list_user_profiles(workspace: Workspace) -> QuerySet[UserProfile]:
     rows = UserProfile.objects.in_workspace(workspace)
-    return rows.annotate(agent_count=LIVE_AGENTS).order_by("label", "pk")
+    return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
 
 
-def channels_of(workspace: Workspace) -> QuerySet[Channel]:
-    return Channel.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINKS).order_by("name", "pk")
+def list_channels(workspace: Workspace) -> QuerySet[Channel]:
+    return (
+        Channel.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINK_COUNT).order_by("name", "pk")
+    )
 
 
-def tools_of(workspace: Workspace) -> QuerySet[Tool]:
-    return Tool.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINKS).order_by("name", "pk")
+def list_tools(workspace: Workspace) -> QuerySet[Tool]:
+    return Tool.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINK_COUNT).order_by("name", "pk")
 
 
-def memories_of(workspace: Workspace) -> QuerySet[Memory]:
+def list_memories(workspace: Workspace) -> QuerySet[Memory]:
     """Newest first: on a board the fresh ones want attention."""
     rows = Memory.objects.in_workspace(workspace).select_related("agent", "author", "superseded_by")
     return rows.order_by("-created_at", "-pk")
 
 
-def responsibilities_of(workspace: Workspace) -> QuerySet[Responsibility]:
+def list_responsibilities(workspace: Workspace) -> QuerySet[Responsibility]:
     rows = Responsibility.objects.in_workspace(workspace).select_related("agent")
     return rows.order_by("agent__name", "agent_id", "position", "pk")
 
 
-def tasks_of(workspace: Workspace) -> QuerySet[Task]:
+def list_tasks(workspace: Workspace) -> QuerySet[Task]:
     rows = Task.objects.in_workspace(workspace).select_related("agent").prefetch_related("steps")
     return rows.order_by("-number")
 
 
-def members_of(workspace: Workspace) -> QuerySet[Membership]:
+def list_members(workspace: Workspace) -> QuerySet[Membership]:
     return Membership.objects.in_workspace(workspace).select_related("user").order_by("user__email")
 
 
-def open_invitations_of(workspace: Workspace) -> QuerySet[Invitation]:
+def list_open_invitations(workspace: Workspace) -> QuerySet[Invitation]:
     rows = Invitation.objects.in_workspace(workspace).filter(accepted_at=None, withdrawn_at=None)
     return rows.select_related("invited_by").order_by("-created_at")
 
 
-def audit_of(workspace: Workspace) -> QuerySet[AuditEvent]:
+def list_audit_events(workspace: Workspace) -> QuerySet[AuditEvent]:
     return AuditEvent.objects.in_workspace(workspace).order_by("-at", "-pk")
 
 
-def revisions_of(record: Record) -> QuerySet[Revision]:
+def list_revisions(record: Record) -> QuerySet[Revision]:
     rows = Revision.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
     return rows.order_by("-number")
 
 
-def agents_fed_by(record: Record) -> QuerySet[Agent]:
+def list_agents_using(record: Record) -> QuerySet[Agent]:
     """The live agents whose prompts hold this record."""
     rows = Agent.objects.in_workspace(record.workspace_id)
     return rows.filter(pk__in=record.agent_ids(), archived_at=None).order_by("name", "pk")

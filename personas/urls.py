@@ -17,7 +17,7 @@ from personas.user_profiles.views import UserProfilePages
 from personas.work.views import ResponsibilityPages, TaskPages
 from personas.workspaces import views as workspaces_views
 
-FAMILIES: tuple[RecordPages[Any], ...] = (
+RECORD_PAGES: tuple[RecordPages[Any], ...] = (
     AgentPages(),
     IdentityPages(),
     SoulPages(),
@@ -29,19 +29,19 @@ FAMILIES: tuple[RecordPages[Any], ...] = (
     ChannelPages(),
 )
 
-inside: list[URLPattern | URLResolver] = [
+workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/", workspaces_views.workspace_settings, name="workspace-settings"),
     path("audit/", include(audit_views.urlpatterns)),
     path("members/", include(members_views.urls)),
     path("keys/", include(api_keys_views.urls)),
-    *(path(f"{family.name}/", include(family.urls())) for family in FAMILIES),
+    *(path(f"{family.name}/", include(family.urls())) for family in RECORD_PAGES),
 ]
 
 urlpatterns = [
-    path("", workspaces_views.start, name="start"),
+    path("", workspaces_views.choose_workspace, name="start"),
     path("workspaces/new/", workspaces_views.new_workspace, name="new-workspace"),
-    path("profile/", workspaces_views.profile, name="profile"),
-    path("join/<str:token>/", invitation_views.invitation, name="invitation"),
-    path("join/<str:token>/other-account/", invitation_views.other_account, name="other-account"),
-    path("w/<slug:workspace>/", include(inside)),
+    path("profile/", workspaces_views.edit_profile, name="profile"),
+    path("join/<str:token>/", invitation_views.invitation_view, name="invitation"),
+    path("join/<str:token>/other-account/", invitation_views.switch_account, name="other-account"),
+    path("w/<slug:workspace>/", include(workspace_urlpatterns)),
 ]

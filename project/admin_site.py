@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from core.db.workspace_scope import enter_everywhere
+from core.db.workspace_scope import enter_all_workspaces
 
 V = TypeVar("V", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ class OperatorSite(AdminSite):
 
         @wraps(view)
         def opened(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            enter_everywhere()
+            enter_all_workspaces()
             return view(request, *args, **kwargs)
 
         return cast("V", super().admin_view(opened, cacheable))

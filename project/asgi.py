@@ -12,7 +12,7 @@ application = get_asgi_application()
 from personas.api_keys import last_used  # noqa: E402  # Django must be set up before
 from project.metrics import counters  # noqa: E402  # as above
 
-counters.begin()
+counters.start_counting()
 
 if settings.DRAMATIS_NOTE_KEY_USES:
-    last_used.begin()
+    last_used.start_tracking()

@@ -23,7 +23,7 @@ app.steps["worker"].add(DjangoStructLogInitStep)
 
 
 @setup_logging.connect
-def use_the_products_log(**_: Any) -> None:
+def configure_celery_logging(**_: Any) -> None:
     """Stop Celery from bringing its own log format, which knows no request ids."""
     from django.conf import settings
 
@@ -31,18 +31,18 @@ def use_the_products_log(**_: Any) -> None:
 
 
 @worker_init.connect
-def count_jobs(**_: Any) -> None:
+def enable_job_metrics(**_: Any) -> None:
     """Only workers run jobs; everybody else is spared the import."""
     import project.metrics.collectors
 
-    project.metrics.collectors.count_from_now_on()
+    project.metrics.collectors.enable_worker_counters()
 
 
 @heartbeat_sent.connect
-def leave_a_sign_of_life(**_: Any) -> None:
+def touch_worker_liveness(**_: Any) -> None:
     """By the loop that also takes jobs: where it hangs, the sign grows old."""
     from django.conf import settings
 
-    from project.health.liveness import leave_sign
+    from project.health.liveness import touch_liveness_file
 
-    leave_sign(settings.DRAMATIS_ALIVE_DIR, "worker")
+    touch_liveness_file(settings.DRAMATIS_ALIVE_DIR, "worker")

@@ -7,32 +7,32 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views import defaults
 
-from personas.api.exception_handler import FAULT, NOT_FOUND, problem_of
+from personas.api.exception_handler import NOT_FOUND_PROBLEM, SERVER_ERROR_PROBLEM, exception_to_problem
 from personas.api.problems import Problem
-from personas.api.views import refused
+from personas.api.views import problem_response
 
-API = "/api/"
+API_PREFIX = "/api/"
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if request.path_info.startswith(API):
-        return refused(Problem(400, "bad_request", "The request cannot be read."), request)
+    if request.path_info.startswith(API_PREFIX):
+        return problem_response(Problem(400, "bad_request", "The request cannot be read."), request)
     return defaults.bad_request(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if request.path_info.startswith(API):
-        return refused(NOT_FOUND, request)
+    if request.path_info.startswith(API_PREFIX):
+        return problem_response(NOT_FOUND_PROBLEM, request)
     return defaults.page_not_found(request, exception)
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
     """A database that is away is no fault: whoever asks meanwhile is told to come again."""
     error = sys.exception()
-    problem = problem_of(error) if error is not None else FAULT
-    problem = problem if problem.status == 503 else FAULT
-    if request.path_info.startswith(API):
-        return refused(problem, request)
+    problem = exception_to_problem(error) if error is not None else SERVER_ERROR_PROBLEM
+    problem = problem if problem.status == 503 else SERVER_ERROR_PROBLEM
+    if request.path_info.startswith(API_PREFIX):
+        return problem_response(problem, request)
     if problem.status == 503:
         # Without the request: whatever is shown around a page is asked from the database.
         return HttpResponse(render_to_string("503.html"), status=503, headers=dict(problem.headers))

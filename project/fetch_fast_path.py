@@ -18,64 +18,64 @@ from django.http.request import split_domain_port, validate_host
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
-from project.metrics.collectors import FETCH as FETCHES
+from project.metrics.collectors import FETCH_FAMILY as FETCHES
 from project.metrics.collectors import count_request
-from prompts.serving.fetch_api import Headers, Reply, fetched
+from prompts.serving.fetch_api import Headers, RawResponse, handle_fetch
 
 log = structlog.get_logger(__name__)
 
-Environ = dict[str, Any]
-Start = Callable[..., Any]
-Application = Callable[[Environ, Start], Iterable[bytes]]
+WsgiEnviron = dict[str, Any]
+StartResponse = Callable[..., Any]
+WsgiApplication = Callable[[WsgiEnviron, StartResponse], Iterable[bytes]]
 # The same words as the address in prompts.serving.fetch_api takes.
-FETCH = re.compile(r"/api/v1/agents/([-a-zA-Z0-9_]+)/prompt")
-METHODS = frozenset({"GET", "HEAD"})
-STATUSES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
-GUARDS = (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware)
+FETCH_PATH = re.compile(r"/api/v1/agents/([-a-zA-Z0-9_]+)/prompt")
+FETCH_METHODS = frozenset({"GET", "HEAD"})
+STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+HEADER_MIDDLEWARE = (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware)
 
 
-class FastDoor:
+class FetchFastPath:
     """Around Django's own application. A fetch needs no session, form or page, and so no middleware."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: WsgiApplication) -> None:
         self.application = application
-        self.guards = guarding_headers()
+        self.guards = build_security_headers()
 
-    def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] in METHODS:
-            found = FETCH.fullmatch(environ["PATH_INFO"])
-            if found and is_expected(environ):
+    def __call__(self, environ: WsgiEnviron, start: StartResponse) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] in FETCH_METHODS:
+            found = FETCH_PATH.fullmatch(environ["PATH_INFO"])
+            if found and is_accepted_request(environ):
                 return self.fetch(environ, found[1], start)
         return self.application(environ, start)
 
-    def fetch(self, environ: Environ, agent: str, start: Start) -> Iterable[bytes]:
-        request_id, began = new_id(), perf_counter()
+    def fetch(self, environ: WsgiEnviron, agent: str, start: StartResponse) -> Iterable[bytes]:
+        request_id, began = generate_request_id(), perf_counter()
         try:
-            reply = fetched(
+            reply = handle_fetch(
                 environ["REQUEST_METHOD"], agent, environ.get("QUERY_STRING", ""), environ, request_id
             )
         finally:
-            give_back_connection()
+            release_connection()
         seconds = perf_counter() - began
         count_request(FETCHES, reply.status, seconds)
         if reply.status >= 400 or settings.DRAMATIS_LOG_FETCHES:
-            note(reply, environ, request_id, seconds)
-        start(STATUSES[reply.status], reply.headers + self.guards)
+            log_fetch(reply, environ, request_id, seconds)
+        start(STATUS_LINES[reply.status], reply.headers + self.guards)
         return (reply.body,)
 
 
-def new_id() -> str:
+def generate_request_id() -> str:
     """As the request log makes them. They must differ, and are no secret: so the system is not asked."""
     return str(UUID(int=getrandbits(128), version=4))
 
 
-def give_back_connection() -> None:
+def release_connection() -> None:
     """What Django does at the end of a request: whoever had to ask leaves the place to others."""
     if not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
 
 
-def note(reply: Reply, environ: Environ, request_id: str, seconds: float) -> None:
+def log_fetch(reply: RawResponse, environ: WsgiEnviron, request_id: str, seconds: float) -> None:
     """As the request log says it. What was handed out stands in the ledger with its id, and needs no line."""
     words = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
     log.info(
@@ -88,20 +88,20 @@ def note(reply: Reply, environ: Environ, request_id: str, seconds: float) -> Non
     )
 
 
-def is_expected(environ: Environ) -> bool:
+def is_accepted_request(environ: WsgiEnviron) -> bool:
     """By the right name and the right scheme; what is to be done with others is Django's business."""
-    return is_allowed(environ.get("HTTP_HOST", "")) and (
-        not settings.SECURE_SSL_REDIRECT or is_secure(environ)
+    return is_allowed_host(environ.get("HTTP_HOST", "")) and (
+        not settings.SECURE_SSL_REDIRECT or is_secure_request(environ)
     )
 
 
 @lru_cache(maxsize=200)
-def is_allowed(host: str) -> bool:
+def is_allowed_host(host: str) -> bool:
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
-def is_secure(environ: Environ) -> bool:
+def is_secure_request(environ: WsgiEnviron) -> bool:
     if settings.SECURE_PROXY_SSL_HEADER:
         name, value = settings.SECURE_PROXY_SSL_HEADER
         if name in environ:
@@ -110,16 +110,16 @@ def is_secure(environ: Environ) -> bool:
     return bool(environ.get("wsgi.url_scheme") == "https")
 
 
-class Plain(HttpRequest):
+class MinimalRequest(HttpRequest):
     """As much of a request as the guards look at."""
 
     def _get_scheme(self) -> str:
         return "https" if settings.TLS else "http"
 
 
-def guarding_headers() -> Headers:
+def build_security_headers() -> Headers:
     """What Django's own middleware adds to every answer, asked once."""
-    request, response = Plain(), HttpResponse()
-    for guard in GUARDS:
+    request, response = MinimalRequest(), HttpResponse()
+    for guard in HEADER_MIDDLEWARE:
         guard(lambda _: response).process_response(request, response)
     return [pair for pair in response.items() if pair[0] != "Content-Type"]

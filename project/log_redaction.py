@@ -12,34 +12,36 @@ SECRET_NAMES = re.compile(
 API_KEYS = re.compile(r"drm_[a-z]+_[A-Za-z0-9]+")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Reset links, invitations and confirmations carry their token as a path segment: long, or signed with colons.
-SEGMENT = re.compile(r"(?<=/)[A-Za-z0-9_=:.%-]+")
+PATH_SEGMENT = re.compile(r"(?<=/)[A-Za-z0-9_=:.%-]+")
 URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
 
 
-def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def redact_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A structlog processor; it runs last before rendering, so nothing is added after it."""
     for name, value in event.items():
-        event[name] = MASK if SECRET_NAMES.search(name) else clean(value)
+        event[name] = MASK if SECRET_NAMES.search(name) else redact_value(value)
     return event
 
 
-def clean(value: Any) -> Any:
+def redact_value(value: Any) -> Any:
     if isinstance(value, str):
-        return clean_text(value)
+        return redact_text(value)
     if isinstance(value, dict):
-        return {key: MASK if SECRET_NAMES.search(str(key)) else clean(item) for key, item in value.items()}
+        return {
+            key: MASK if SECRET_NAMES.search(str(key)) else redact_value(item) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
+        return [redact_value(item) for item in value]
     return value
 
 
-def clean_text(text: str) -> str:
+def redact_text(text: str) -> str:
     return URL_PASSWORD.sub(rf"\1:{MASK}@", API_KEYS.sub(MASK, text))
 
 
-def clean_path(path: str) -> str:
+def redact_path(path: str) -> str:
     """A request's path as it may be logged: no query, no token."""
-    return SEGMENT.sub(_mask_token, path.partition("?")[0])
+    return PATH_SEGMENT.sub(_mask_token, path.partition("?")[0])
 
 
 def _mask_token(match: re.Match[str]) -> str:

@@ -6,10 +6,10 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import Processor
 
-from project.log_redaction import clean_text, redact
+from project.log_redaction import redact_event, redact_text
 
 
-def shared_processors() -> list[Processor]:
+def get_shared_processors() -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -18,25 +18,25 @@ def shared_processors() -> list[Processor]:
     ]
 
 
-def renderers(*, json: bool) -> list[Processor]:
+def get_renderers(*, json: bool) -> list[Processor]:
     """Tracebacks stay plain in both forms: richer ones print local variables, and so secrets."""
     if json:
-        return [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
-    return [redact, structlog.dev.ConsoleRenderer(exception_formatter=masked_traceback)]
+        return [structlog.processors.format_exc_info, redact_event, structlog.processors.JSONRenderer()]
+    return [redact_event, structlog.dev.ConsoleRenderer(exception_formatter=write_redacted_traceback)]
 
 
-def masked_traceback(out: TextIO, exc_info: Any) -> None:
+def write_redacted_traceback(out: TextIO, exc_info: Any) -> None:
     """What an exception says may hold a key; the lines before it were masked already."""
     text = StringIO()
     structlog.dev.plain_traceback(text, exc_info)
-    out.write(clean_text(text.getvalue()))
+    out.write(redact_text(text.getvalue()))
 
 
 def configure_structlog() -> None:
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
-            *shared_processors(),
+            *get_shared_processors(),
             structlog.stdlib.PositionalArgumentsFormatter(),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
@@ -46,12 +46,12 @@ def configure_structlog() -> None:
     )
 
 
-def logging_config(*, json: bool, level: str) -> dict[str, Any]:
+def build_logging_config(*, json: bool, level: str) -> dict[str, Any]:
     remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
-        "processors": [remove_meta, *renderers(json=json)],
-        "foreign_pre_chain": [*shared_processors(), structlog.stdlib.ExtraAdder(allow=())],
+        "processors": [remove_meta, *get_renderers(json=json)],
+        "foreign_pre_chain": [*get_shared_processors(), structlog.stdlib.ExtraAdder(allow=())],
     }
     return {
         "version": 1,

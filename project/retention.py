@@ -8,21 +8,21 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from core.db.batch_delete import delete_in_batches
-from personas.drafts.services import forget_drafts_before
-from skills.refresh.runs import forget_runs_before
+from personas.drafts.services import delete_drafts_before
+from skills.refresh.runs import delete_runs_before
 
 
-def forget_runs() -> int:
+def purge_refresh_runs() -> int:
     days: int = settings.DRAMATIS_KEEP_RUNS_DAYS
-    return forget_runs_before(timezone.now() - timedelta(days=days)) if days else 0
+    return delete_runs_before(timezone.now() - timedelta(days=days)) if days else 0
 
 
-def forget_drafts() -> int:
+def purge_drafts() -> int:
     days: int = settings.DRAMATIS_KEEP_DRAFTS_DAYS
-    return forget_drafts_before(timezone.now() - timedelta(days=days)) if days else 0
+    return delete_drafts_before(timezone.now() - timedelta(days=days)) if days else 0
 
 
-def forget_sessions() -> int:
+def purge_sessions() -> int:
     """Those that ran out, and what the list of one's own log-ins says of sessions that are gone."""
     gone = delete_in_batches(Session.objects.filter(expire_date__lt=timezone.now()))
     old = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import django_stubs_ext
 from csp.constants import NONE, SELF
 
-from project.database.config import database, replica
+from project.database.config import build_database_config, build_replica_config
 from project.env import (
-    asked,
+    check_environment,
     env_bool,
     env_choice,
     env_int,
@@ -18,12 +18,12 @@ from project.env import (
     env_networks,
     env_secret,
     env_str,
-    problems,
-    refuse_problems,
+    environment_problems,
+    requested_names,
 )
-from project.logging_config import configure_structlog, logging_config
-from project.redis_client import celery_url
-from project.supervisor.paths import development_key, embedded_socket
+from project.logging_config import build_logging_config, configure_structlog
+from project.redis_client import build_celery_url
+from project.supervisor.paths import get_development_key, get_valkey_socket
 
 # Lets Django classes take type arguments at runtime, such as ModelForm[Agent].
 django_stubs_ext.monkeypatch()
@@ -34,14 +34,14 @@ VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 
 # Off in both: a page of source code is no answer, and errors should look alike everywhere.
 DEBUG = env_bool("DRAMATIS_DEBUG", False) and not PRODUCTION
-SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else development_key(VAR))
+SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else get_development_key(VAR))
 SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
 
 # --- Addresses ---------------------------------------------------------------------------------------
 PUBLIC_URL = env_secret("PUBLIC_URL", needed=PRODUCTION, default="http://localhost:8000").rstrip("/")
 TLS = urlsplit(PUBLIC_URL).scheme == "https"
 if urlsplit(PUBLIC_URL).scheme not in {"http", "https"}:
-    problems.append(f"PUBLIC_URL must start with http:// or https://, not {PUBLIC_URL!r}")
+    environment_problems.append(f"PUBLIC_URL must start with http:// or https://, not {PUBLIC_URL!r}")
 ALLOWED_HOSTS = env_secret("ALLOWED_HOSTS", needed=PRODUCTION) and env_list("ALLOWED_HOSTS")
 ALLOWED_HOSTS = ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", (PUBLIC_URL,))
@@ -77,8 +77,8 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # Before all that asks the database.
-    "project.middleware.row_level_security.WallMiddleware",
-    "project.metrics.collectors.CountingMiddleware",
+    "project.middleware.row_level_security.RowLevelSecurityMiddleware",
+    "project.metrics.collectors.RequestMetricsMiddleware",
     "project.middleware.request_log.RequestLogMiddleware",
     "project.middleware.body_size.BodyLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -90,11 +90,11 @@ MIDDLEWARE = [
     "allauth.usersessions.middleware.UserSessionsMiddleware",
     "project.middleware.sessions.LoginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "prompts.builds.middleware.EchoMiddleware",
+    "prompts.builds.middleware.RebuildCountsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "personas.tenancy.middleware.TenancyMiddleware",
     # Not used at all where there is no replica.
-    "core.db.replica.JustWroteMiddleware",
+    "core.db.replica.ReadYourWritesMiddleware",
 ]
 TEMPLATES = [
     {
@@ -106,7 +106,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "personas.tenancy.context_processors.shell",
+                "personas.tenancy.context_processors.page_context",
             ],
         },
     }
@@ -116,7 +116,7 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 # --- Data --------------------------------------------------------------------------------------------
 DATABASES = {
-    "default": database(
+    "default": build_database_config(
         env_secret("DATABASE_URL", needed=PRODUCTION, default=f"sqlite:///{VAR / 'dramatis.sqlite3'}"),
         pool_size=env_int("DATABASE_POOL_SIZE", 8),
         # 0 lifts the limit: migrations of large tables need that.
@@ -127,9 +127,9 @@ DATABASES = {
 # A copy for reads that may be some seconds behind; docs/scaling.md says which.
 if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
     if "sqlite" in DATABASES["default"]["ENGINE"] or not DATABASE_REPLICA_URL.startswith("postgres"):
-        problems.append("DATABASE_REPLICA_URL needs PostgreSQL, there and in DATABASE_URL")
+        environment_problems.append("DATABASE_REPLICA_URL needs PostgreSQL, there and in DATABASE_URL")
     else:
-        DATABASES["replica"] = replica(
+        DATABASES["replica"] = build_replica_config(
             DATABASE_REPLICA_URL,
             statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
             password=env_secret("DATABASE_PASSWORD", needed=False),
@@ -147,7 +147,7 @@ CACHES: dict[str, dict[str, Any]] = {
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     }
 }
-REDIS_URL = env_secret("REDIS_URL", needed=PRODUCTION, default=f"unix://{embedded_socket(VAR)}")
+REDIS_URL = env_secret("REDIS_URL", needed=PRODUCTION, default=f"unix://{get_valkey_socket(VAR)}")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 DATA_UPLOAD_MAX_NUMBER_FILES = 200
@@ -311,7 +311,7 @@ DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
 DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
 
 # --- Jobs --------------------------------------------------------------------------------------------
-CELERY_BROKER_URL = celery_url(REDIS_URL)
+CELERY_BROKER_URL = build_celery_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -336,7 +336,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 # Where worker and beat leave a sign of life for the health checks of their containers; empty: nowhere.
 DRAMATIS_ALIVE_DIR = env_str("DRAMATIS_ALIVE_DIR")
-CELERY_BEAT_SCHEDULER = "project.celery_beat.LivingScheduler"
+CELERY_BEAT_SCHEDULER = "project.celery_beat.LivenessScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     # What a lost message missed, and memories whose time has come.
@@ -347,12 +347,12 @@ CELERY_BEAT_SCHEDULE = {
     },
     "seal-ledger": {"task": "prompts.tasks.seal_ledger_job", "schedule": 60.0, "options": {"expires": 50}},
     "roll-off-ledger": {
-        "task": "prompts.tasks.roll_off_ledger_job",
+        "task": "prompts.tasks.expire_ledger_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
     "keep-ledger-months": {
-        "task": "prompts.tasks.keep_ledger_months_job",
+        "task": "prompts.tasks.maintain_partitions_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
@@ -362,27 +362,27 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 3_000},
     },
     "forget-answers": {
-        "task": "project.tasks.forget_answers_job",
+        "task": "project.tasks.purge_idempotency_keys_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
     "forget-runs": {
-        "task": "project.tasks.forget_runs_job",
+        "task": "project.tasks.purge_refresh_runs_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
     "forget-drafts": {
-        "task": "project.tasks.forget_drafts_job",
+        "task": "project.tasks.purge_drafts_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
     "forget-sessions": {
-        "task": "project.tasks.forget_sessions_job",
+        "task": "project.tasks.purge_sessions_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
-    "measure": {"task": "project.tasks.measure_job", "schedule": 60.0, "options": {"expires": 50}},
-    "heartbeat": {"task": "project.tasks.heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
+    "measure": {"task": "project.tasks.measure_metrics_job", "schedule": 60.0, "options": {"expires": 50}},
+    "heartbeat": {"task": "project.tasks.record_heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
     # Lost, due and forgotten looks at sources; often enough that a killed worker costs under a minute.
     "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},
 }
@@ -391,10 +391,10 @@ CELERY_BEAT_SCHEDULE = {
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
-LOGGING = logging_config(
+LOGGING = build_logging_config(
     json=PRODUCTION, level=env_choice("LOG_LEVEL", ("INFO", "DEBUG", "WARNING", "ERROR"))
 )
 configure_structlog()
 
-ENVIRONMENT_NAMES = sorted(asked)
-refuse_problems()
+ENVIRONMENT_NAMES = sorted(requested_names)
+check_environment()

@@ -11,9 +11,9 @@ from project.styleguide.views import styleguide
 
 api_patterns = [
     *api_urls.urlpatterns,
-    path("openapi.json", docs_views.schema, name="schema"),
-    path("docs/", docs_views.docs, name="docs"),
-    path("docs/errors", docs_views.errors, name="errors"),
+    path("openapi.json", docs_views.openapi_json, name="schema"),
+    path("docs/", docs_views.api_reference, name="docs"),
+    path("docs/errors", docs_views.error_reference, name="errors"),
 ]
 urlpatterns = [
     path("healthz", health_views.healthz, name="healthz"),

@@ -11,10 +11,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 django_application = get_wsgi_application()
 
 from personas.api_keys import last_used  # noqa: E402  # see above
-from project.fetch_fast_path import FastDoor  # noqa: E402  # see above
+from project.fetch_fast_path import FetchFastPath  # noqa: E402  # see above
 from project.metrics import counters  # noqa: E402  # see above
 
-application = FastDoor(django_application)
-counters.begin()
+application = FetchFastPath(django_application)
+counters.start_counting()
 if settings.DRAMATIS_NOTE_KEY_USES:
-    last_used.begin()
+    last_used.start_tracking()

@@ -9,11 +9,13 @@ class PromptsConfig(AppConfig):
     verbose_name = "Prompts"
 
     def ready(self) -> None:
-        from personas.api_keys.scopes import SOURCES
+        from personas.api_keys.scopes import LABEL_SOURCES
         from prompts import receivers  # noqa: F401  # hears the bell from here on
-        from prompts.labels.selectors import label_names
-        from prompts.ledger.partitions import make_months
+        from prompts.labels.selectors import list_label_names
+        from prompts.ledger.partitions import create_partitions
 
-        SOURCES.append(label_names)
+        LABEL_SOURCES.append(list_label_names)
         # Where no clock runs yet, or one has stood still for long.
-        post_migrate.connect(lambda **_: make_months(), sender=self, weak=False, dispatch_uid="ledger-months")
+        post_migrate.connect(
+            lambda **_: create_partitions(), sender=self, weak=False, dispatch_uid="ledger-months"
+        )

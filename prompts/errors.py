@@ -9,7 +9,7 @@ class UnknownLabel(DomainError):
     code = "unknown_label"
 
 
-class StrangeVersion(DomainError):
+class ForeignVersion(DomainError):
     """A version of some other prompt."""
 
     code = "strange_version"
@@ -21,7 +21,7 @@ class NotAllowed(DomainError):
     code = "not_allowed"
 
 
-class MovedMeanwhile(DomainError):
+class LabelConflict(DomainError):
     """The label is no longer where the caller saw it."""
 
     code = "conflict"
@@ -45,31 +45,31 @@ class NothingToRelease(DomainError):
     code = "nothing_to_release"
 
 
-class NothingThen(DomainError):
+class NoPromptAtTime(DomainError):
     """A moment at which there was no such prompt yet."""
 
     code = "nothing_then"
 
 
-class UnknownFetch(DomainError):
+class FetchNotFound(DomainError):
     """A ledger row or a request id under which nothing was handed out here."""
 
     code = "unknown_fetch"
 
 
-class RolledOff(DomainError):
+class LedgerRowExpired(DomainError):
     """A ledger row that was let go when its months were over."""
 
     code = "rolled_off"
 
 
-class ErasedSince(DomainError):
+class PromptErased(DomainError):
     """A prompt whose words have been erased in part; what is left is not what was said."""
 
     code = "erased"
 
 
-class NotTheSame(DomainError):
+class ReplayMismatch(DomainError):
     """A replay that gives other bytes than were recorded: something was changed."""
 
     code = "not_the_same"

@@ -3,12 +3,12 @@
 from typing import Any, NamedTuple, Protocol
 
 from prompts.models import AgentPrompt, LedgerBlock, PromptVersion
-from prompts.proof.canonical import digest
+from prompts.proof.canonical import canonical_digest
 from prompts.proof.hashed_rows import (
-    LOCKFILE,
-    SEGMENTS,
-    SIZES,
-    SLOTS,
+    LOCKFILE_DOMAIN,
+    SEGMENTS_DOMAIN,
+    SIZES_DOMAIN,
+    SLOTS_DOMAIN,
     LabelMoveRow,
     LedgerBlockRow,
     LedgerRow,
@@ -17,32 +17,34 @@ from prompts.proof.hashed_rows import (
 )
 
 # A model, or a named tuple of its columns: verification reads millions of rows and makes no models of them.
-Columns = Any
+RowLike = Any
 
 
-class Line(NamedTuple):
+class PromptKey(NamedTuple):
     """The agent and channel of a prompt: what a row names by the prompt's id is hashed by these."""
 
     agent: int
     channel: int | None
 
 
-class Hashing(Protocol):
+class ColumnHasher(Protocol):
     """How the long columns are digested."""
 
     def __call__(self, domain: str, value: Any) -> str: ...
 
 
-def line_of(prompt: AgentPrompt) -> Line:
-    return Line(prompt.agent_id, prompt.channel_id)
+def get_prompt_key(prompt: AgentPrompt) -> PromptKey:
+    return PromptKey(prompt.agent_id, prompt.channel_id)
 
 
-def number_of(version: PromptVersion | None) -> int | None:
+def get_version_number(version: PromptVersion | None) -> int | None:
     return None if version is None else version.number
 
 
-def version_row(version: Columns, line: Line | None = None, hashing: Hashing = digest) -> VersionRow:
-    agent, channel = line or line_of(version.prompt)
+def build_version_row(
+    version: RowLike, line: PromptKey | None = None, hashing: ColumnHasher = canonical_digest
+) -> VersionRow:
+    agent, channel = line or get_prompt_key(version.prompt)
     sizes = {"characters": version.characters, "tokens": version.tokens, "sections": version.sizes}
     return VersionRow(
         workspace=version.workspace_id,
@@ -50,11 +52,11 @@ def version_row(version: Columns, line: Line | None = None, hashing: Hashing = d
         channel=channel,
         number=version.number,
         digest=version.digest,
-        segments=hashing(SEGMENTS, version.segments),
+        segments=hashing(SEGMENTS_DOMAIN, version.segments),
         text=version.text_digest,
         tools=version.tools,
-        sizes=hashing(SIZES, sizes),
-        lockfile=hashing(LOCKFILE, version.lockfile),
+        sizes=hashing(SIZES_DOMAIN, sizes),
+        lockfile=hashing(LOCKFILE_DOMAIN, version.lockfile),
         report=version.report,
         layout=version.layout,
         compiler=version.compiler,
@@ -65,11 +67,14 @@ def version_row(version: Columns, line: Line | None = None, hashing: Hashing = d
     )
 
 
-def move_row(
-    move: Columns, line: Line | None = None, numbers: tuple[int | None, int | None] | None = None
+def build_label_move_row(
+    move: RowLike, line: PromptKey | None = None, numbers: tuple[int | None, int | None] | None = None
 ) -> LabelMoveRow:
-    agent, channel = line or line_of(move.prompt)
-    number, previous = numbers or (number_of(move.version), number_of(move.previous_version))
+    agent, channel = line or get_prompt_key(move.prompt)
+    number, previous = numbers or (
+        get_version_number(move.version),
+        get_version_number(move.previous_version),
+    )
     return LabelMoveRow(
         workspace=move.workspace_id,
         agent=agent,
@@ -88,20 +93,23 @@ def move_row(
     )
 
 
-def ledger_row(
-    entry: Columns, line: Line | None = None, number: int | None = None, hashing: Hashing = digest
+def build_ledger_row(
+    entry: RowLike,
+    line: PromptKey | None = None,
+    number: int | None = None,
+    hashing: ColumnHasher = canonical_digest,
 ) -> LedgerRow:
-    agent, channel = line or line_of(entry.prompt)
+    agent, channel = line or get_prompt_key(entry.prompt)
     return LedgerRow(
         workspace=entry.workspace_id,
         id=entry.id,
-        key=reader_of(entry.key_id, entry.user_id, entry.reader_label),
+        key=format_reader(entry.key_id, entry.user_id, entry.reader_label),
         agent=agent,
         channel=channel,
         label=entry.label,
         version=entry.version_id,
         number=entry.version.number if number is None else number,
-        slots=hashing(SLOTS, entry.slots),
+        slots=hashing(SLOTS_DOMAIN, entry.slots),
         served=entry.served_digest,
         size=entry.size,
         status=entry.status,
@@ -110,13 +118,13 @@ def ledger_row(
     )
 
 
-def reader_of(key_id: int | None, user_id: int | None, label: str) -> str:
+def format_reader(key_id: int | None, user_id: int | None, label: str) -> str:
     """Key and person as the seal covers them, both columns always: `key:4 user:- Reception`."""
     key, user = ("-" if number is None else number for number in (key_id, user_id))
     return f"key:{key} user:{user} {label}"
 
 
-def block_row(block: Columns) -> LedgerBlockRow:
+def build_block_row(block: RowLike) -> LedgerBlockRow:
     return LedgerBlockRow(
         workspace=block.workspace_id,
         sequence=block.sequence,
@@ -130,7 +138,7 @@ def block_row(block: Columns) -> LedgerBlockRow:
     )
 
 
-def roll_off_row(note: Columns, block: LedgerBlock | int) -> RollOffRow:
+def build_roll_off_row(note: RowLike, block: LedgerBlock | int) -> RollOffRow:
     return RollOffRow(
         workspace=note.workspace_id,
         block=block if isinstance(block, int) else block.sequence,

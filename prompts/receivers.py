@@ -9,12 +9,12 @@ from django.db import transaction
 from django.db.models import Model
 from django.dispatch import receiver
 
-from personas.actors import SYSTEM
+from personas.actors import SYSTEM_ACTOR
 from personas.models import Revision
 from personas.signals import agent_changed
-from prompts.builds.causes import note_cause
-from prompts.builds.middleware import heard
-from prompts.builds.progress import pairs_of
+from prompts.builds.causes import add_build_causes
+from prompts.builds.middleware import get_rebuild_counts
+from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
 
@@ -22,16 +22,16 @@ log = structlog.get_logger(__name__)
 
 
 @receiver(agent_changed)
-def note_change(
+def record_change(
     sender: type[Model], *, workspace_id: int, agent_ids: Iterable[int], cause: Any = None, **_: Any
 ) -> None:
     """In the same transaction as the change: where the change is, the cause is."""
     ids = sorted(set(agent_ids))
-    note_cause(workspace_id, ids, cause_of(sender, cause))
-    transaction.on_commit(lambda: build_or_hand_on(workspace_id, ids))
+    add_build_causes(workspace_id, ids, build_cause(sender, cause))
+    transaction.on_commit(lambda: build_or_enqueue(workspace_id, ids))
 
 
-def cause_of(sender: type[Model], cause: Any) -> dict[str, Any]:
+def build_cause(sender: type[Model], cause: Any) -> dict[str, Any]:
     """Which revision of which record, by whom; a look at a source tells what it was asked for."""
     if isinstance(cause, Revision):
         return {
@@ -43,23 +43,23 @@ def cause_of(sender: type[Model], cause: Any) -> dict[str, Any]:
         }
     if cause is not None:
         return {"kind": "refresh", "id": cause.pk, "source": str(cause.source), "by": cause.actor_label}
-    return {"kind": getattr(sender, "kind", sender.__name__.lower()), "by": SYSTEM.label}
+    return {"kind": getattr(sender, "kind", sender.__name__.lower()), "by": SYSTEM_ACTOR.label}
 
 
-def build_or_hand_on(workspace_id: int, agent_ids: list[int]) -> None:
+def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
     """Few prompts are built before the request answers, so that whoever wrote reads what he wrote."""
-    from prompts.tasks import hand_on
+    from prompts.tasks import enqueue_rebuilds
 
     # Of many changes in one transaction the first hook builds an agent with all its causes; others find none.
     waiting = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
     agent_ids = sorted(set(waiting.values_list("agent_id", flat=True)))
     if not agent_ids:
         return
-    count = pairs_of(workspace_id, agent_ids).count()
+    count = list_agent_channels(workspace_id, agent_ids).count()
     if count <= settings.DRAMATIS_BUILD_AT_ONCE and build_now(workspace_id, agent_ids):
         return
-    heard().pending += count
-    hand_on(workspace_id, agent_ids)
+    get_rebuild_counts().pending += count
+    enqueue_rebuilds(workspace_id, agent_ids)
 
 
 def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
@@ -68,9 +68,9 @@ def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
         built = rebuild_agents(workspace_id, agent_ids)
     except Exception:
         # Whatever it was: the edit is made, and whoever made it must not be told that it failed.
-        log.exception("build_left_to_workers", workspace=workspace_id)
+        log.exception("inline_build_failed", workspace=workspace_id)
         return False
-    echo = heard()
+    echo = get_rebuild_counts()
     echo.built += len(built.versions)
     echo.failed += built.failed
     return True

@@ -18,8 +18,8 @@ from prompts.settings import views as settings_views
 from prompts.studio import urls as studio_urls
 from prompts.versions import views as versions_views
 
-inside: list[URLPattern | URLResolver] = [
-    path("", fleet_views.show, name="home"),
+workspace_urlpatterns: list[URLPattern | URLResolver] = [
+    path("", fleet_views.fleet_overview, name="home"),
     path("fleet/", include(fleet_views.urls)),
     path("", include(versions_views.urls)),
     path("agents/<slug:agent>/channels/", include(channel_views.urls)),
@@ -38,4 +38,4 @@ inside: list[URLPattern | URLResolver] = [
     path("verify/", include(integrity_views.urls)),
 ]
 
-urlpatterns = [path("w/<slug:workspace>/", include(inside))]
+urlpatterns = [path("w/<slug:workspace>/", include(workspace_urlpatterns))]

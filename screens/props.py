@@ -11,7 +11,7 @@ from personas.models import Soul, User, Workspace
 from personas.records.services import edit_record
 from personas.workspaces.services import create_workspace
 from prompts.builds.services import rebuild_agents
-from prompts.releases.selectors import releasable
+from prompts.releases.selectors import list_releasable_prompts
 from prompts.releases.services import request_release
 from screens.table import EMPTY
 
@@ -24,7 +24,9 @@ def set_up(address: str) -> str:
     owner = User.objects.get(email="alice@example.com")
     alice = Actor.person(owner)
     change_a_soul(workspace, alice)
-    request_release(workspace, releasable(workspace), message="A warmer greeting at the hut", by=alice)
+    request_release(
+        workspace, list_releasable_prompts(workspace), message="A warmer greeting at the hut", by=alice
+    )
     fetch_prompts(workspace, alice, address)
     create_workspace("Quiet bay", EMPTY, owner=owner)
     return workspace.slug

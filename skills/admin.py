@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from personas.admin import KeptAdmin, ReadOnlyAdmin, RecordAdmin, operator
+from personas.admin import ChangeOnlyAdmin, ReadOnlyAdmin, RecordAdmin, get_operator
 from personas.errors import DomainError
 from skills.models import (
     AgentContext,
@@ -23,7 +23,7 @@ from skills.models import (
     SourceGrant,
     Waiver,
 )
-from skills.sources.grants import grant_folder, note_grant, plain, withdraw_grant
+from skills.sources.grants import grant_folder, strip_trailing_slash, update_grant_note, withdraw_grant
 
 
 class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -39,11 +39,11 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             self.fields["path"].help_text = said
 
     def clean_path(self) -> str:
-        return plain(self.cleaned_data["path"])
+        return strip_trailing_slash(self.cleaned_data["path"])
 
 
 @admin.register(SourceGrant)
-class GrantAdmin(KeptAdmin):
+class GrantAdmin(ChangeOnlyAdmin):
     """A grant is given and taken back; its folder never changes under the sources that were made in it."""
 
     form = GrantForm
@@ -69,9 +69,9 @@ class GrantAdmin(KeptAdmin):
 
     def save_model(self, request: HttpRequest, obj: SourceGrant, form: Any, change: bool) -> None:
         if change:
-            note_grant(obj, form.cleaned_data["note"], by=operator(request))
+            update_grant_note(obj, form.cleaned_data["note"], by=get_operator(request))
         else:
-            made = grant_folder(obj.workspace, obj.path, note=obj.note, by=operator(request))
+            made = grant_folder(obj.workspace, obj.path, note=obj.note, by=get_operator(request))
             obj.pk, obj.created_at = made.pk, made.created_at
 
     def get_deleted_objects(
@@ -82,17 +82,17 @@ class GrantAdmin(KeptAdmin):
         return [str(grant) for grant in objs], {"source grants": len(objs)}, set(), used
 
     def delete_model(self, request: HttpRequest, obj: SourceGrant) -> None:
-        withdraw_grant(obj, by=operator(request))
+        withdraw_grant(obj, by=get_operator(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for grant in queryset:
             try:
-                withdraw_grant(grant, by=operator(request))
+                withdraw_grant(grant, by=get_operator(request))
             except DomainError as error:
                 messages.error(request, error.message)
 
 
-class RowAdmin(ReadOnlyAdmin):
+class WorkspaceRowAdmin(ReadOnlyAdmin):
     """Rows of a workspace, with whose they are."""
 
     list_display: tuple[str, ...] = ("__str__", "workspace")
@@ -100,13 +100,13 @@ class RowAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Source)
-class SourceAdmin(RowAdmin):
+class SourceAdmin(WorkspaceRowAdmin):
     list_display = ("label", "workspace", "source_kind", "grant", "folder", "refresh_minutes", "archived_at")
     list_select_related = ("workspace", "grant")
 
 
 @admin.register(ContextFile)
-class ContextFileAdmin(RowAdmin):
+class ContextFileAdmin(WorkspaceRowAdmin):
     list_display = ("path", "source", "workspace", "file_kind", "state", "changed_at")
     list_filter = ("workspace", "state")
     list_select_related = ("workspace", "source")
@@ -114,7 +114,7 @@ class ContextFileAdmin(RowAdmin):
 
 
 @admin.register(RefreshRun)
-class RefreshRunAdmin(RowAdmin):
+class RefreshRunAdmin(WorkspaceRowAdmin):
     list_display = (
         "pk",
         "source",
@@ -130,4 +130,4 @@ class RefreshRunAdmin(RowAdmin):
 
 
 admin.site.register(Skill, RecordAdmin)
-admin.site.register([AgentContext, FileAgent, FileRevision, PushedFile, RuleSet, Waiver], RowAdmin)
+admin.site.register([AgentContext, FileAgent, FileRevision, PushedFile, RuleSet, Waiver], WorkspaceRowAdmin)

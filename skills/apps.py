@@ -8,7 +8,7 @@ class SkillsConfig(AppConfig):
     verbose_name = "Skills"
 
     def ready(self) -> None:
-        from personas.ui.navigation import COUNTERS
-        from skills.inbox.selectors import inbox_count
+        from personas.ui.navigation import NAV_COUNTERS
+        from skills.inbox.selectors import count_pending_files
 
-        COUNTERS["inbox:list"] = inbox_count
+        NAV_COUNTERS["inbox:list"] = count_pending_files

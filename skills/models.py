@@ -12,7 +12,7 @@ from skills.sources.models import (
     Source,
     SourceGrant,
     SourceKind,
-    is_allowed,
+    is_folder_allowed,
 )
 
 __all__ = [
@@ -34,5 +34,5 @@ __all__ = [
     "SourceKind",
     "Verdict",
     "Waiver",
-    "is_allowed",
+    "is_folder_allowed",
 ]

@@ -5,20 +5,20 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from core.db.workspace_scope import within
-from core.task_queue import send_after_commit
-from skills.files.services import end_lapsed_waivers
+from core.db.workspace_scope import workspace_scope
+from core.task_queue import enqueue_after_commit
+from skills.files.services import end_expired_waivers
 from skills.models import RefreshRun
 from skills.refresh.runs import (
     LostRun,
     claim_run,
     fail_run,
-    give_back,
-    give_back_lost_runs,
-    mark_sent,
-    next_run,
+    get_next_run,
+    list_unsent_runs,
+    mark_run_sent,
     request_due_refreshes,
-    unsent_runs,
+    requeue_lost_runs,
+    requeue_run,
 )
 from skills.refresh.services import SourceEdited, refresh_source
 
@@ -26,36 +26,36 @@ from skills.refresh.services import SourceEdited, refresh_source
 @shared_task
 def refresh_source_job(workspace_id: int, run_id: int) -> None:
     """Carry out one run, then whatever was asked for meanwhile."""
-    with within(workspace_id):
-        carry_out_in_turn(workspace_id, run_id)
+    with workspace_scope(workspace_id):
+        process_refresh_run(workspace_id, run_id)
 
 
-def carry_out_in_turn(workspace_id: int, run_id: int) -> None:
+def process_refresh_run(workspace_id: int, run_id: int) -> None:
     run = claim_run(workspace_id, run_id)
     if run is None:
         return
     try:
-        carry_out(run)
+        execute_refresh_run(run)
     finally:
-        if following := next_run(run):
-            dispatch(following)
+        if following := get_next_run(run):
+            enqueue_refresh_run(following)
 
 
-def carry_out(run: RefreshRun) -> None:
+def execute_refresh_run(run: RefreshRun) -> None:
     """However it ends, the run's row says so; only a dead worker leaves that to the sweep."""
     try:
         refresh_source(run)
     except LostRun:
         return
     except SourceEdited:
-        give_back(run, "The source was edited meanwhile.")
+        requeue_run(run, "The source was edited meanwhile.")
     except SoftTimeLimitExceeded:
         # It may have cut off an answer of the database; what is left of that must not meet the next question.
         connection.close()
         fail_run(run, "It took too long and was stopped.")
     except OperationalError:
         connection.close()
-        give_back(run, "The database did not answer in time.")
+        requeue_run(run, "The database did not answer in time.")
         raise
     except Exception as error:
         fail_run(run, f"Something went wrong: {type(error).__name__}.")
@@ -66,13 +66,13 @@ def carry_out(run: RefreshRun) -> None:
 def sweep_sources_job() -> None:
     """Straight from the database: lost runs again, due sources, and what the broker forgot."""
     now = timezone.now()
-    give_back_lost_runs(now)
+    requeue_lost_runs(now)
     request_due_refreshes(now)
-    for run in unsent_runs(now):
-        dispatch(run)
-    end_lapsed_waivers(now.date())
+    for run in list_unsent_runs(now):
+        enqueue_refresh_run(run)
+    end_expired_waivers(now.date())
 
 
-def dispatch(run: RefreshRun) -> None:
+def enqueue_refresh_run(run: RefreshRun) -> None:
     """Hand a queued run to a worker; a run the broker did not take is found by the sweep."""
-    send_after_commit(refresh_source_job, run.workspace_id, run.pk, then=lambda: mark_sent(run))
+    enqueue_after_commit(refresh_source_job, run.workspace_id, run.pk, then=lambda: mark_run_sent(run))

@@ -10,7 +10,7 @@ from skills.library.views import SkillPages
 from skills.rule_sets import views as rule_sets_views
 from skills.sources import views as sources_views
 
-inside: list[URLPattern | URLResolver] = [
+workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("skills/", include(SkillPages().urls())),
     path("sources/", include(sources_views.urls)),
     path("rule-sets/", include(rule_sets_views.urls)),
@@ -20,4 +20,4 @@ inside: list[URLPattern | URLResolver] = [
     path("agents/<slug:agent>/context/", include(agent_context_views.urls)),
 ]
 
-urlpatterns = [path("w/<slug:workspace>/", include(inside))]
+urlpatterns = [path("w/<slug:workspace>/", include(workspace_urlpatterns))]

@@ -127,11 +127,11 @@ def as_mallory(mallory: User, elsewhere: Workspace) -> Client:
 def no_line_outlives_its_test() -> Iterator[None]:
     """Fetches outside of a test's own transaction open one, and a database in use cannot be removed."""
     yield
-    ledger_writer.PROCESS.close()
+    ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture(autouse=True)
 def no_process_remembers_another_test() -> None:
     """What a test has taken back did not happen, and its ids are given again."""
-    cache.PROCESS.guesses.clear()
-    cache.PROCESS.words.clear()
+    cache.PROCESS_CACHE.guesses.clear()
+    cache.PROCESS_CACHE.words.clear()

@@ -12,8 +12,8 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
 from personas.actors import Actor
-from personas.agents.services import create_named
-from personas.memories.services import remember
+from personas.agents.services import create_named_record
+from personas.memories.services import create_memory
 from personas.models import (
     Agent,
     Channel,
@@ -30,9 +30,9 @@ from personas.models import (
 )
 from personas.records.services import create_record
 from personas.roles import Role
-from personas.work.services import add_responsibility, open_task
+from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
-from project.middleware.sessions import SEEN, STARTED
+from project.middleware.sessions import SEEN_AT_KEY, STARTED_AT_KEY
 from skills.models import RefreshRun, Skill, Source, SourceGrant
 from skills.refresh.runs import claim_run, request_refresh
 from skills.refresh.services import refresh_source
@@ -65,15 +65,15 @@ def make_agent(workspace: Workspace, slug: str = "", **values: Any) -> Agent:
 
 
 def make_identity(workspace: Workspace, label: str = "Fox", **values: Any) -> Identity:
-    return create_named(Identity, workspace, {"label": label} | values, by=BY)
+    return create_named_record(Identity, workspace, {"label": label} | values, by=BY)
 
 
 def make_soul(workspace: Workspace, label: str = "Calm", **values: Any) -> Soul:
-    return create_named(Soul, workspace, {"label": label, "text": "Be calm."} | values, by=BY)
+    return create_named_record(Soul, workspace, {"label": label, "text": "Be calm."} | values, by=BY)
 
 
 def make_profile(workspace: Workspace, label: str = "Guest", **values: Any) -> UserProfile:
-    return create_named(UserProfile, workspace, {"label": label} | values, by=BY)
+    return create_named_record(UserProfile, workspace, {"label": label} | values, by=BY)
 
 
 def make_tool(workspace: Workspace, name: str = "", **values: Any) -> Tool:
@@ -95,7 +95,7 @@ def make_skill(workspace: Workspace, name: str = "", **values: Any) -> Skill:
 
 
 def make_memory(workspace: Workspace, text: str = "Likes tea.", **values: Any) -> Memory:
-    return remember(workspace, {"text": text} | values, by=values.pop("by", BY))
+    return create_memory(workspace, {"text": text} | values, by=values.pop("by", BY))
 
 
 def make_responsibility(agent: Agent, title: str = "", **values: Any) -> Responsibility:
@@ -104,7 +104,7 @@ def make_responsibility(agent: Agent, title: str = "", **values: Any) -> Respons
 
 
 def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any) -> Task:
-    return open_task(workspace, {"title": title} | values, by=BY)
+    return create_task(workspace, {"title": title} | values, by=BY)
 
 
 def signed_in(user: User) -> Client:
@@ -119,9 +119,9 @@ def signed_in(user: User) -> Client:
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     entry = {"method": "password", "at": time.time(), "email": user.email}
     session["account_authentication_methods"] = [entry]
-    session[STARTED] = int(time.time())
+    session[STARTED_AT_KEY] = int(time.time())
     # Ahead: of many tests that share a log-in none is the one whose page notes that it is still used.
-    session[SEEN] = session[STARTED] + 900
+    session[SEEN_AT_KEY] = session[STARTED_AT_KEY] + 900
     session.create()
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = str(session.session_key)
@@ -134,7 +134,7 @@ def make_source(workspace: Workspace, folder: Path, label: str = "House files", 
     if grant is None:
         grant = SourceGrant(workspace=workspace, path=str(folder))
         grant.save()
-    return create_named(Source, workspace, {"label": label, "grant": grant} | values, by=BY)
+    return create_named_record(Source, workspace, {"label": label, "grant": grant} | values, by=BY)
 
 
 def refreshed(source: Source) -> RefreshRun:

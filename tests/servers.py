@@ -14,8 +14,8 @@ from typing import Any
 
 import psycopg
 
-from project.redis_client import connect
-from project.supervisor.supervisor import die_with_parent
+from project.redis_client import connect_redis
+from project.supervisor.supervisor import set_parent_death_signal
 from project.supervisor.valkey import start_valkey
 
 FAST = [
@@ -72,7 +72,7 @@ def start_postgres() -> Server:
     process = subprocess.Popen(
         [programs / "postgres", "-D", data, "-k", directory, *options],
         stderr=log,
-        preexec_fn=die_with_parent,
+        preexec_fn=set_parent_death_signal,
         start_new_session=True,
         **run,
     )
@@ -126,7 +126,7 @@ def start_redis() -> Server:
 
 
 def redis_version(url: str) -> str:
-    with connect(url) as client:
+    with connect_redis(url) as client:
         info: dict[str, Any] = client.info("server")
     if "valkey_version" in info:
         return f"Valkey {info['valkey_version']}"

@@ -22,7 +22,7 @@ def hold_looks_up(**_: Any) -> None:
     from skills.refresh import runs
     from skills.refresh import services as refresh_services
 
-    look = refresh_services.look
+    look = refresh_services.discover_source
     gate = Path(os.environ[GATE])
 
     def slow(*args: Any) -> Any:

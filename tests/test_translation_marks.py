@@ -8,10 +8,10 @@ from django.test import Client
 from django.utils.translation.template import templatize
 
 from personas.models import Agent, Workspace
-from prompts.assembly.builder import UNSAID
+from prompts.assembly.builder import EMPTY_SLOT_REASON
 from prompts.assembly.layouts import LAYOUTS
 from prompts.builds.services import rebuild_agent
-from prompts.versions.page import REASONS
+from prompts.versions.page import OMISSION_REASONS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
 from tests.untranslated_python import ROOT, modules, refusals, unmarked_speech
@@ -167,7 +167,7 @@ def test_an_error_counts_as_said_to_people_by_whatever_it_descends_from() -> Non
 
 def test_every_reason_that_a_layout_gives_for_leaving_a_part_out_has_its_words() -> None:
     parts = [part for layout in LAYOUTS.values() for part in layout.parts]
-    assert {part.absent.omitted for part in parts} | {UNSAID} <= set(REASONS)
+    assert {part.absent.omitted for part in parts} | {EMPTY_SLOT_REASON} <= set(OMISSION_REASONS)
 
 
 # --- pages in another language -------------------------------------------------------------------------

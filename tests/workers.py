@@ -16,8 +16,8 @@ from django.db import connection
 from kombu import pools
 
 from project.celery import app
-from project.redis_client import celery_url
-from project.supervisor.supervisor import signal_group, start
+from project.redis_client import build_celery_url
+from project.supervisor.supervisor import signal_process_group, start_process
 
 START_SECONDS = 40.0
 NOTHING: Mapping[str, str] = {}
@@ -36,7 +36,7 @@ class Worker:
 
     def kill(self) -> None:
         """The main process and its pool at one blow."""
-        signal_group(self.process, signal.SIGKILL)
+        signal_process_group(self.process, signal.SIGKILL)
         self.process.wait()
 
     def pool(self) -> list[int]:
@@ -70,7 +70,7 @@ def start_command(log: Path, words: list[str], environment: Mapping[str, str]) -
     """Python on the test database."""
     told = {**os.environ, "DATABASE_URL": url_of_test_database(), **environment}
     with log.open("wb") as output:
-        return Worker(start([sys.executable, *words], env=told, output=output), log)
+        return Worker(start_process([sys.executable, *words], env=told, output=output), log)
 
 
 def wait_until_ready(worker: Worker) -> None:
@@ -95,7 +95,7 @@ def wait_for(question: Callable[[], Any], seconds: float = 10) -> Any:
 def talking_to(url: str) -> Iterator[None]:
     """Lets this process send its jobs to another broker than the one of the whole run."""
     before = app.conf.broker_url
-    point_to(celery_url(url))
+    point_to(build_celery_url(url))
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from core.db.append_only import SQLITE_TRIGGER, AppendOnly
 
 # An update passes when an erasure of this very record stands, every other column is as it was, and the words
 # become the tombstone.
-CONDITION = """EXISTS (SELECT 1 FROM personas_erasure e WHERE e.workspace_id = OLD.workspace_id
+ERASURE_CONDITION = """EXISTS (SELECT 1 FROM personas_erasure e WHERE e.workspace_id = OLD.workspace_id
   AND e.kind = OLD.kind AND e.object_id = OLD.object_id)"""
 POSTGRES_FUNCTION = """
 CREATE OR REPLACE FUNCTION {table}_erasable() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -21,7 +21,7 @@ POSTGRES_TRIGGER = """
 CREATE TRIGGER {table}_only_grows BEFORE UPDATE OR DELETE ON {table}
 FOR EACH ROW EXECUTE FUNCTION {table}_erasable()
 """
-SQLITE_UPDATE = """
+SQLITE_UPDATE_TRIGGER = """
 CREATE TRIGGER {table}_no_UPDATE BEFORE UPDATE ON {table}
 WHEN NOT ({condition} AND {kept} AND {blanked})
 BEGIN SELECT RAISE(ABORT, '{table} only grows: UPDATE is refused'); END
@@ -29,7 +29,7 @@ BEGIN SELECT RAISE(ABORT, '{table} only grows: UPDATE is refused'); END
 TOMBSTONE = '{"erased": true}'
 
 
-class Erasable(AppendOnly):
+class AppendOnlyWithErasure(AppendOnly):
     """A migration step in place of the plain one: `words` are the JSON columns, `lines` the text columns."""
 
     def __init__(self, table: str, kept: list[str], words: list[str], lines: dict[str, str]) -> None:
@@ -47,12 +47,17 @@ class Erasable(AppendOnly):
         tomb = f"'{TOMBSTONE}'::jsonb" if is_postgres else f"'{TOMBSTONE}'"
         blanked = [f"(NEW.{name} = {tomb} OR NEW.{name} IS NULL)" for name in self.words]
         blanked += [f"NEW.{name} = '{said}'" for name, said in self.lines.items()]
-        said = {"table": self.table, "condition": CONDITION, "kept": kept, "blanked": " AND ".join(blanked)}
+        said = {
+            "table": self.table,
+            "condition": ERASURE_CONDITION,
+            "kept": kept,
+            "blanked": " AND ".join(blanked),
+        }
         if is_postgres:
             schema_editor.execute(POSTGRES_FUNCTION.format(**said), params=None)
             schema_editor.execute(POSTGRES_TRIGGER.format(**said), params=None)
             return
-        schema_editor.execute(SQLITE_UPDATE.format(**said), params=None)
+        schema_editor.execute(SQLITE_UPDATE_TRIGGER.format(**said), params=None)
         schema_editor.execute(SQLITE_TRIGGER.format(table=self.table, verb="DELETE"), params=None)
 
     def database_backwards(

@@ -9,19 +9,19 @@ from django.db import models
 from django.utils.translation import gettext as _
 
 # Lone surrogates cannot be written as UTF-8, PostgreSQL refuses NUL, and the others arrive only by accident.
-UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 LINE_BREAKS = re.compile(r"[\t\n\r\x0b\x0c\x85\u2028\u2029]")
 
 
-def refuse_unwritable(value: str) -> None:
+def validate_characters(value: str) -> None:
     """Name the first character that may not be stored."""
-    if found := UNWRITABLE.search(value):
+    if found := FORBIDDEN_CHARACTERS.search(value):
         message = _("The character U+%(code)s at position %(at)d cannot be stored.")
         params = {"code": f"{ord(found.group()):04X}", "at": found.start() + 1}
         raise ValidationError(message, code="control_character", params=params)
 
 
-def refuse_line_breaks(value: str) -> None:
+def validate_single_line(value: str) -> None:
     if LINE_BREAKS.search(value):
         raise ValidationError(_("This must be a single line."), code="line_break")
 
@@ -29,7 +29,7 @@ def refuse_line_breaks(value: str) -> None:
 class LineField(models.CharField[str, str]):
     """One line of text, stripped of surrounding spaces."""
 
-    default_validators = [refuse_line_breaks, refuse_unwritable]
+    default_validators = [validate_single_line, validate_characters]
 
     def to_python(self, value: Any) -> Any:
         value = super().to_python(value)
@@ -39,7 +39,7 @@ class LineField(models.CharField[str, str]):
 class ProseField(models.TextField[str, str]):
     """Text of many lines, its line ends always LF, its length always bounded."""
 
-    default_validators = [refuse_unwritable]
+    default_validators = [validate_characters]
 
     def to_python(self, value: Any) -> Any:
         value = super().to_python(value)
@@ -58,7 +58,7 @@ else:
     Text = models.TextField
 
 
-class CompactJSON(Text):
+class CompactJSONField(Text):
     """JSON that no question looks into: as text it takes half the room of PostgreSQL's own kind."""
 
     # For the type checker: any plain value goes in and comes out.

@@ -14,8 +14,8 @@ from django.db.migrations import AddConstraint, AddIndex, RunPython
 from django.db.migrations.operations.base import Operation
 from django.db.models import UniqueConstraint
 
-BATCH = 1_000
-PARTS_WITHOUT = """
+BATCH_SIZE = 1_000
+PARTITIONS_WITHOUT_INDEX_SQL = """
 SELECT part.oid, part.relname FROM pg_inherits i JOIN pg_class part ON part.oid = i.inhrelid
 WHERE i.inhparent = to_regclass(%s) AND NOT EXISTS (
   SELECT FROM pg_index own JOIN pg_inherits whole ON whole.inhrelid = own.indexrelid
@@ -24,7 +24,7 @@ ORDER BY part.relname
 """
 
 
-class Online(NotInTransactionMixin, Operation):
+class OnlineOperation(NotInTransactionMixin, Operation):
     """A step that PostgreSQL takes in its own way, outside of any transaction; other databases as ever."""
 
     atomic = False
@@ -43,7 +43,7 @@ class Online(NotInTransactionMixin, Operation):
         raise NotImplementedError
 
 
-class AddIndexOnline(Online, AddIndex):
+class AddIndexOnline(OnlineOperation, AddIndex):
     """An index built while rows are written; what an attempt that was cut off left is removed first."""
 
     def build(self, editor: Any, model: Any) -> None:
@@ -62,7 +62,7 @@ class AddIndexOnline(Online, AddIndex):
         editor.execute(f"DROP INDEX IF EXISTS {name}")
         said = str(self.index.create_sql(model, editor))
         editor.execute(said.replace(" ON ", " ON ONLY ", 1), params=None)
-        for number, part in parts_without(editor, table, self.index.name):
+        for number, part in list_partitions_without_index(editor, table, self.index.name):
             own = editor.quote_name(f"{self.index.name}_{number}")
             built: Any = self.index.create_sql(model, editor, concurrently=True)
             built.rename_table_references(table, part)
@@ -74,7 +74,7 @@ class AddIndexOnline(Online, AddIndex):
         return f"Build index {self.index.name} on {self.model_name} while it is written to"
 
 
-class AddUniqueOnline(Online, AddConstraint):
+class AddUniqueOnline(OnlineOperation, AddConstraint):
     """A uniqueness whose index is built while rows are written; then the constraint is made from it."""
 
     def build(self, editor: Any, model: Any) -> None:
@@ -94,7 +94,7 @@ class AddUniqueOnline(Online, AddConstraint):
         return f"Let {self.constraint.name} hold on {self.model_name}, its index built first"
 
 
-class AddCheckOnline(Online, AddConstraint):
+class AddCheckOnline(OnlineOperation, AddConstraint):
     """A check that holds for new rows at once, and is then proved for old ones while nobody waits."""
 
     def build(self, editor: Any, model: Any) -> None:
@@ -109,7 +109,7 @@ class AddCheckOnline(Online, AddConstraint):
         return f"Let {self.constraint.name} hold on {self.model_name}, for new rows first"
 
 
-class InBatches(RunPython):
+class RunInBatches(RunPython):
     """Changes rows in portions, each in a transaction of its own; begun again, it goes on where it was.
 
     `waiting` gives the keys of rows still to be changed, at most as many as asked for; `change` changes them.
@@ -120,7 +120,7 @@ class InBatches(RunPython):
         waiting: Callable[[Any, int], Iterable[Any]],
         change: Callable[[Any, list[Any]], None],
         *,
-        size: int = BATCH,
+        size: int = BATCH_SIZE,
     ) -> None:
         self.waiting, self.change, self.size = waiting, change, size
         super().__init__(self.walk, RunPython.noop, atomic=False)
@@ -148,9 +148,9 @@ def is_partitioned(editor: Any, table: str) -> bool:
         return cursor.fetchone() is not None
 
 
-def parts_without(editor: Any, table: str, index: str) -> list[tuple[int, str]]:
+def list_partitions_without_index(editor: Any, table: str, index: str) -> list[tuple[int, str]]:
     """Numbers and names of the parts that have no index belonging to that of the whole."""
     with editor.connection.cursor() as cursor:
-        cursor.execute(PARTS_WITHOUT, [table, index])
+        cursor.execute(PARTITIONS_WITHOUT_INDEX_SQL, [table, index])
         found: list[tuple[int, str]] = cursor.fetchall()
         return found

@@ -9,56 +9,56 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 # What the policies of the tables read.
-SETTING = "dramatis.workspace"
-EVERYWHERE, NOWHERE = "all", ""
+SCOPE_SETTING = "dramatis.workspace"
+ALL_WORKSPACES, NO_WORKSPACE = "all", ""
 
 # Jobs and commands are the house's own; a request begins with nothing.
-_sight: ContextVar[str] = ContextVar("sight", default=EVERYWHERE)
+_current_scope: ContextVar[str] = ContextVar("sight", default=ALL_WORKSPACES)
 
 
-def sight() -> str:
+def current_scope() -> str:
     """The id of a workspace, or one of the two words."""
-    return _sight.get()
+    return _current_scope.get()
 
 
-def enter(workspace_id: int) -> None:
+def enter_workspace(workspace_id: int) -> None:
     """A gate has let the request in: from here to its end it sees this workspace."""
-    _sight.set(said(workspace_id))
+    _current_scope.set(format_workspace_id(workspace_id))
 
 
-def enter_everywhere() -> None:
+def enter_all_workspaces() -> None:
     """The back office looks into all workspaces, to the end of the request."""
-    _sight.set(EVERYWHERE)
+    _current_scope.set(ALL_WORKSPACES)
 
 
 @contextmanager
-def within(workspace_id: int) -> Iterator[None]:
-    with looking(said(workspace_id)):
+def workspace_scope(workspace_id: int) -> Iterator[None]:
+    with use_scope(format_workspace_id(workspace_id)):
         yield
 
 
 @contextmanager
-def everywhere() -> Iterator[None]:
+def all_workspaces() -> Iterator[None]:
     """For the few questions that are asked before there is a workspace, or about all of them."""
-    with looking(EVERYWHERE):
+    with use_scope(ALL_WORKSPACES):
         yield
 
 
 @contextmanager
-def nowhere() -> Iterator[None]:
-    with looking(NOWHERE):
+def no_workspace() -> Iterator[None]:
+    with use_scope(NO_WORKSPACE):
         yield
 
 
 @contextmanager
-def looking(far: str) -> Iterator[None]:
-    before = _sight.set(far)
+def use_scope(far: str) -> Iterator[None]:
+    before = _current_scope.set(far)
     try:
         yield
     finally:
-        _sight.reset(before)
+        _current_scope.reset(before)
 
 
-def said(workspace_id: int) -> str:
+def format_workspace_id(workspace_id: int) -> str:
     """Digits and nothing else: it becomes part of a statement."""
     return str(int(workspace_id))

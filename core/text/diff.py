@@ -7,13 +7,13 @@ from typing import Literal
 
 from patiencediff import PatienceSequenceMatcher
 
-WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+WORD_PATTERN = re.compile(r"\w+|\s+|[^\w\s]")
 # Beyond this a line is marked whole: words of very long lines say nothing to a reader.
-MOST_WORDS = 400
+MAX_WORDS = 400
 
 
 @dataclass(frozen=True)
-class Span:
+class DiffSpan:
     """Some words of a line; changed ones are marked."""
 
     text: str
@@ -21,11 +21,11 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """A line of the older text, the newer one, or both, with its number there."""
 
     kind: Literal["same", "removed", "added"]
-    spans: tuple[Span, ...]
+    spans: tuple[DiffSpan, ...]
     before: int | None = None
     after: int | None = None
 
@@ -34,41 +34,43 @@ class Line:
         return "".join(span.text for span in self.spans)
 
 
-def diff_lines(before: str, after: str) -> list[Line]:
+def diff_lines(before: str, after: str) -> list[DiffLine]:
     """Every line of both texts, in reading order; a changed stretch shows what went before what came."""
     # Patience, not the standard library's matcher: that one needs minutes for a few thousand equal lines.
     old, new = before.split("\n"), after.split("\n")
-    lines: list[Line] = []
+    lines: list[DiffLine] = []
     for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old, new).get_opcodes():
         if kind == "equal":
-            lines += [Line("same", (Span(old[i1 + at]),), i1 + at + 1, j1 + at + 1) for at in range(i2 - i1)]
+            lines += [
+                DiffLine("same", (DiffSpan(old[i1 + at]),), i1 + at + 1, j1 + at + 1) for at in range(i2 - i1)
+            ]
         else:
-            lines += changed(old[i1:i2], new[j1:j2], i1, j1)
+            lines += diff_changed_lines(old[i1:i2], new[j1:j2], i1, j1)
     return lines
 
 
-def changed(old: Sequence[str], new: Sequence[str], first: int, second: int) -> Iterator[Line]:
+def diff_changed_lines(old: Sequence[str], new: Sequence[str], first: int, second: int) -> Iterator[DiffLine]:
     """Lines that went and came; those at the same place are compared word by word."""
-    pairs = [word_spans(one, other) for one, other in zip(old, new, strict=False)]
+    pairs = [diff_words(one, other) for one, other in zip(old, new, strict=False)]
     for at, text in enumerate(old):
-        spans = pairs[at][0] if at < len(pairs) else (Span(text, is_changed=True),)
-        yield Line("removed", spans, before=first + at + 1)
+        spans = pairs[at][0] if at < len(pairs) else (DiffSpan(text, is_changed=True),)
+        yield DiffLine("removed", spans, before=first + at + 1)
     for at, text in enumerate(new):
-        spans = pairs[at][1] if at < len(pairs) else (Span(text, is_changed=True),)
-        yield Line("added", spans, after=second + at + 1)
+        spans = pairs[at][1] if at < len(pairs) else (DiffSpan(text, is_changed=True),)
+        yield DiffLine("added", spans, after=second + at + 1)
 
 
-def word_spans(before: str, after: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+def diff_words(before: str, after: str) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
     """Both lines with the words marked that the other does not have."""
-    old, new = WORDS.findall(before), WORDS.findall(after)
-    if len(old) > MOST_WORDS or len(new) > MOST_WORDS:
-        return (Span(before, is_changed=True),), (Span(after, is_changed=True),)
-    left: list[Span] = []
-    right: list[Span] = []
+    old, new = WORD_PATTERN.findall(before), WORD_PATTERN.findall(after)
+    if len(old) > MAX_WORDS or len(new) > MAX_WORDS:
+        return (DiffSpan(before, is_changed=True),), (DiffSpan(after, is_changed=True),)
+    left: list[DiffSpan] = []
+    right: list[DiffSpan] = []
     for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old, new).get_opcodes():
         is_changed = kind != "equal"
         if i2 > i1:
-            left.append(Span("".join(old[i1:i2]), is_changed))
+            left.append(DiffSpan("".join(old[i1:i2]), is_changed))
         if j2 > j1:
-            right.append(Span("".join(new[j1:j2]), is_changed))
+            right.append(DiffSpan("".join(new[j1:j2]), is_changed))
     return tuple(left), tuple(right)

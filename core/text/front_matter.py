@@ -10,81 +10,81 @@ import yaml
 from frontmatter.default_handlers import BaseHandler
 
 from core.text.problems import (
+    FORBIDDEN_RANGES,
     MAX_PROBLEMS,
-    REFUSED,
     FrontMatterError,
-    Problem,
-    character_problems,
-    refuse,
+    TextProblem,
+    find_character_problems,
+    raise_for_problems,
 )
-from core.text.yaml_blocks import Block, Value, read_blocks
-from core.text.yaml_events import MAX_DEPTH, libyaml_events, pyyaml_events
+from core.text.yaml_blocks import YamlBlock, YamlValue, read_blocks
+from core.text.yaml_events import MAX_DEPTH, parse_with_libyaml, parse_with_pyyaml
 
-NO_ALIAS = "Anchors and aliases are not allowed; put a value that begins with & or * in quotes."
-REFUSALS = {
-    "anchor": NO_ALIAS,
+ALIAS_MESSAGE = "Anchors and aliases are not allowed; put a value that begins with & or * in quotes."
+EVENT_MESSAGES = {
+    "anchor": ALIAS_MESSAGE,
     "tag": "Tags are not allowed; put a value that begins with ! in quotes.",
     "explicit": "Only one block of keys is allowed, so no line may begin with --- or ... here.",
 }
-HINTS = {
-    "while scanning an alias": NO_ALIAS,
-    "while scanning an anchor": NO_ALIAS,
+SYNTAX_HINTS = {
+    "while scanning an alias": ALIAS_MESSAGE,
+    "while scanning an anchor": ALIAS_MESSAGE,
     "mapping values are not allowed here": 'A value that contains ": " must be in quotes.',
     "could not find expected ':'": 'Every line needs the shape "key: value".',
     "found character '\\t' that cannot start any token": "Indent with spaces; a tab is not allowed here.",
 }
 
 
-def event_problems(head: str, first_line: int) -> Iterator[Problem]:
+def find_event_problems(head: str, first_line: int) -> Iterator[TextProblem]:
     depth, line = 0, first_line
     try:
-        for event in pyyaml_events(head):
+        for event in parse_with_pyyaml(head):
             line = first_line + event.start_mark.line
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
-                yield Problem("", line, f"Keys and lists are nested more than {MAX_DEPTH} deep.")
+                yield TextProblem("", line, f"Keys and lists are nested more than {MAX_DEPTH} deep.")
                 return
-            reasons = [reason for name, reason in REFUSALS.items() if getattr(event, name, None)]
-            yield from (Problem("", line, reason) for reason in reasons)
+            reasons = [reason for name, reason in EVENT_MESSAGES.items() if getattr(event, name, None)]
+            yield from (TextProblem("", line, reason) for reason in reasons)
     except yaml.MarkedYAMLError as error:
-        yield _syntax_problem(error, first_line)
+        yield _build_syntax_problem(error, first_line)
     except (ValueError, OverflowError):  # PyYAML lets chr() stumble over an escape such as \UFFFFFFFF.
-        yield Problem("", line, "An escape here or below does not stand for any character.")
+        yield TextProblem("", line, "An escape here or below does not stand for any character.")
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, first_line: int) -> Problem:
+def _build_syntax_problem(error: yaml.MarkedYAMLError, first_line: int) -> TextProblem:
     context, problem = error.context or "", error.problem or ""
     # A quote left open is noticed at the end; the person wants the line where it began.
     mark = (error.context_mark if context.startswith("while scanning") else None) or error.problem_mark
-    message = HINTS.get(context) or HINTS.get(problem) or f"This is not valid YAML: {problem}."
-    return Problem("", first_line + (mark.line if mark else 0), message)
+    message = SYNTAX_HINTS.get(context) or SYNTAX_HINTS.get(problem) or f"This is not valid YAML: {problem}."
+    return TextProblem("", first_line + (mark.line if mark else 0), message)
 
 
 __all__ = [
     "BOM",
+    "FORBIDDEN_HEAD_RANGES",
+    "FORBIDDEN_RANGES",
     "MAX_PROBLEMS",
-    "REFUSED",
-    "REFUSED_IN_HEAD",
-    "Block",
     "FrontMatterError",
-    "Problem",
-    "Value",
-    "character_problems",
-    "join",
-    "load",
-    "newlines",
-    "refuse",
-    "split",
+    "TextProblem",
+    "YamlBlock",
+    "YamlValue",
+    "find_character_problems",
+    "join_front_matter",
+    "normalize_newlines",
+    "parse_front_matter",
+    "raise_for_problems",
+    "split_front_matter",
 ]
 
-MAX_BYTES = 16 * 1024
+MAX_HEAD_BYTES = 16 * 1024
 BOM, FENCE = "\ufeff", "---"
-UNCLOSED = "The front matter opens with --- but no line of --- closes it."
+UNCLOSED_MESSAGE = "The front matter opens with --- but no line of --- closes it."
 # YAML breaks lines at the first two and skips the third, so line numbers and slices would drift.
-REFUSED_IN_HEAD = r"\u2028\u2029\ufeff"
+FORBIDDEN_HEAD_RANGES = r"\u2028\u2029\ufeff"
 
 
-def newlines(text: str) -> str:
+def normalize_newlines(text: str) -> str:
     # One sign is sooner looked for than two, and most texts have none.
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
@@ -102,21 +102,21 @@ class StrictYAMLHandler(BaseHandler):
 HANDLER = StrictYAMLHandler()
 
 
-def split(text: str) -> tuple[str, str, int]:
+def split_front_matter(text: str) -> tuple[str, str, int]:
     """Part head from body and say where it begins; a blank line between and a final newline are neither's."""
-    text = newlines(text.removeprefix(BOM))
+    text = normalize_newlines(text.removeprefix(BOM))
     if not HANDLER.detect(text):
         return "", text.removesuffix("\n"), 1
     try:
         head, rest = HANDLER.split(text)
     except ValueError as error:
-        raise FrontMatterError([Problem("", 1, UNCLOSED)]) from error
+        raise FrontMatterError([TextProblem("", 1, UNCLOSED_MESSAGE)]) from error
     is_blank = rest == "\n" or rest.startswith("\n\n")
     body_line = head.count("\n") + 2 + is_blank
     return head.removeprefix("\n"), rest[1 + is_blank :].removesuffix("\n"), body_line
 
 
-def join(head: str, body: str) -> str:
+def join_front_matter(head: str, body: str) -> str:
     """Undo split; a body that could pass for a head or a byte order mark goes behind an empty head."""
     tail = f"{body}\n" if body else ""
     if not head and not body.startswith((FENCE, BOM)):
@@ -124,14 +124,16 @@ def join(head: str, body: str) -> str:
     return f"{FENCE}\n{head}{FENCE}\n" + (f"\n{tail}" if tail else "")
 
 
-def load(head: str, first_line: int = 1) -> tuple[Block, ...]:
+def parse_front_matter(head: str, first_line: int = 1) -> tuple[YamlBlock, ...]:
     """Return blocks whose sources join up to the head, or raise with every reason found."""
-    if len(head.encode(errors="surrogatepass")) > MAX_BYTES:
-        refuse([Problem("", first_line, f"The front matter is longer than {MAX_BYTES // 1024} KiB.")])
-    refuse(character_problems(head, "", first_line, REFUSED_IN_HEAD))
+    if len(head.encode(errors="surrogatepass")) > MAX_HEAD_BYTES:
+        raise_for_problems(
+            [TextProblem("", first_line, f"The front matter is longer than {MAX_HEAD_BYTES // 1024} KiB.")]
+        )
+    raise_for_problems(find_character_problems(head, "", first_line, FORBIDDEN_HEAD_RANGES))
     # The quick reader may only agree: whatever it minds, the slow one judges and puts into words.
     with suppress(ValueError, yaml.YAMLError):
-        return read_blocks(head, first_line, libyaml_events(head))
+        return read_blocks(head, first_line, parse_with_libyaml(head))
     # Events come from a loop, values from recursion: depth is judged before anything can recurse.
-    refuse(event_problems(head, first_line))
-    return read_blocks(head, first_line, pyyaml_events(head))
+    raise_for_problems(find_event_problems(head, first_line))
+    return read_blocks(head, first_line, parse_with_pyyaml(head))

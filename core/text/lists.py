@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from django.utils.translation import ngettext
 
-SHOWN = 3
+DEFAULT_SHOWN = 3
 
 
-def first_few(names: Sequence[str], shown: int = SHOWN) -> str:
+def format_short_list(names: Sequence[str], shown: int = DEFAULT_SHOWN) -> str:
     """“Juniper, Fox, Mira and 2 more”."""
     listed, more = ", ".join(names[:shown]), len(names) - shown
     if more <= 0:

@@ -14,25 +14,25 @@ LIBYAML = getattr(yaml, "CBaseLoader", None)
 BRACKET, COMMENT_AT_BLOCK = re.compile(r"[\[{]"), re.compile(r"[|>][-+0-9]*#")
 
 # The stubs say that a mark may be missing; a parser's never is.
-Event: TypeAlias = Any
+YamlEvent: TypeAlias = Any
 
 
-class Doubt(ValueError):
+class AmbiguousYaml(ValueError):
     """Something is to be refused, or may be read in two ways: PyYAML decides, and has the words."""
 
 
-def pyyaml_events(text: str) -> Iterator[Event]:
-    events: Iterator[Event] = yaml.parse(text, Loader=yaml.BaseLoader)
+def parse_with_pyyaml(text: str) -> Iterator[YamlEvent]:
+    events: Iterator[YamlEvent] = yaml.parse(text, Loader=yaml.BaseLoader)
     return events
 
 
-def libyaml_events(text: str) -> Iterator[Event]:
-    if LIBYAML is None or is_read_differently(text):
-        raise Doubt
+def parse_with_libyaml(text: str) -> Iterator[YamlEvent]:
+    if LIBYAML is None or is_ambiguous_yaml(text):
+        raise AmbiguousYaml
     return iter(LIBYAML(text).get_event, None)
 
 
-def is_read_differently(text: str) -> bool:
+def is_ambiguous_yaml(text: str) -> bool:
     """Where libyaml is known to part from PyYAML, or might; the rest both read alike."""
     # Between brackets PyYAML takes a question mark in the midst of a word for a sign of its own.
     brackets = BRACKET.search(text) if "?" in text else None
@@ -40,5 +40,5 @@ def is_read_differently(text: str) -> bool:
     return is_question or "\t" in text or ("#" in text and bool(COMMENT_AT_BLOCK.search(text)))
 
 
-def line_after(event: Event) -> int:
+def get_next_line(event: YamlEvent) -> int:
     return int(event.end_mark.line) + bool(event.end_mark.column)

@@ -6,16 +6,23 @@ from django.db.models import QuerySet
 
 import personas.api.url_converters  # noqa: F401  # registers what addresses are made of
 from personas.agents.models import ToolUse
-from personas.agents.services import create_named
-from personas.api.operations import Call
+from personas.agents.services import create_named_record
+from personas.api.operations import ApiRequest
 from personas.api.record_resource import RecordResource
-from personas.api.schema import choice, slug
+from personas.api.schema import enum_schema, slug_schema
 from personas.models import LAYOUTS, Agent, Channel, Identity, Named, Soul, Tool, UserProfile, Workspace
-from personas.records.services import Values
-from personas.selectors import agents_of, channels_of, identities_of, profiles_of, souls_of, tools_of
+from personas.records.services import FieldValues
+from personas.selectors import (
+    list_agents,
+    list_channels,
+    list_identities,
+    list_souls,
+    list_tools,
+    list_user_profiles,
+)
 
 
-class Agents(RecordResource[Agent]):
+class AgentResource(RecordResource[Agent]):
     """Bots to be prompted."""
 
     model = Agent
@@ -29,11 +36,11 @@ class Agents(RecordResource[Agent]):
         "parent": (Agent, "slug"),
     }
     lists = {"tools": (Tool, "name"), "planning_tools": (Tool, "name"), "channels": (Channel, "slug")}
-    more = {"layout": choice(LAYOUTS, default="dramatis")}
+    more = {"layout": enum_schema(LAYOUTS, default="dramatis")}
     agent_path = "slug"
 
     def rows(self, workspace: Workspace) -> QuerySet[Agent]:
-        return agents_of(workspace)
+        return list_agents(workspace)
 
     def list_told(self, record: Agent, name: str) -> list[Any]:
         if name == "channels":
@@ -41,7 +48,7 @@ class Agents(RecordResource[Agent]):
         use = ToolUse.ACTIVE if name == "tools" else ToolUse.PLANNING
         return [link.tool.name for link in record.tool_links.all() if link.use == use]
 
-    def completed(self, record: Agent, values: Values) -> Values:
+    def completed(self, record: Agent, values: FieldValues) -> FieldValues:
         """Both sets of tools are written together, so the one that is not named stays as it is."""
         if not {"tools", "planning_tools"} & set(values):
             return values
@@ -58,34 +65,34 @@ class NamedResource(RecordResource[Any]):
 
     fixed = ("slug",)
     optional = ("slug",)
-    more = {"slug": slug()}
+    more = {"slug": slug_schema()}
 
-    def create(self, call: Call, values: Values, message: str) -> Any:
+    def create(self, call: ApiRequest, values: FieldValues, message: str) -> Any:
         model: type[Named] = self.model  # type: ignore[assignment]  # these are all named
-        return create_named(model, call.workspace, values, by=call.actor, message=message)
+        return create_named_record(model, call.workspace, values, by=call.actor, message=message)
 
 
-class Identities(NamedResource):
+class IdentityResource(NamedResource):
     """What agents are called and play."""
 
     model = Identity
     name, one = "identities", "identity"
 
     def rows(self, workspace: Workspace) -> QuerySet[Identity]:
-        return identities_of(workspace)
+        return list_identities(workspace)
 
 
-class Souls(NamedResource):
+class SoulResource(NamedResource):
     """Personalities that agents share."""
 
     model = Soul
     name, one = "souls", "soul"
 
     def rows(self, workspace: Workspace) -> QuerySet[Soul]:
-        return souls_of(workspace)
+        return list_souls(workspace)
 
 
-class UserProfiles(NamedResource):
+class UserProfileResource(NamedResource):
     """The people agents speak to."""
 
     model = UserProfile
@@ -93,10 +100,10 @@ class UserProfiles(NamedResource):
     searched = ("label", "slug", "name")
 
     def rows(self, workspace: Workspace) -> QuerySet[UserProfile]:
-        return profiles_of(workspace)
+        return list_user_profiles(workspace)
 
 
-class Channels(RecordResource[Channel]):
+class ChannelResource(RecordResource[Channel]):
     """Where agents speak."""
 
     model = Channel
@@ -105,10 +112,10 @@ class Channels(RecordResource[Channel]):
     fixed = ("slug",)
 
     def rows(self, workspace: Workspace) -> QuerySet[Channel]:
-        return channels_of(workspace)
+        return list_channels(workspace)
 
 
-class Tools(RecordResource[Tool]):
+class ToolResource(RecordResource[Tool]):
     """What agents can call."""
 
     model = Tool
@@ -117,14 +124,14 @@ class Tools(RecordResource[Tool]):
     searched = ("name", "description")
 
     def rows(self, workspace: Workspace) -> QuerySet[Tool]:
-        return tools_of(workspace)
+        return list_tools(workspace)
 
 
 urlpatterns = [
-    *Agents().urls(),
-    *Identities().urls(),
-    *Souls().urls(),
-    *UserProfiles().urls(),
-    *Channels().urls(),
-    *Tools().urls(),
+    *AgentResource().urls(),
+    *IdentityResource().urls(),
+    *SoulResource().urls(),
+    *UserProfileResource().urls(),
+    *ChannelResource().urls(),
+    *ToolResource().urls(),
 ]

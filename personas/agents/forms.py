@@ -7,10 +7,17 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import LAYOUTS, Agent, Identity, Soul
-from personas.records.forms import RecordChoice, RecordChoices, RecordForm
-from personas.selectors import agents_of, channels_of, identities_of, profiles_of, souls_of, tools_of
+from personas.records.forms import RecordChoiceField, RecordForm, RecordMultipleChoiceField
+from personas.selectors import (
+    list_agents,
+    list_channels,
+    list_identities,
+    list_souls,
+    list_tools,
+    list_user_profiles,
+)
 
-LAYOUT_WORDS = {
+LAYOUT_LABELS = {
     "dramatis": _("Dramatis: everything, slow facts first"),
     "opal": _("Opal: six tagged sections for coding agents"),
     "pi": _("Pi: base prompt, project context, skills, date"),
@@ -84,14 +91,16 @@ class AgentForm(RecordForm):
         ),
     )
 
-    layout = forms.ChoiceField(choices=[(name, LAYOUT_WORDS[name]) for name in LAYOUTS], initial="dramatis")
-    identity = RecordChoice(required=False, empty_label=_("No identity"))
-    soul = RecordChoice(required=False, empty_label=_("The built-in default soul"))
-    user_profile = RecordChoice(required=False, empty_label=_("Nobody in particular"))
-    parent = RecordChoice(required=False, empty_label=_("None: a top-level agent"), label=_("Sub-agent of"))
-    tools = RecordChoices(label=_("Active tools"))
-    planning_tools = RecordChoices(label=_("Tools for planning only"))
-    channels = RecordChoices(label=_("Channels"))
+    layout = forms.ChoiceField(choices=[(name, LAYOUT_LABELS[name]) for name in LAYOUTS], initial="dramatis")
+    identity = RecordChoiceField(required=False, empty_label=_("No identity"))
+    soul = RecordChoiceField(required=False, empty_label=_("The built-in default soul"))
+    user_profile = RecordChoiceField(required=False, empty_label=_("Nobody in particular"))
+    parent = RecordChoiceField(
+        required=False, empty_label=_("None: a top-level agent"), label=_("Sub-agent of")
+    )
+    tools = RecordMultipleChoiceField(label=_("Active tools"))
+    planning_tools = RecordMultipleChoiceField(label=_("Tools for planning only"))
+    channels = RecordMultipleChoiceField(label=_("Channels"))
 
     record: Agent | None
 
@@ -103,13 +112,21 @@ class AgentForm(RecordForm):
         return super().initial_values() | lists
 
     def link_fields(self) -> None:
-        for name, rows in (("identity", identities_of), ("soul", souls_of), ("user_profile", profiles_of)):
+        for name, rows in (
+            ("identity", list_identities),
+            ("soul", list_souls),
+            ("user_profile", list_user_profiles),
+        ):
             self.offer(name, rows(self.workspace), getattr(self.record, name, None))
-        others = agents_of(self.workspace).prefetch_related(None)
+        others = list_agents(self.workspace).prefetch_related(None)
         if self.record is not None:
             others = others.exclude(pk=self.record.pk)
         self.offer("parent", others, getattr(self.record, "parent", None))
-        for name, means in (("tools", tools_of), ("planning_tools", tools_of), ("channels", channels_of)):
+        for name, means in (
+            ("tools", list_tools),
+            ("planning_tools", list_tools),
+            ("channels", list_channels),
+        ):
             self.offer(name, means(self.workspace), self.initial.get(name))
 
     def clean(self) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from personas.persona_files.format import IDENTITY_KEYS, IdentityFile, render_id
 from personas.records.models import Named, Record
 from personas.tenancy.models import WorkspaceOwned
 from personas.tools.models import Tool
-from personas.user_profiles.models import UserProfile, refuse_unwritable_file
-from personas.workspaces.models import refuse_reserved, slug_rule
+from personas.user_profiles.models import UserProfile, validate_extra_front_matter
+from personas.workspaces.models import slug_validator, validate_not_reserved
 
 # The names of the prompt dialects; a test holds them to the layouts that really exist.
 LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
@@ -38,13 +38,13 @@ class Identity(Named):
 
     def clean(self) -> None:
         super().clean()
-        refuse_unwritable_file(self.extra, IDENTITY_KEYS, lambda: render_identity(self.as_file()))
+        validate_extra_front_matter(self.extra, IDENTITY_KEYS, lambda: render_identity(self.as_file()))
 
     def as_file(self) -> IdentityFile:
         return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
 
     def agents_fed(self) -> "models.QuerySet[Any, int]":
-        return agents_with(self, "identity")
+        return list_agent_ids_using(self, "identity")
 
 
 class Soul(Named):
@@ -56,7 +56,7 @@ class Soul(Named):
     text = ProseField(max_length=60_000, blank=True)
 
     def agents_fed(self) -> "models.QuerySet[Any, int]":
-        return agents_with(self, "soul")
+        return list_agent_ids_using(self, "soul")
 
 
 class ReleasePolicy(models.TextChoices):
@@ -83,7 +83,7 @@ class Agent(Record):
         "parent",
     )
 
-    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_rule, refuse_reserved])
+    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_validator, validate_not_reserved])
     name = LineField(max_length=80)
     description = LineField(max_length=300, blank=True)
     layout = models.CharField(max_length=40, default="dramatis")
@@ -223,7 +223,7 @@ class AgentChannel(WorkspaceOwned):
         return f"{self.agent} · {self.channel}"
 
 
-def agents_with(record: Named, link: str) -> "models.QuerySet[Any, int]":
+def list_agent_ids_using(record: Named, link: str) -> "models.QuerySet[Any, int]":
     """The live agents that name this record in the given link."""
     agents = Agent.objects.in_workspace(record.workspace_id).filter(**{link: record}, archived_at=None)
     return agents.values_list("pk", flat=True)

@@ -4,47 +4,47 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from personas.models import Agent, AgentTool, Memory, MemoryState, Responsibility, Workspace
-from personas.selectors import memories_of
+from personas.selectors import list_memories
 
 # The parts that an agent may share with others.
-SHARED = ("identity", "soul", "user_profile")
+SHARED_PARTS = ("identity", "soul", "user_profile")
 
 
-def agent_rows(workspace: Workspace) -> QuerySet[Agent]:
+def list_agents_with_parts(workspace: Workspace) -> QuerySet[Agent]:
     """Agents with what stands at the top of each of their pages."""
     rows = Agent.objects.in_workspace(workspace)
     return rows.select_related("workspace", "identity", "soul", "user_profile", "parent")
 
 
-def agent_and_below(workspace: Workspace, slug: str) -> tuple[Agent | None, list[Agent]]:
+def get_agent_with_sub_agents(workspace: Workspace, slug: str) -> tuple[Agent | None, list[Agent]]:
     """An agent with how many share each of its parts, and the live ones below it; one query."""
-    shares = {f"{part}_users": users_of(workspace, part) for part in SHARED}
-    rows = agent_rows(workspace).filter(Q(slug=slug) | Q(parent__slug=slug, archived_at=None))
+    shares = {f"{part}_users": count_agents_sharing(workspace, part) for part in SHARED_PARTS}
+    rows = list_agents_with_parts(workspace).filter(Q(slug=slug) | Q(parent__slug=slug, archived_at=None))
     found = list(rows.annotate(**shares).order_by("name", "pk"))
     agent = next((row for row in found if row.slug == slug), None)
     return agent, [row for row in found if row.slug != slug]
 
 
-def users_of(workspace: Workspace, part: str) -> Coalesce:
+def count_agents_sharing(workspace: Workspace, part: str) -> Coalesce:
     """How many live agents have the same identity, soul or profile."""
     agents = Agent.objects.in_workspace(workspace).filter(archived_at=None, **{part: OuterRef(part)})
     counted = agents.order_by().values(part).annotate(number=Count("pk")).values("number")
     return Coalesce(Subquery(counted), 0)
 
 
-def duties_of(agent: Agent) -> QuerySet[Responsibility]:
+def list_agent_responsibilities(agent: Agent) -> QuerySet[Responsibility]:
     """In the order in which the agent reads them."""
     rows = Responsibility.objects.in_workspace(agent.workspace_id).filter(agent=agent, archived_at=None)
     return rows.order_by("position", "pk")
 
 
-def memories_reaching(agent: Agent) -> QuerySet[Memory]:
+def list_agent_memories(agent: Agent) -> QuerySet[Memory]:
     """Its own first, then what the whole workspace shares; newest first."""
-    rows = memories_of(agent.workspace).filter(Q(agent=agent) | Q(agent=None))
+    rows = list_memories(agent.workspace).filter(Q(agent=agent) | Q(agent=None))
     return rows.order_by(F("agent").asc(nulls_last=True), "-created_at", "-pk")
 
 
-def memory_figures(agent: Agent) -> dict[str, int]:
+def count_agent_memories(agent: Agent) -> dict[str, int]:
     """How many are its own, shared and waiting; one query."""
     rows = Memory.objects.in_workspace(agent.workspace_id).filter(Q(agent=agent) | Q(agent=None))
     active, own = Q(state=MemoryState.ACTIVE), Q(agent=agent)
@@ -56,7 +56,7 @@ def memory_figures(agent: Agent) -> dict[str, int]:
     return figures
 
 
-def tool_links_of(agent: Agent) -> QuerySet[AgentTool]:
+def list_agent_tools(agent: Agent) -> QuerySet[AgentTool]:
     """An agent's tools in their order, each with how many live agents have it."""
     links = AgentTool.objects.in_workspace(agent.workspace_id)
     others = links.filter(tool=OuterRef("tool"), agent__archived_at=None).order_by().values("tool")

@@ -7,35 +7,37 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import Named, Workspace
-from personas.records.services import Values, create_record
-from personas.workspaces.models import RESERVED
+from personas.records.services import FieldValues, create_record
+from personas.workspaces.models import RESERVED_SLUGS
 
 # Others may take the slug between the look and the writing.
-TRIES = 5
+MAX_SLUG_ATTEMPTS = 5
 N = TypeVar("N", bound=Named)
 
 
 @transaction.atomic
-def create_named(model: type[N], workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> N:
+def create_named_record(
+    model: type[N], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
+) -> N:
     """Add a shared record under a slug made from its label."""
-    for _try in range(TRIES):
-        slug = values.get("slug") or free_slug(model, workspace, values.get("label", ""))
+    for _try in range(MAX_SLUG_ATTEMPTS):
+        slug = values.get("slug") or find_free_slug(model, workspace, values.get("label", ""))
         try:
             return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
-        except Invalid:
+        except InvalidInput:
             is_lost = model.objects.in_workspace(workspace).filter(slug=slug).exists()
             if values.get("slug") or not is_lost:
                 raise
-    raise Invalid.on("label", _("Others take names like this one right now. Try again."))
+    raise InvalidInput.on("label", _("Others take names like this one right now. Try again."))
 
 
-def free_slug(model: type[Named], workspace: Workspace, label: str) -> str:
+def find_free_slug(model: type[Named], workspace: Workspace, label: str) -> str:
     """A slug nobody in the workspace has, archived records included."""
     stem = slugify(label)[:56].strip("-") or model.kind.replace("_", "-")
     rows = model.objects.in_workspace(workspace).filter(slug__startswith=stem)
     taken = set(rows.values_list("slug", flat=True))
-    taken |= RESERVED
+    taken |= RESERVED_SLUGS
     candidates = (stem if count == 1 else f"{stem}-{count}" for count in range(1, len(taken) + 2))
     return next(slug for slug in candidates if slug not in taken)

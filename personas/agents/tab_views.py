@@ -11,66 +11,80 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
-from personas.agents.selectors import agent_rows, memories_reaching, memory_figures, tool_links_of
-from personas.errors import Invalid
+from personas.agents.selectors import (
+    count_agent_memories,
+    list_agent_memories,
+    list_agent_tools,
+    list_agents_with_parts,
+)
+from personas.errors import InvalidInput
 from personas.memories.forms import MemoryForm
-from personas.memories.services import remember
+from personas.memories.services import create_memory
 from personas.models import Agent, Memory, MemoryState, ToolUse
-from personas.records.views import asked
+from personas.records.views import get_query_param
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 
 PAGE_SIZE = 50
-STATES = [("live", gettext_lazy("Proposed and active")), *MemoryState.choices, ("all", gettext_lazy("All"))]
-WHOSE = [
+STATE_CHOICES = [
+    ("live", gettext_lazy("Proposed and active")),
+    *MemoryState.choices,
+    ("all", gettext_lazy("All")),
+]
+OWNERSHIP_CHOICES = [
     ("", gettext_lazy("Own and shared")),
     ("own", gettext_lazy("Only its own")),
     ("shared", gettext_lazy("Only shared")),
 ]
 
 
-def found_agent(request: WorkspaceRequest, key: str) -> Agent:
-    return get_object_or_404(agent_rows(request.workspace), slug=key)
+def get_agent_or_404(request: WorkspaceRequest, key: str) -> Agent:
+    return get_object_or_404(list_agents_with_parts(request.workspace), slug=key)
 
 
-def memory(request: WorkspaceRequest, key: str) -> HttpResponse:
+def memory_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
     """All that reaches the agent's prompts, or would if someone agreed to it."""
-    return memory_page(request, found_agent(request, key))
+    return render_memory_tab(request, get_agent_or_404(request, key))
 
 
-@needs(Permission.EDIT)
+@require_permission(Permission.EDIT)
 @require_POST
 def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
     """A fact for this agent alone, believed at once or only proposed."""
-    agent = found_agent(request, key)
+    agent = get_agent_or_404(request, key)
     said = request.POST.copy()
     said["agent"] = str(agent.pk)
     form = MemoryForm(said, workspace=request.workspace)
     if form.is_valid():
         try:
-            made = remember(request.workspace, form.values(), by=request.actor)
-        except Invalid as error:
+            made = create_memory(request.workspace, form.values(), by=request.actor)
+        except InvalidInput as error:
             form.take_errors(error)
         else:
             is_proposed = made.state == MemoryState.PROPOSED
             messages.success(request, _("Memory proposed.") if is_proposed else _("Memory added."))
             return redirect("agents:memory", request.workspace.slug, agent.slug)
-    return memory_page(request, agent, form)
+    return render_memory_tab(request, agent, form)
 
 
-def memory_page(request: WorkspaceRequest, agent: Agent, form: MemoryForm | None = None) -> HttpResponse:
-    state, whose = chosen(request, "state", STATES), chosen(request, "whose", WHOSE)
-    words = asked(request, "q").strip()[:200]
-    rows = narrowed(memories_reaching(agent), agent, state, whose)
+def render_memory_tab(
+    request: WorkspaceRequest, agent: Agent, form: MemoryForm | None = None
+) -> HttpResponse:
+    state, whose = (
+        get_choice_param(request, "state", STATE_CHOICES),
+        get_choice_param(request, "whose", OWNERSHIP_CHOICES),
+    )
+    words = get_query_param(request, "q").strip()[:200]
+    rows = filter_agent_memories(list_agent_memories(agent), agent, state, whose)
     rows = rows.filter(text__icontains=words) if words else rows
     context = {
         "agent": agent,
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
-        "figures": memory_figures(agent),
+        "figures": count_agent_memories(agent),
         "q": words,
         "filters": [
-            {"name": "state", "label": _("State"), "options": STATES, "value": state},
-            {"name": "whose", "label": _("Whose"), "options": WHOSE, "value": whose},
+            {"name": "state", "label": _("State"), "options": STATE_CHOICES, "value": state},
+            {"name": "whose", "label": _("Whose"), "options": OWNERSHIP_CHOICES, "value": whose},
         ],
         "is_narrowed": bool(words or request.GET),
         "form": form or MemoryForm(workspace=request.workspace),
@@ -78,13 +92,13 @@ def memory_page(request: WorkspaceRequest, agent: Agent, form: MemoryForm | None
     return render(request, "personas/agents/memory.html", context, status=422 if form else 200)
 
 
-def chosen(request: WorkspaceRequest, name: str, options: list[tuple[str, Any]]) -> str:
+def get_choice_param(request: WorkspaceRequest, name: str, options: list[tuple[str, Any]]) -> str:
     """What the address says, if it is one of the choices; else the first."""
     said = request.GET.get(name, "")
     return said if said in {value for value, _ in options} else options[0][0]
 
 
-def narrowed(rows: QuerySet[Memory], agent: Agent, state: str, whose: str) -> QuerySet[Memory]:
+def filter_agent_memories(rows: QuerySet[Memory], agent: Agent, state: str, whose: str) -> QuerySet[Memory]:
     if state == "live":
         rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
     elif state != "all":
@@ -92,9 +106,9 @@ def narrowed(rows: QuerySet[Memory], agent: Agent, state: str, whose: str) -> Qu
     return rows.filter(agent=agent if whose == "own" else None) if whose else rows
 
 
-def tools(request: WorkspaceRequest, key: str) -> HttpResponse:
-    agent = found_agent(request, key)
-    links = list(tool_links_of(agent))
+def tools_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
+    agent = get_agent_or_404(request, key)
+    links = list(list_agent_tools(agent))
     context = {
         "agent": agent,
         "links": links,

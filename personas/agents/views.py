@@ -11,22 +11,22 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.agents import tab_views
 from personas.agents.forms import AgentForm, IdentityForm, SoulForm
-from personas.agents.selectors import agent_and_below, duties_of
-from personas.agents.services import create_named
+from personas.agents.selectors import get_agent_with_sub_agents, list_agent_responsibilities
+from personas.agents.services import create_named_record
 from personas.models import LAYOUTS, Agent, Identity, Soul
 from personas.persona_files.views import PersonaFilePages
-from personas.records.bulk_views import SHELVING
-from personas.records.list_views import DATES, Listing, asked, chip
-from personas.records.services import Values
+from personas.records.bulk_views import ARCHIVE_ACTIONS
+from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter_chip, get_query_param
+from personas.records.services import FieldValues
 from personas.records.views import RecordPages
-from personas.selectors import agents_of, identities_of, souls_of
+from personas.selectors import list_agents, list_identities, list_souls
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.ui.display_names import title_of
-from personas.ui.export import Column, columns_of
-from personas.ui.sorting import NAMED_SORTS
+from personas.ui.display_names import get_display_name
+from personas.ui.export import ExportColumn, build_export_columns
+from personas.ui.sorting import NAMED_RECORD_SORTS
 
 # Where the page of a record leads to: all agents that use it, by the record's word in addresses.
-USED = {
+USAGE_FILTERS = {
     "channel": "channel_links__channel__slug",
     "tool": "tool_links__tool__name",
     "skill": "skill_links__skill__name",
@@ -36,7 +36,7 @@ USED = {
 }
 
 
-class AgentLists(RecordPages[Agent]):
+class AgentListPages(RecordPages[Agent]):
     """The list; the pages of one agent follow elsewhere."""
 
     sorts = {
@@ -45,7 +45,7 @@ class AgentLists(RecordPages[Agent]):
         "soul": ("soul__label", "name"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "name", SHELVING
+    usual_sort, bulk_verbs = "name", ARCHIVE_ACTIONS
     columns_exported = (
         "slug",
         "name",
@@ -60,26 +60,32 @@ class AgentLists(RecordPages[Agent]):
         "instructions",
     )
 
-    def listing(self, request: WorkspaceRequest) -> Listing[Agent]:
+    def listing(self, request: WorkspaceRequest) -> RecordListing[Agent]:
         listing = super().listing(request)
-        said = {word: asked(request, word)[:100] for word in USED if asked(request, word)}
+        said = {
+            word: get_query_param(request, word)[:100]
+            for word in USAGE_FILTERS
+            if get_query_param(request, word)
+        }
         if not said:
             return listing
         using = Agent.objects.in_workspace(request.workspace)
         for word, value in said.items():
-            using = using.filter(**{USED[word]: value})
-        chips = [chip(request, word, title_of(word), value) for word, value in said.items()]
+            using = using.filter(**{USAGE_FILTERS[word]: value})
+        chips = [
+            build_filter_chip(request, word, get_display_name(word), value) for word, value in said.items()
+        ]
         return replace(listing, rows=listing.rows.filter(pk__in=using.values("pk")), chips=chips)
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ExportColumn]:
         links = [
-            Column("channels", lambda agent: [link.channel.slug for link in agent.channel_links.all()]),
-            Column("tools", lambda agent: [link.tool.name for link in agent.tool_links.all()]),
+            ExportColumn("channels", lambda agent: [link.channel.slug for link in agent.channel_links.all()]),
+            ExportColumn("tools", lambda agent: [link.tool.name for link in agent.tool_links.all()]),
         ]
-        return [*columns_of(self.columns_exported), *links, *columns_of(DATES)]
+        return [*build_export_columns(self.columns_exported), *links, *build_export_columns(DATE_FIELDS)]
 
 
-class AgentPages(AgentLists):
+class AgentPages(AgentListPages):
     model, form = Agent, AgentForm
     one, many = _("agent"), _("Agents")
     name, icon, templates = "agents", "agents", "personas/agents"
@@ -87,7 +93,7 @@ class AgentPages(AgentLists):
     searched = ("name", "slug", "description")
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Agent]:
-        return agents_of(request.workspace)
+        return list_agents(request.workspace)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         layouts = [("", gettext("Every layout")), *((name, name) for name in LAYOUTS)]
@@ -99,17 +105,22 @@ class AgentPages(AgentLists):
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         """The Persona tab: who the agent is, part by part, and where each part comes from."""
-        agent, below = agent_and_below(request.workspace, key)
+        agent, below = get_agent_with_sub_agents(request.workspace, key)
         if agent is None:
             raise Http404("No such agent.")
-        context = {"record": agent, "agent": agent, "sub_agents": below, "duties": duties_of(agent)}
+        context = {
+            "record": agent,
+            "agent": agent,
+            "sub_agents": below,
+            "duties": list_agent_responsibilities(agent),
+        }
         return self.show(request, "detail", context)
 
     def more_urls(self) -> list[URLPattern]:
         return [
-            path("<slug:key>/memory/", tab_views.memory, name="memory"),
+            path("<slug:key>/memory/", tab_views.memory_tab, name="memory"),
             path("<slug:key>/memory/add/", tab_views.add_memory, name="add-memory"),
-            path("<slug:key>/tools/", tab_views.tools, name="tools"),
+            path("<slug:key>/tools/", tab_views.tools_tab, name="tools"),
         ]
 
 
@@ -119,15 +130,15 @@ class IdentityPages(PersonaFilePages[Identity]):
     name, icon, templates = "identities", "identity", "personas/identities"
     lede = _("Who agents are: name, emoji, creature, vibe. One identity may serve several agents.")
     used_word, searched = "identity", ("label", "name", "creature", "vibe")
-    sorts = NAMED_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
-    usual_sort, bulk_verbs = "label", SHELVING
+    sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
+    usual_sort, bulk_verbs = "label", ARCHIVE_ACTIONS
     file_name = "IDENTITY.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Identity]:
-        return identities_of(request.workspace)
+        return list_identities(request.workspace)
 
-    def create(self, request: WorkspaceRequest, values: Values) -> Identity:
-        return create_named(Identity, request.workspace, values, by=request.actor)
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> Identity:
+        return create_named_record(Identity, request.workspace, values, by=request.actor)
 
 
 class SoulPages(PersonaFilePages[Soul]):
@@ -136,11 +147,11 @@ class SoulPages(PersonaFilePages[Soul]):
     name, icon, templates = "souls", "soul", "personas/souls"
     lede = _("Personalities in Markdown. An agent without one gets the built-in default soul.")
     used_word, searched = "soul", ("label", "text")
-    sorts, usual_sort, bulk_verbs = NAMED_SORTS, "label", SHELVING
+    sorts, usual_sort, bulk_verbs = NAMED_RECORD_SORTS, "label", ARCHIVE_ACTIONS
     file_name = "SOUL.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Soul]:
-        return souls_of(request.workspace)
+        return list_souls(request.workspace)
 
-    def create(self, request: WorkspaceRequest, values: Values) -> Soul:
-        return create_named(Soul, request.workspace, values, by=request.actor)
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> Soul:
+        return create_named_record(Soul, request.workspace, values, by=request.actor)

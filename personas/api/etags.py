@@ -3,51 +3,51 @@
 import re
 from typing import Any
 
-from personas.api.operations import Call
+from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.responses import Answer, written
+from personas.api.responses import ApiResponse, encode_json
 from personas.models import Record
 
 # A tag as ETag, If-Match and If-None-Match write it: whether it is weak, and its words.
-TAG = re.compile(r'(W/)?"([^"]*)"')
+ETAG_PATTERN = re.compile(r'(W/)?"([^"]*)"')
 
 
-def etag_of(record: Record) -> str:
+def get_record_etag(record: Record) -> str:
     """Changes with every edit, and when the record is shelved or comes back."""
     return f'"{record.revision}{"a" if record.is_archived else ""}"'
 
 
-def require_match(record: Record, if_match: str | None) -> None:
+def check_if_match(record: Record, if_match: str | None) -> None:
     """Go on only if the caller has seen the record as it is now."""
-    refuse_unless(etag_of(record), if_match)
+    check_etag(get_record_etag(record), if_match)
 
 
-def refuse_unless(etag: str, if_match: str | None) -> None:
+def check_etag(etag: str, if_match: str | None) -> None:
     if not if_match:
         needed = FieldError("Send the ETag of what you have seen.", header="If-Match")
         raise ProblemError(Problem(428, "precondition_required", "A change needs If-Match.", [needed]))
     if if_match.strip() == "*":
         return
     # Weak tags never match here: they promise less than a change needs.
-    tags = [f'"{tag}"' for weak, tag in TAG.findall(if_match) if not weak]
+    tags = [f'"{tag}"' for weak, tag in ETAG_PATTERN.findall(if_match) if not weak]
     if etag not in tags:
         detail = f"It has changed since you looked: its ETag is {etag} now. Read it again."
         raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
 
 
-FOR_EVER = "private, max-age=31536000, immutable"
+IMMUTABLE_CACHE_CONTROL = "private, max-age=31536000, immutable"
 # As OpenAPI has it.
-NOT_MODIFIED: tuple[tuple[int, dict[str, Any]], ...] = (
+NOT_MODIFIED_RESPONSES: tuple[tuple[int, dict[str, Any]], ...] = (
     (304, {"description": "You have it already: the ETag is among those of If-None-Match."}),
 )
 
 
-def lasting(call: Call, value: Any, etag: str) -> Answer:
-    headers = {"ETag": f'"{etag}"', "Cache-Control": FOR_EVER}
-    if is_known(call.headers.get("If-None-Match", ""), etag):
-        return Answer(304, headers=headers)
-    return Answer(200, written(value), headers)
+def immutable_response(call: ApiRequest, value: Any, etag: str) -> ApiResponse:
+    headers = {"ETag": f'"{etag}"', "Cache-Control": IMMUTABLE_CACHE_CONTROL}
+    if has_matching_etag(call.headers.get("If-None-Match", ""), etag):
+        return ApiResponse(304, headers=headers)
+    return ApiResponse(200, encode_json(value), headers)
 
 
-def is_known(said: str, etag: str) -> bool:
-    return said.strip() == "*" or any(tag == etag for _, tag in TAG.findall(said))
+def has_matching_etag(said: str, etag: str) -> bool:
+    return said.strip() == "*" or any(tag == etag for _, tag in ETAG_PATTERN.findall(said))

@@ -8,13 +8,13 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions as drf
 
-from personas.api.problems import FieldError, Problem, ProblemError, pointer_to
-from personas.errors import Conflict, DomainError, Invalid
+from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
+from personas.errors import DomainError, EditConflict, InvalidInput
 
-CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Dramatis"'}
-SOON = {"Retry-After": "2"}
+AUTH_CHALLENGE_HEADERS = {"WWW-Authenticate": 'Bearer realm="Dramatis"'}
+RETRY_AFTER_HEADERS = {"Retry-After": "2"}
 # Codes of domain errors that are not simply a refusal of what was asked (409).
-STATUSES = {
+DOMAIN_ERROR_STATUSES = {
     "bad_key": 401,
     "out_of_scope": 403,
     "not_allowed": 403,
@@ -28,46 +28,50 @@ STATUSES = {
     "bad_bundle": 422,
     "unavailable": 503,
 }
-HEADERS: Mapping[int, Mapping[str, str]] = {401: CHALLENGE, 503: SOON}
-FAULT = Problem(500, "server_error", "This is a fault of the server. It has been noted under the request id.")
-NOT_FOUND = Problem(404, "not_found", "There is nothing here under this name.")
+HEADERS_BY_STATUS: Mapping[int, Mapping[str, str]] = {401: AUTH_CHALLENGE_HEADERS, 503: RETRY_AFTER_HEADERS}
+SERVER_ERROR_PROBLEM = Problem(
+    500, "server_error", "This is a fault of the server. It has been noted under the request id."
+)
+NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this name.")
 
 
-def problem_of(error: BaseException) -> Problem:
+def exception_to_problem(error: BaseException) -> Problem:
     """The answer to this failure; whatever is not foreseen is a fault of ours and says no more than that."""
-    for kind, told in KINDS.items():
+    for kind, told in PROBLEM_BUILDERS.items():
         if isinstance(error, kind):
             return told(error)
-    return FAULT
+    return SERVER_ERROR_PROBLEM
 
 
-def unavailable() -> Problem:
-    return Problem(503, "unavailable", "The record cannot be reached right now. Try again.", headers=SOON)
+def unavailable_problem() -> Problem:
+    return Problem(
+        503, "unavailable", "The record cannot be reached right now. Try again.", headers=RETRY_AFTER_HEADERS
+    )
 
 
-def invalid(errors: Iterable[FieldError]) -> Problem:
+def validation_problem(errors: Iterable[FieldError]) -> Problem:
     said = list(errors)
     detail = said[0].detail if len(said) == 1 else f"{len(said)} values do not fit."
     return Problem(422, "invalid", detail, said)
 
 
-def fields_of(error: Invalid) -> list[FieldError]:
+def list_invalid_fields(error: InvalidInput) -> list[FieldError]:
     return [
-        FieldError(message, "" if name == NON_FIELD_ERRORS else pointer_to(name.split(".")))
+        FieldError(message, "" if name == NON_FIELD_ERRORS else json_pointer(name.split(".")))
         for name, messages in error.errors.items()
         for message in messages
     ]
 
 
-def of_domain(error: DomainError) -> Problem:
-    status = STATUSES.get(error.code, 409)
-    headers = dict(HEADERS.get(status, {}))
-    if isinstance(error, Conflict):
+def domain_error_to_problem(error: DomainError) -> Problem:
+    status = DOMAIN_ERROR_STATUSES.get(error.code, 409)
+    headers = dict(HEADERS_BY_STATUS.get(status, {}))
+    if isinstance(error, EditConflict):
         return Problem(412, "precondition_failed", error.message)
     return Problem(status, error.code, error.message, headers=headers)
 
 
-def of_framework(error: drf.APIException) -> Problem:
+def drf_error_to_problem(error: drf.APIException) -> Problem:
     """What the framework refuses by itself; keys and bodies are looked at by us."""
     if isinstance(error, drf.NotAcceptable):
         return Problem(406, "not_acceptable", "This is answered as application/json only.")
@@ -75,14 +79,14 @@ def of_framework(error: drf.APIException) -> Problem:
 
 
 # The first that fits counts, so the particular stands before the general.
-KINDS: dict[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], Problem]] = {
+PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], Problem]] = {
     ProblemError: lambda error: error.problem,
-    Invalid: lambda error: invalid(fields_of(error)),
-    DomainError: of_domain,
-    Http404: lambda _: NOT_FOUND,
+    InvalidInput: lambda error: validation_problem(list_invalid_fields(error)),
+    DomainError: domain_error_to_problem,
+    Http404: lambda _: NOT_FOUND_PROBLEM,
     PermissionDenied: lambda _: Problem(403, "not_allowed", "This key may not do that."),
     RequestDataTooBig: lambda _: Problem(413, "body_too_large", "The body is too large."),
     SuspiciousOperation: lambda _: Problem(400, "bad_request", "The request cannot be read."),
-    drf.APIException: of_framework,
-    (OperationalError, InterfaceError): lambda _: unavailable(),
+    drf.APIException: drf_error_to_problem,
+    (OperationalError, InterfaceError): lambda _: unavailable_problem(),
 }

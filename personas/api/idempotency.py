@@ -10,34 +10,34 @@ from django.utils import timezone
 
 from core.db.batch_delete import delete_in_batches
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.responses import Answer
+from personas.api.responses import ApiResponse
 from personas.models import KeptAnswer, Workspace
 
-HEADER = "Idempotency-Key"
-NAME = re.compile(r"[\x21-\x7e]{1,255}")
-KEPT = timedelta(hours=24)
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+IDEMPOTENCY_KEY_PATTERN = re.compile(r"[\x21-\x7e]{1,255}")
+IDEMPOTENCY_RETENTION = timedelta(hours=24)
 
 
-def carried_out_once(
-    workspace: Workspace, route: str, name: str, body: bytes, carry_out: Callable[[], Answer]
-) -> Answer:
+def run_idempotent(
+    workspace: Workspace, route: str, name: str, body: bytes, carry_out: Callable[[], ApiResponse]
+) -> ApiResponse:
     """Carry out now, or give the answer of the time it was; a failure is not kept, for it had no effect."""
-    if not NAME.fullmatch(name):
-        wrong = FieldError("Up to 255 printable characters without spaces.", header=HEADER)
+    if not IDEMPOTENCY_KEY_PATTERN.fullmatch(name):
+        wrong = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
         raise ProblemError(Problem(400, "bad_request", wrong.detail, [wrong]))
     digest = sha256(body).hexdigest()
     with transaction.atomic():
-        refuse_while_running(workspace, route, name)
-        kept = answer_kept(workspace, route, name)
+        lock_idempotency_key(workspace, route, name)
+        kept = find_stored_response(workspace, route, name)
         if kept is not None:
-            return given_again(kept, digest)
+            return replay_response(kept, digest)
         answer = carry_out()
         if answer.status < 500:
-            keep(workspace, route, name, digest, answer)
+            store_response(workspace, route, name, digest, answer)
         return answer
 
 
-def refuse_while_running(workspace: Workspace, route: str, name: str) -> None:
+def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:
     """On SQLite writers wait for each other anyway, so the one who comes second finds the answer."""
     if connection.vendor != "postgresql":
         return
@@ -51,24 +51,24 @@ def refuse_while_running(workspace: Workspace, route: str, name: str) -> None:
         raise ProblemError(Problem(409, "in_progress", detail, headers={"Retry-After": "1"}))
 
 
-def answer_kept(workspace: Workspace, route: str, name: str) -> KeptAnswer | None:
+def find_stored_response(workspace: Workspace, route: str, name: str) -> KeptAnswer | None:
     rows = KeptAnswer.objects.in_workspace(workspace).filter(route=route, name=name)
     kept = rows.first()
-    if kept is not None and kept.at < timezone.now() - KEPT:
+    if kept is not None and kept.at < timezone.now() - IDEMPOTENCY_RETENTION:
         kept.delete()
         return None
     return kept
 
 
-def given_again(kept: KeptAnswer, digest: str) -> Answer:
+def replay_response(kept: KeptAnswer, digest: str) -> ApiResponse:
     if kept.body_digest != digest:
-        wrong = FieldError("It was used for another body. Take a new one.", header=HEADER)
+        wrong = FieldError("It was used for another body. Take a new one.", header=IDEMPOTENCY_HEADER)
         raise ProblemError(Problem(422, "key_reused", wrong.detail, [wrong]))
     headers = {**kept.headers, "Idempotency-Replayed": "true"}
-    return Answer(kept.status, bytes(kept.body), headers)
+    return ApiResponse(kept.status, bytes(kept.body), headers)
 
 
-def keep(workspace: Workspace, route: str, name: str, digest: str, answer: Answer) -> None:
+def store_response(workspace: Workspace, route: str, name: str, digest: str, answer: ApiResponse) -> None:
     KeptAnswer(
         workspace=workspace,
         route=route,
@@ -81,6 +81,6 @@ def keep(workspace: Workspace, route: str, name: str, digest: str, answer: Answe
     ).save(force_insert=True)
 
 
-def forget_old(now_minus: timedelta = KEPT) -> int:
+def delete_expired_responses(now_minus: timedelta = IDEMPOTENCY_RETENTION) -> int:
     """Drop answers that nobody can ask for any more; called by the schedule."""
     return delete_in_batches(KeptAnswer.unscoped.filter(at__lt=timezone.now() - now_minus))

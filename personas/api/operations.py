@@ -7,18 +7,18 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from personas.api.authentication import Caller
-from personas.api.responses import Answer
-from personas.api.schema import Shape
-from personas.api.validation import validator
+from personas.api.authentication import ApiClient
+from personas.api.responses import ApiResponse
+from personas.api.schema import Schema
+from personas.api.validation import build_validator
 from personas.roles import Permission
 
 
 @dataclass
-class Call:
+class ApiRequest:
     """One request that has passed the gate: who, what was sent, and in which words it was asked."""
 
-    caller: Caller
+    caller: ApiClient
     body: Any
     query: dict[str, Any]
     headers: Mapping[str, str]
@@ -38,22 +38,22 @@ class Call:
         return self.headers.get("If-Match")
 
 
-Handler = Callable[..., Answer]
+OperationHandler = Callable[..., ApiResponse]
 
 
 @dataclass(frozen=True)
 class Operation:
     """What is asked for and given at one method of one address."""
 
-    run: Handler
+    run: OperationHandler
     summary: str
     permission: Permission = Permission.READ
     # Whether a bot's key may do it, and not only a key that acts for a person.
     bots: bool = False
-    answer: Shape | None = None
+    answer: Schema | None = None
     status: int = 200
-    body: Shape | None = None
-    query: Mapping[str, Shape] = field(default_factory=dict)
+    body: Schema | None = None
+    query: Mapping[str, Schema] = field(default_factory=dict)
     # Words of the query that must be there.
     needed: Sequence[str] = ()
     # Needs If-Match.
@@ -74,13 +74,13 @@ class Operation:
 
     @cached_property
     def checked_body(self) -> Draft202012Validator | None:
-        return validator(self.body) if self.body is not None else None
+        return build_validator(self.body) if self.body is not None else None
 
     @property
     def paid_from(self) -> str:
         return self.budget or ("read" if self.permission is Permission.READ else "write")
 
 
-def no_run(*args: Any, **named: Any) -> Answer:
+def raise_not_implemented(*args: Any, **named: Any) -> ApiResponse:
     """For operations that are published here and carried out by a view of their own."""
     raise NotImplementedError("This operation has its own view.")

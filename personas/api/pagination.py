@@ -8,16 +8,16 @@ from urllib.parse import urlencode
 
 from django.db.models import Model, QuerySet
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.responses import Answer, answered, moment_told
-from personas.api.schema import Shape, text, whole
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import Schema, integer_schema, text_schema
 
 M = TypeVar("M", bound=Model)
-USUAL, MOST = 50, 200
-PAGING: dict[str, Shape] = {
-    "limit": whole(1, MOST, default=USUAL, description="Rows per page."),
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
+PAGINATION_PARAMS: dict[str, Schema] = {
+    "limit": integer_schema(1, MAX_PAGE_SIZE, default=DEFAULT_PAGE_SIZE, description="Rows per page."),
     "cursor": {
         "type": "string",
         "minLength": 1,
@@ -29,28 +29,28 @@ PAGING: dict[str, Shape] = {
 
 
 @dataclass(frozen=True)
-class Page:
+class CursorPage:
     """Some rows, and where the next ones begin."""
 
     rows: list[Any]
     next_cursor: str | None
 
 
-def page_of_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: bool = False) -> Page:
+def paginate_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: bool = False) -> CursorPage:
     """The rows behind the cursor; one more is looked for, to know whether to go on."""
-    after = read_cursor(cursor) if cursor else None
+    after = decode_cursor(cursor) if cursor else None
     if after is not None:
         rows = rows.filter(pk__lt=after) if newest_first else rows.filter(pk__gt=after)
     found = list(rows.order_by("-pk" if newest_first else "pk")[: limit + 1])
     shown = found[:limit]
-    return Page(shown, write_cursor(shown[-1].pk) if len(found) > limit else None)
+    return CursorPage(shown, encode_cursor(shown[-1].pk) if len(found) > limit else None)
 
 
-def write_cursor(pk: int) -> str:
+def encode_cursor(pk: int) -> str:
     return base64.urlsafe_b64encode(f"p{pk}".encode()).decode().rstrip("=")
 
 
-def read_cursor(cursor: str) -> int:
+def decode_cursor(cursor: str) -> int:
     try:
         said = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
     except (binascii.Error, ValueError):
@@ -61,7 +61,7 @@ def read_cursor(cursor: str) -> int:
     return int(said[1:])
 
 
-FIELDS = text(
+FIELDS_PARAM = text_schema(
     400,
     pattern=r"^[a-z_]+(?:,[a-z_]+)*$",
     least=1,
@@ -69,31 +69,31 @@ FIELDS = text(
 )
 
 
-def picked(told: dict[str, Any], wanted: str) -> dict[str, Any]:
+def select_fields(told: dict[str, Any], wanted: str) -> dict[str, Any]:
     """Only the fields asked for; one that nobody knows is a mistake that should show."""
     if not wanted:
         return told
     names = wanted.split(",")
     if strange := [name for name in names if name not in told]:
         wrong = FieldError(f"There is no field “{strange[0]}” here.", parameter="fields")
-        raise ProblemError(invalid([wrong]))
+        raise ProblemError(validation_problem([wrong]))
     return {name: told[name] for name in names}
 
 
-def page_answered(call: Call, page: Page, data: list[dict[str, Any]]) -> Answer:
+def page_response(call: ApiRequest, page: CursorPage, data: list[dict[str, Any]]) -> ApiResponse:
     """A page as JSON, with the address of the next one in the Link header too."""
     wanted = call.query.get("fields", "")
     said = {
-        "data": [picked(row, wanted) for row in data],
+        "data": [select_fields(row, wanted) for row in data],
         "next_cursor": page.next_cursor,
         "has_more": page.next_cursor is not None,
     }
-    link = f'<{call.path}?{next_query(call, page.next_cursor)}>; rel="next"' if page.next_cursor else ""
-    return answered(said, Link=link)
+    link = f'<{call.path}?{build_next_query(call, page.next_cursor)}>; rel="next"' if page.next_cursor else ""
+    return json_response(said, Link=link)
 
 
-def next_query(call: Call, cursor: str) -> str:
+def build_next_query(call: ApiRequest, cursor: str) -> str:
     said = {name: value for name, value in call.query.items() if name != "cursor"} | {"cursor": cursor}
     return urlencode(
-        {name: moment_told(value) if hasattr(value, "isoformat") else value for name, value in said.items()}
+        {name: datetime_json(value) if hasattr(value, "isoformat") else value for name, value in said.items()}
     )

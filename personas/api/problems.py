@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-CONTENT_TYPE = "application/problem+json"
+PROBLEM_CONTENT_TYPE = "application/problem+json"
 # One line for people per code; what is particular to a case stands in `detail`.
-TITLES = {
+PROBLEM_TITLES = {
     "bad_request": "The request cannot be read",
     "bad_json": "The body is not JSON that can be used",
     "bad_key": "No valid key",
@@ -83,7 +83,7 @@ class Problem:
 
     @property
     def title(self) -> str:
-        return TITLES.get(self.code, "Refused")
+        return PROBLEM_TITLES.get(self.code, "Refused")
 
     def as_json(self, request_id: str) -> dict[str, Any]:
         said: dict[str, Any] = {
@@ -110,6 +110,6 @@ class ProblemError(Exception):
         self.problem = problem
 
 
-def pointer_to(path: Iterable[str | int]) -> str:
+def json_pointer(path: Iterable[str | int]) -> str:
     """A JSON pointer (RFC 6901) from the names and places on the way."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)

@@ -7,52 +7,72 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.authentication import Caller
-from personas.api.etags import etag_of, require_match
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.pagination import FIELDS, PAGING, page_answered, page_of_rows, picked
-from personas.api.problems import FieldError, Problem, ProblemError, pointer_to
-from personas.api.record_schema import RecordShapes, default_of
-from personas.api.responses import Answer, answered, empty, moment_told
-from personas.api.schema import Shape, anything, choice, line, moment, page_of, shape, whole
-from personas.api.validation import read_moment
+from personas.api.authentication import ApiClient
+from personas.api.etags import check_if_match, get_record_etag
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import (
+    FIELDS_PARAM,
+    PAGINATION_PARAMS,
+    page_response,
+    paginate_rows,
+    select_fields,
+)
+from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
+from personas.api.record_schema import RecordSchema, get_default_value
+from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
+from personas.api.schema import (
+    Schema,
+    any_object_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    object_schema,
+    page_schema,
+)
+from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
 from personas.models import Record, Revision, Workspace
 from personas.records.services import (
-    Values,
+    FieldValues,
     archive_record,
     create_record,
     edit_record,
+    get_revision,
     restore_record,
     restore_revision,
-    revision_of,
 )
 from personas.roles import Permission
-from personas.selectors import revisions_of
+from personas.selectors import list_revisions
 
 R = TypeVar("R", bound=Record)
 LIVE, ARCHIVED, ALL = "live", "archived", "all"
-LISTING: dict[str, Shape] = {
-    "q": line(200, least=1, description="Words to look for."),
-    "state": choice([LIVE, ARCHIVED, ALL], default=LIVE, description="In use, archived, or both."),
-    "updated_since": moment(description="Only rows changed at this moment or later."),
-    "fields": FIELDS,
-    **PAGING,
+LIST_PARAMS: dict[str, Schema] = {
+    "q": line_schema(200, least=1, description="Words to look for."),
+    "state": enum_schema([LIVE, ARCHIVED, ALL], default=LIVE, description="In use, archived, or both."),
+    "updated_since": datetime_schema(description="Only rows changed at this moment or later."),
+    "fields": FIELDS_PARAM,
+    **PAGINATION_PARAMS,
 }
-REVISION = shape(
+REVISION_SCHEMA = object_schema(
     {
-        "number": whole(1),
+        "number": integer_schema(1),
         "author": {"type": "string"},
         "message": {"type": "string"},
-        "at": moment(),
-        "data": anything(description="The content of that revision; links are ids."),
+        "at": datetime_schema(),
+        "data": any_object_schema(description="The content of that revision; links are ids."),
     }
 )
-CHANGING = {404: "not_found", 409: "in_use", 412: "precondition_failed", 428: "precondition_required"}
+CHANGE_ERROR_CODES = {
+    404: "not_found",
+    409: "in_use",
+    412: "precondition_failed",
+    428: "precondition_required",
+}
 
 
-class RecordResource(RecordShapes, Generic[R]):
+class RecordResource(RecordSchema, Generic[R]):
     """A family of addresses for one kind; a theme says what is different about it."""
 
     # --- what a theme may say otherwise -----------------------------------------------------------------
@@ -60,24 +80,24 @@ class RecordResource(RecordShapes, Generic[R]):
     def rows(self, workspace: Workspace) -> QuerySet[R]:
         raise NotImplementedError
 
-    def create(self, call: Call, values: Values, message: str) -> R:
+    def create(self, call: ApiRequest, values: FieldValues, message: str) -> R:
         made: Any = create_record(self.model, call.workspace, values, by=call.actor, message=message)
         return made  # type: ignore[no-any-return]  # of this resource's kind
 
-    def shelve(self, call: Call, record: R) -> None:
+    def shelve(self, call: ApiRequest, record: R) -> None:
         archive_record(record, by=call.actor)
 
-    def bring_back(self, call: Call, record: R) -> R:
+    def bring_back(self, call: ApiRequest, record: R) -> R:
         return restore_record(record, by=call.actor)
 
-    def narrowed(self, rows: QuerySet[R], call: Call) -> QuerySet[R]:
+    def narrowed(self, rows: QuerySet[R], call: ApiRequest) -> QuerySet[R]:
         return rows
 
     def also(self, record: R) -> dict[str, Any]:
         """The values of `shown`."""
         return {}
 
-    def completed(self, record: R, values: Values) -> Values:
+    def completed(self, record: R, values: FieldValues) -> FieldValues:
         """What a change of some fields means for others."""
         return values
 
@@ -86,7 +106,7 @@ class RecordResource(RecordShapes, Generic[R]):
 
     # --- operations -------------------------------------------------------------------------------------
 
-    def index(self, call: Call) -> Answer:
+    def index(self, call: ApiRequest) -> ApiResponse:
         rows = self.narrowed(self.visible(call.caller), call)
         state = call.query["state"]
         rows = rows if state == ALL else rows.filter(archived_at__isnull=state == LIVE)
@@ -99,90 +119,90 @@ class RecordResource(RecordShapes, Generic[R]):
             rows = rows.filter(found)
         return self.paged(call, rows)
 
-    def paged(self, call: Call, rows: QuerySet[R]) -> Answer:
-        page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-        return page_answered(call, page, [self.told(row) for row in page.rows])
+    def paged(self, call: ApiRequest, rows: QuerySet[R]) -> ApiResponse:
+        page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+        return page_response(call, page, [self.told(row) for row in page.rows])
 
-    def add(self, call: Call) -> Answer:
+    def add(self, call: ApiRequest) -> ApiResponse:
         if call.caller.agents is not None and "agent" not in self.links:
             # What all agents share is not for a key of some.
-            raise limited()
+            raise out_of_scope_error()
         values, message = self.values(call, is_new=True)
         record = self.create(call, values, message)
         return self.given(self.fresh(record), status=201, Location=self.address(record))
 
-    def read(self, call: Call, key: Any) -> Answer:
+    def read(self, call: ApiRequest, key: Any) -> ApiResponse:
         record = self.find(call, key)
         wanted = call.query.get("fields", "")
-        return answered(picked(self.told(record), wanted), ETag=etag_of(record))
+        return json_response(select_fields(self.told(record), wanted), ETag=get_record_etag(record))
 
-    def change(self, call: Call, key: Any) -> Answer:
+    def change(self, call: ApiRequest, key: Any) -> ApiResponse:
         """PATCH changes what is named; PUT sets what is not named back to nothing."""
         record = self.taken(call, key)
-        require_match(record, call.if_match)
+        check_if_match(record, call.if_match)
         values, message = self.values(call)
         values = self.completed(record, values)
         saved = edit_record(record, values, expected=record.revision, by=call.actor, message=message)
         return self.given(self.fresh(saved))
 
-    def replace(self, call: Call, key: Any) -> Answer:
+    def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
         blank = {
-            name: default_of(said)
+            name: get_default_value(said)
             for name, said in self.written().items()
             if name not in self.fixed and name not in call.body
         }
         call.body = {**blank, **call.body}
         return self.change(call, key)
 
-    def remove(self, call: Call, key: Any) -> Answer:
+    def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
         record = self.taken(call, key)
-        require_match(record, call.if_match)
+        check_if_match(record, call.if_match)
         self.shelve(call, record)
-        return empty()
+        return no_content_response()
 
-    def restore(self, call: Call, key: Any) -> Answer:
+    def restore(self, call: ApiRequest, key: Any) -> ApiResponse:
         return self.given(self.fresh(self.bring_back(call, self.taken(call, key))))
 
-    def history(self, call: Call, key: Any) -> Answer:
-        rows = revisions_of(self.find(call, key))
-        page = page_of_rows(
+    def history(self, call: ApiRequest, key: Any) -> ApiResponse:
+        rows = list_revisions(self.find(call, key))
+        page = paginate_rows(
             rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
         )
-        return page_answered(call, page, [revision_told(row) for row in page.rows])
+        return page_response(call, page, [revision_json(row) for row in page.rows])
 
-    def go_back(self, call: Call, key: Any, number: int) -> Answer:
+    def go_back(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
         record = self.taken(call, key)
-        require_match(record, call.if_match)
-        if not 0 < number < 2**31 or not revisions_of(record).filter(number=number).exists():
+        check_if_match(record, call.if_match)
+        if not 0 < number < 2**31 or not list_revisions(record).filter(number=number).exists():
             raise Http404
         self.refuse_leaving(call, record, number)
         saved = restore_revision(record, number, expected=record.revision, by=call.actor)
         return self.given(self.fresh(saved))
 
-    def refuse_leaving(self, call: Call, record: R, number: int) -> None:
+    def refuse_leaving(self, call: ApiRequest, record: R, number: int) -> None:
         """A key of some agents cannot make a record another's again."""
         if call.caller.agents is None:
             return
-        then = record.values_from(revision_of(record, number).data)
+        then = record.values_from(get_revision(record, number).data)
         links = [name for name, (model, _) in self.links.items() if model.kind == "agent" and name in then]
         if any(then[name] != getattr(record, name) for name in links):
-            raise limited()
+            raise out_of_scope_error()
 
     # --- plumbing ---------------------------------------------------------------------------------------
 
-    def visible(self, caller: Caller) -> QuerySet[R]:
+    def visible(self, caller: ApiClient) -> QuerySet[R]:
         """The rows this key may know of."""
         rows = self.rows(caller.workspace)
         if caller.agents is None:
             return rows
         if not self.agent_path:
-            raise limited()
+            raise out_of_scope_error()
         return self.of_agents(rows, caller.agents)
 
     def of_agents(self, rows: QuerySet[R], agents: Iterable[str]) -> QuerySet[R]:
         return rows.filter(**{f"{self.agent_path}__in": list(agents)})
 
-    def find(self, call: Call, key: Any) -> R:
+    def find(self, call: ApiRequest, key: Any) -> R:
         if isinstance(key, int) and not 0 < key < 2**63:
             raise Http404
         if isinstance(key, int) and self.key == "number" and key >= 2**31:
@@ -194,7 +214,7 @@ class RecordResource(RecordShapes, Generic[R]):
             found.workspace = call.caller.workspace
         return found
 
-    def taken(self, call: Call, key: Any) -> R:
+    def taken(self, call: ApiRequest, key: Any) -> R:
         """The row to be changed; what all agents share is not for a key of some, though it may read it."""
         record = self.find(call, key)
         if (
@@ -202,15 +222,15 @@ class RecordResource(RecordShapes, Generic[R]):
             and "agent" in self.links
             and getattr(record, "agent_id", 0) is None
         ):
-            raise limited()
+            raise out_of_scope_error()
         return record
 
     def fresh(self, record: R) -> R:
         """Read again, with what a list of them shows."""
         return self.rows(record.workspace).get(pk=record.pk)
 
-    def given(self, record: R, status: int = 200, **headers: str) -> Answer:
-        return answered(self.told(record), status, ETag=etag_of(record), **headers)
+    def given(self, record: R, status: int = 200, **headers: str) -> ApiResponse:
+        return json_response(self.told(record), status, ETag=get_record_etag(record), **headers)
 
     def address(self, record: R) -> str:
         return f"/api/v1/{self.name}/{getattr(record, self.key)}"
@@ -225,9 +245,9 @@ class RecordResource(RecordShapes, Generic[R]):
         return said | {
             "revision": record.revision,
             "is_archived": record.is_archived,
-            "created_at": moment_told(record.created_at),
-            "updated_at": moment_told(record.updated_at),
-            "etag": etag_of(record),
+            "created_at": datetime_json(record.created_at),
+            "updated_at": datetime_json(record.updated_at),
+            "etag": get_record_etag(record),
         }
 
     def value_told(self, record: R, name: str) -> Any:
@@ -241,33 +261,35 @@ class RecordResource(RecordShapes, Generic[R]):
     def list_told(self, record: R, name: str) -> list[Any]:
         raise NotImplementedError(name)
 
-    def values(self, call: Call, *, is_new: bool = False) -> tuple[Values, str]:
+    def values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
         """The body as services take it: links found in the workspace, moments read."""
         values, wrong = dict(call.body), []
         if call.caller.agents is not None and "agent" in self.links and not values.get("agent", not is_new):
-            wrong.append(FieldError("This key is limited to some agents: say which.", pointer_to(["agent"])))
+            wrong.append(
+                FieldError("This key is limited to some agents: say which.", json_pointer(["agent"]))
+            )
         message = values.pop("message", "")
         shapes = self.written()
         for name, said in values.items():
             try:
                 values[name] = self.value_read(call, name, said, shapes.get(name, {}))
             except LookupError:
-                wrong.append(FieldError("There is no such record here.", pointer_to([name])))
+                wrong.append(FieldError("There is no such record here.", json_pointer([name])))
         if wrong:
-            raise ProblemError(invalid(wrong))
+            raise ProblemError(validation_problem(wrong))
         return values, message
 
-    def value_read(self, call: Call, name: str, said: Any, expected: Shape) -> Any:
+    def value_read(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
         if name in self.links:
             return None if said is None else self.linked(call, *self.links[name], [said])[0]
         if name in self.lists:
             return self.linked(call, *self.lists[name], said)
         if expected.get("format") == "date-time" and isinstance(said, str):
-            return read_moment(said)
+            return parse_utc_datetime(said)
         return said
 
     @staticmethod
-    def linked(call: Call, model: type[Record], attribute: str, named: list[Any]) -> list[Any]:
+    def linked(call: ApiRequest, model: type[Record], attribute: str, named: list[Any]) -> list[Any]:
         """The rows by that name, in the order they were named."""
         rows: QuerySet[Any] = model.objects.in_workspace(call.workspace).filter(archived_at=None)
         if model.kind == "agent" and call.caller.agents is not None:
@@ -279,15 +301,20 @@ class RecordResource(RecordShapes, Generic[R]):
         at, one, tag = self.name, self.one, self.name
         row = f"{at}/<{self.converter}:key>"
         told = self.answer()
-        pages = {**LISTING, **self.filters}
+        pages = {**LIST_PARAMS, **self.filters}
         reading: dict[str, Any] = {"permission": Permission.READ, "bots": True, "tag": tag}
         writing: dict[str, Any] = {"permission": self.write, "tag": tag}
-        changing: dict[str, Any] = {**writing, "answer": told, "is_conditional": True, "refusals": CHANGING}
+        changing: dict[str, Any] = {
+            **writing,
+            "answer": told,
+            "is_conditional": True,
+            "refusals": CHANGE_ERROR_CODES,
+        }
         return [
             endpoint(
                 at,
                 f"{tag}-list",
-                get=Operation(self.index, f"List {at}", answer=page_of(told), query=pages, **reading),
+                get=Operation(self.index, f"List {at}", answer=page_schema(told), query=pages, **reading),
                 post=Operation(
                     self.add,
                     f"Add a {one}",
@@ -302,7 +329,9 @@ class RecordResource(RecordShapes, Generic[R]):
             endpoint(
                 row,
                 f"{tag}-one",
-                get=Operation(self.read, f"Read a {one}", answer=told, query={"fields": FIELDS}, **reading),
+                get=Operation(
+                    self.read, f"Read a {one}", answer=told, query={"fields": FIELDS_PARAM}, **reading
+                ),
                 patch=Operation(
                     self.change, f"Change a {one}", body=self.body(is_new=False, is_whole=False), **changing
                 ),
@@ -332,7 +361,11 @@ class RecordResource(RecordShapes, Generic[R]):
                 f"{row}/revisions",
                 f"{tag}-revisions",
                 get=Operation(
-                    self.history, f"The history of a {one}", answer=page_of(REVISION), query=PAGING, **reading
+                    self.history,
+                    f"The history of a {one}",
+                    answer=page_schema(REVISION_SCHEMA),
+                    query=PAGINATION_PARAMS,
+                    **reading,
                 ),
             ),
             endpoint(
@@ -343,15 +376,15 @@ class RecordResource(RecordShapes, Generic[R]):
         ]
 
 
-def limited() -> ProblemError:
+def out_of_scope_error() -> ProblemError:
     return ProblemError(Problem(403, "out_of_scope", "This key is limited to some agents."))
 
 
-def revision_told(row: Revision) -> dict[str, Any]:
+def revision_json(row: Revision) -> dict[str, Any]:
     return {
         "number": row.number,
         "author": row.author_label,
         "message": row.message,
-        "at": moment_told(row.at),
+        "at": datetime_json(row.at),
         "data": row.data,
     }

@@ -5,14 +5,25 @@ from typing import Any, ClassVar
 
 from django.db.models import ForeignKey
 
-from personas.api.schema import Shape, flag, line, listed, moment, nullable, of_field, shape, slug, whole
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    integer_schema,
+    line_schema,
+    model_field_schema,
+    nullable_schema,
+    object_schema,
+    slug_schema,
+)
 from personas.models import Record
 from personas.roles import Permission
 
-MESSAGE = line(200, description="Why; it stands in the history.")
+MESSAGE_SCHEMA = line_schema(200, description="Why; it stands in the history.")
 
 
-class RecordShapes:
+class RecordSchema:
     """The bodies and answers of one kind."""
 
     model: ClassVar[type[Record]]
@@ -32,45 +43,47 @@ class RecordShapes:
     links: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
     lists: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
     # Shapes that the model does not say by itself.
-    more: ClassVar[Mapping[str, Shape]] = {}
+    more: ClassVar[Mapping[str, Schema]] = {}
     # Fields of the answer that nobody sends.
-    shown: ClassVar[Mapping[str, Shape]] = {}
+    shown: ClassVar[Mapping[str, Schema]] = {}
     # How a row belongs to an agent, for keys that are limited to some; empty: such keys see none.
     agent_path: ClassVar[str] = ""
     write: ClassVar[Permission] = Permission.EDIT
     bots_may_add: ClassVar[bool] = False
     bots_may_remove: ClassVar[bool] = False
-    filters: ClassVar[Mapping[str, Shape]] = {}
+    filters: ClassVar[Mapping[str, Schema]] = {}
 
-    def written(self) -> dict[str, Shape]:
+    def written(self) -> dict[str, Schema]:
         """What a body may hold, from the model."""
-        fields: dict[str, Shape] = {}
+        fields: dict[str, Schema] = {}
         for name in (*self.fixed, *self.model.content):
             if name not in self.derived and name not in fields:
                 fields[name] = self.more.get(name) or self.of_column(name)
         return fields | {name: self.of_list(name) for name in self.lists} | dict(self.own_lists())
 
-    def own_lists(self) -> Mapping[str, Shape]:
+    def own_lists(self) -> Mapping[str, Schema]:
         return {name: said for name, said in self.more.items() if name not in self.model.content}
 
-    def of_column(self, name: str) -> Shape:
+    def of_column(self, name: str) -> Schema:
         field = self.model._meta.get_field(name)
         if isinstance(field, ForeignKey):
             return (
-                nullable(self.of_link(*self.links[name])) if field.null else self.of_link(*self.links[name])
+                nullable_schema(self.of_link(*self.links[name]))
+                if field.null
+                else self.of_link(*self.links[name])
             )
-        return of_field(field)  # type: ignore[arg-type]  # a column, for it is in `content`
+        return model_field_schema(field)  # type: ignore[arg-type]  # a column, for it is in `content`
 
-    def of_list(self, name: str) -> Shape:
-        return listed(self.of_link(*self.lists[name]), uniqueItems=True)
+    def of_list(self, name: str) -> Schema:
+        return array_schema(self.of_link(*self.lists[name]), uniqueItems=True)
 
     @staticmethod
-    def of_link(model: type[Record], attribute: str) -> Shape:
+    def of_link(model: type[Record], attribute: str) -> Schema:
         if attribute == "pk":
-            return whole(1, description=f"The id of a {model.kind}.")
+            return integer_schema(1, description=f"The id of a {model.kind}.")
         if attribute == "slug":
-            return slug(description=f"The slug of a {model.kind.replace('_', ' ')}.")
-        return line(64, least=1, description=f"The name of a {model.kind}.")
+            return slug_schema(description=f"The slug of a {model.kind.replace('_', ' ')}.")
+        return line_schema(64, least=1, description=f"The name of a {model.kind}.")
 
     def needed(self) -> list[str]:
         """Fields without which a row cannot be made."""
@@ -82,41 +95,41 @@ class RecordShapes:
                 names.append(name)
         return names
 
-    def body(self, *, is_new: bool, is_whole: bool) -> Shape:
+    def body(self, *, is_new: bool, is_whole: bool) -> Schema:
         fields = self.written()
         if not is_new:
             fields = {name: said for name, said in fields.items() if name not in self.fixed}
         required = [name for name in self.needed() if name in fields] if is_whole else []
-        return shape(fields | {"message": MESSAGE}, required)
+        return object_schema(fields | {"message": MESSAGE_SCHEMA}, required)
 
-    def answer(self) -> Shape:
-        plain = {name: readable(said) for name, said in self.written().items()}
+    def answer(self) -> Schema:
+        plain = {name: relax_schema(said) for name, said in self.written().items()}
         own = {
-            "id": whole(1),
+            "id": integer_schema(1),
             **({self.key: {"type": "string"}} if self.key == "slug" else {}),
-            **({self.key: whole(1)} if self.key == "number" else {}),
+            **({self.key: integer_schema(1)} if self.key == "number" else {}),
             **plain,
             **self.shown,
-            "revision": whole(1),
-            "is_archived": flag(),
-            "created_at": moment(),
-            "updated_at": moment(),
+            "revision": integer_schema(1),
+            "is_archived": boolean_schema(),
+            "created_at": datetime_schema(),
+            "updated_at": datetime_schema(),
             "etag": {"type": "string"},
         }
-        return shape(own, required=())
+        return object_schema(own, required=())
 
 
-def readable(said: Shape) -> Shape:
+def relax_schema(said: Schema) -> Schema:
     """What is given is not held to the limits of what is taken: rules may have been laxer once."""
     kept = {name: value for name, value in said.items() if name in {"type", "items", "anyOf", "description"}}
     if "items" in kept:
-        kept["items"] = readable(kept["items"])
+        kept["items"] = relax_schema(kept["items"])
     if "anyOf" in kept:
-        kept["anyOf"] = [readable(one) for one in kept["anyOf"]]
+        kept["anyOf"] = [relax_schema(one) for one in kept["anyOf"]]
     return kept
 
 
-def default_of(said: Shape) -> Any:
+def get_default_value(said: Schema) -> Any:
     """What a field is when nobody says: the emptiest value that fits."""
     if "default" in said:
         return said["default"]

@@ -9,49 +9,49 @@ from django.http import HttpRequest
 from jsonschema import Draft202012Validator
 from rest_framework.request import Request
 
-from personas.api.exception_handler import invalid
+from personas.api.exception_handler import validation_problem
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.validation import errors_in
+from personas.api.validation import find_schema_errors
 
-DEPTH = 64
+MAX_JSON_DEPTH = 64
 # Larger whole numbers are read differently from one reader to the next, and take long to read.
-DIGITS = 19
-SPELLED = re.compile(r"\\u[dD][89a-fA-F]")
+MAX_INTEGER_DIGITS = 19
+SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class BadJson(ValueError):
     """JSON that is not taken; the message is for people."""
 
 
-def read_json(data: bytes) -> Any:
+def parse_json_or_problem(data: bytes) -> Any:
     """The value in the body; raises a problem that says why there is none."""
     try:
-        return parsed(data)
+        return parse_json(data)
     except BadJson as error:
         raise ProblemError(Problem(400, "bad_json", str(error))) from None
 
 
-def parsed(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     try:
         words = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadJson(f"The body is not UTF-8: byte {error.start} cannot be read.") from None
-    refuse_depth(words)
+    check_json_depth(words)
     try:
-        value = READER.decode(words)
+        value = JSON_DECODER.decode(words)
     except BadJson:
         raise
     except ValueError as error:
         raise BadJson(f"The body is not JSON: {error}.") from None
-    if SPELLED.search(words):
-        refuse_half_characters(value)
+    if SURROGATE_ESCAPE.search(words):
+        check_surrogates(value)
     return value
 
 
-def refuse_depth(words: str) -> None:
+def check_json_depth(words: str) -> None:
     """Counted before anything is built: the reader itself would fail without a word."""
     depth, is_text, is_escaped = 0, False, False
-    if words.count("[") + words.count("{") <= DEPTH:
+    if words.count("[") + words.count("{") <= MAX_JSON_DEPTH:
         return
     for character in words:
         if is_text:
@@ -61,13 +61,13 @@ def refuse_depth(words: str) -> None:
             is_text = True
         elif character in "[{":
             depth += 1
-            if depth > DEPTH:
-                raise BadJson(f"The body is nested more than {DEPTH} deep.")
+            if depth > MAX_JSON_DEPTH:
+                raise BadJson(f"The body is nested more than {MAX_JSON_DEPTH} deep.")
         elif character in "]}":
             depth -= 1
 
 
-def refuse_half_characters(value: Any) -> None:
+def check_surrogates(value: Any) -> None:
     """Half of a surrogate pair, which JSON can spell and nothing can store."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
@@ -75,7 +75,7 @@ def refuse_half_characters(value: Any) -> None:
         raise BadJson("The body holds half a character (a lone surrogate).") from None
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
@@ -83,29 +83,32 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def refuse_constant(name: str) -> Any:
+def reject_constant(name: str) -> Any:
     raise BadJson(f"{name} is not JSON.")
 
 
-def bounded(digits: str) -> int:
-    if len(digits.lstrip("-")) > DIGITS:
-        raise BadJson(f"A whole number has more than {DIGITS} digits.")
+def parse_bounded_int(digits: str) -> int:
+    if len(digits.lstrip("-")) > MAX_INTEGER_DIGITS:
+        raise BadJson(f"A whole number has more than {MAX_INTEGER_DIGITS} digits.")
     return int(digits)
 
 
-def finite(digits: str) -> float:
+def parse_finite_float(digits: str) -> float:
     value = float(digits) if len(digits) <= 400 else float("inf")
     if value in {float("inf"), float("-inf")}:
         raise BadJson("A number is too large.")
     return value
 
 
-READER = json.JSONDecoder(
-    object_pairs_hook=once, parse_constant=refuse_constant, parse_int=bounded, parse_float=finite
+JSON_DECODER = json.JSONDecoder(
+    object_pairs_hook=reject_duplicate_keys,
+    parse_constant=reject_constant,
+    parse_int=parse_bounded_int,
+    parse_float=parse_finite_float,
 )
 
 
-NOT_JSON = Problem(
+UNSUPPORTED_MEDIA_TYPE = Problem(
     415,
     "unsupported_media_type",
     "Send application/json.",
@@ -113,11 +116,11 @@ NOT_JSON = Problem(
 )
 
 
-def body_of(request: HttpRequest | Request, shape: Draft202012Validator) -> Any:
+def parse_json_body(request: HttpRequest | Request, shape: Draft202012Validator) -> Any:
     kind = (request.content_type or "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise ProblemError(NOT_JSON)
-    value = read_json(request.body)
-    if wrong := errors_in(shape, value):
-        raise ProblemError(invalid(wrong))
+        raise ProblemError(UNSUPPORTED_MEDIA_TYPE)
+    value = parse_json_or_problem(request.body)
+    if wrong := find_schema_errors(shape, value):
+        raise ProblemError(validation_problem(wrong))
     return value

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """Ready to be sent, or to be kept for a retry."""
 
     status: int
@@ -23,25 +23,25 @@ class Answer:
         return self.body if self.kept is None else self.kept
 
 
-def answered(value: Any, status: int = 200, *, kept: Any = None, **headers: str) -> Answer:
+def json_response(value: Any, status: int = 200, *, kept: Any = None, **headers: str) -> ApiResponse:
     """JSON with headers; their names are written with _ for -."""
     named = {name.replace("_", "-"): said for name, said in headers.items() if said}
-    return Answer(status, written(value), named, None if kept is None else written(kept))
+    return ApiResponse(status, encode_json(value), named, None if kept is None else encode_json(kept))
 
 
-def empty() -> Answer:
-    return Answer(204)
+def no_content_response() -> ApiResponse:
+    return ApiResponse(204)
 
 
-def written(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, default=told, separators=(",", ":")).encode()
+def encode_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, default=json_default, separators=(",", ":")).encode()
 
 
-def told(value: object) -> str:
+def json_default(value: object) -> str:
     if isinstance(value, datetime):
-        return moment_told(value)
+        return datetime_json(value)
     raise TypeError(f"{type(value).__name__} has no place in an answer.")
 
 
-def moment_told(value: datetime) -> str:
+def datetime_json(value: datetime) -> str:
     return value.isoformat().replace("+00:00", "Z")

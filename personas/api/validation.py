@@ -10,11 +10,11 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from personas.api.problems import FieldError, pointer_to
-from personas.api.schema import Shape
+from personas.api.problems import FieldError, json_pointer
+from personas.api.schema import Schema
 
-MOST_TOLD = 20
-KINDS = {
+MAX_ERRORS = 20
+JSON_TYPE_LABELS = {
     "string": "text",
     "integer": "a whole number",
     "boolean": "true or false",
@@ -23,11 +23,11 @@ KINDS = {
     "null": "null",
     "number": "a number",
 }
-formats = FormatChecker(formats=())
+format_checker = FormatChecker(formats=())
 
 
-@formats.checks("date-time")  # type: ignore[untyped-decorator]  # the library is not typed here
-def is_moment(value: object) -> bool:
+@format_checker.checks("date-time")  # type: ignore[untyped-decorator]  # the library is not typed here
+def is_aware_datetime(value: object) -> bool:
     """A moment without its offset from UTC is no moment."""
     if not isinstance(value, str):
         return True
@@ -39,7 +39,7 @@ def is_moment(value: object) -> bool:
     return said is not None and said.tzinfo is not None and 1 < said.year < 9999
 
 
-def read_moment(value: str) -> datetime:
+def parse_utc_datetime(value: str) -> datetime:
     """In UTC: a database need not know every offset that can be written."""
     moment = parse_datetime(value)
     if moment is None:
@@ -47,7 +47,7 @@ def read_moment(value: str) -> datetime:
     return moment.astimezone(UTC)
 
 
-def whole_pattern(_: Any, said: str, value: object, shape: Shape) -> Iterator[ValidationError]:
+def validate_full_pattern(_: Any, said: str, value: object, shape: Schema) -> Iterator[ValidationError]:
     """Of texts that are not too long already: some patterns take long on what was made to hurt them."""
     is_short = isinstance(value, str) and len(value) <= shape.get("maxLength", len(value))
     # The whole of it: a dollar sign alone would let a last line break through.
@@ -55,64 +55,66 @@ def whole_pattern(_: Any, said: str, value: object, shape: Shape) -> Iterator[Va
         yield ValidationError("does not match")
 
 
-def unless_too_long(keyword: str) -> Callable[..., Iterator[ValidationError]]:
+def bounded_list_validator(keyword: str) -> Callable[..., Iterator[ValidationError]]:
     """A look at each item of a list, or at each pair, only when there are not too many already."""
     looked_at = Draft202012Validator.VALIDATORS[keyword]
 
-    def checked(by: Any, said: Any, value: object, shape: Shape) -> Iterator[ValidationError]:
+    def checked(by: Any, said: Any, value: object, shape: Schema) -> Iterator[ValidationError]:
         if isinstance(value, list) and len(value) <= shape.get("maxItems", len(value)):
             yield from looked_at(by, said, value, shape) or ()
 
     return checked
 
 
-OURS = {
-    "pattern": whole_pattern,
-    "items": unless_too_long("items"),
-    "uniqueItems": unless_too_long("uniqueItems"),
+KEYWORD_VALIDATORS = {
+    "pattern": validate_full_pattern,
+    "items": bounded_list_validator("items"),
+    "uniqueItems": bounded_list_validator("uniqueItems"),
 }
-Checked = extend(Draft202012Validator, OURS)
+ApiSchemaValidator = extend(Draft202012Validator, KEYWORD_VALIDATORS)
 
 
-def validator(shape: Shape) -> Draft202012Validator:
-    made: Draft202012Validator = Checked(shape, format_checker=formats)
+def build_validator(shape: Schema) -> Draft202012Validator:
+    made: Draft202012Validator = ApiSchemaValidator(shape, format_checker=format_checker)
     return made
 
 
-def errors_in(checked: Draft202012Validator, value: object) -> list[FieldError]:
+def find_schema_errors(checked: Draft202012Validator, value: object) -> list[FieldError]:
     """What does not fit, in the order of the body; at most so many that a person reads them."""
     found: list[FieldError] = []
     for error in checked.iter_errors(value):
-        found.extend(told(error))
-        if len(found) >= MOST_TOLD:
+        found.extend(build_field_errors(error))
+        if len(found) >= MAX_ERRORS:
             break
-    return found[:MOST_TOLD]
+    return found[:MAX_ERRORS]
 
 
-def told(error: ValidationError) -> Iterator[FieldError]:
+def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
     path = list(error.absolute_path)
     if error.validator == "required":
         names = [name for name in error.validator_value if name not in error.instance]
-        yield from (FieldError("This is needed.", pointer_to([*path, name])) for name in names[:1])
+        yield from (FieldError("This is needed.", json_pointer([*path, name])) for name in names[:1])
     elif error.validator == "additionalProperties":
         strange = [name for name in error.instance if name not in error.schema.get("properties", {})]
-        yield from (FieldError("There is no such field here.", pointer_to([*path, name])) for name in strange)
+        yield from (
+            FieldError("There is no such field here.", json_pointer([*path, name])) for name in strange
+        )
     else:
-        yield FieldError(words_for(error), pointer_to(path))
+        yield FieldError(describe_schema_error(error), json_pointer(path))
 
 
-def words_for(error: ValidationError) -> str:
-    said = WORDS.get(str(error.validator), "This has characters that do not fit here.")
+def describe_schema_error(error: ValidationError) -> str:
+    said = ERROR_MESSAGES.get(str(error.validator), "This has characters that do not fit here.")
     return said if isinstance(said, str) else said(error.validator_value, error.instance)
 
 
-def of_kind(names: str | list[str], _: object) -> str:
+def describe_type_error(names: str | list[str], _: object) -> str:
     kinds = [names] if isinstance(names, str) else names
-    return f"This must be {' or '.join(KINDS[name] for name in kinds)}."
+    return f"This must be {' or '.join(JSON_TYPE_LABELS[name] for name in kinds)}."
 
 
-WORDS: dict[str, str | Callable[[Any, Any], str]] = {
-    "type": of_kind,
+ERROR_MESSAGES: dict[str, str | Callable[[Any, Any], str]] = {
+    "type": describe_type_error,
     "anyOf": "This is none of what fits here.",
     "enum": lambda values, _: f"This must be one of: {', '.join(map(str, values))}.",
     "maxLength": lambda most, value: f"This has {len(value)} characters; at most {most} fit.",

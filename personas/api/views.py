@@ -14,20 +14,22 @@ from django.utils.cache import patch_vary_headers
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from personas.api.authentication import Caller, caller_of
-from personas.api.exception_handler import invalid, problem_of
-from personas.api.idempotency import HEADER, carried_out_once
-from personas.api.operations import Call, Operation
-from personas.api.problems import CONTENT_TYPE, FieldError, Problem, ProblemError
-from personas.api.rate_limits import take_from_budgets
-from personas.api.request_body import body_of
-from personas.api.responses import Answer
-from personas.api.schema import Shape
-from personas.api.validation import errors_in, read_moment, validator
-from personas.api_keys.last_used import used
+from personas.api.authentication import ApiClient, authenticate
+from personas.api.exception_handler import exception_to_problem, validation_problem
+from personas.api.idempotency import IDEMPOTENCY_HEADER, run_idempotent
+from personas.api.operations import ApiRequest, Operation
+from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError
+from personas.api.rate_limits import charge_rate_limit
+from personas.api.request_body import parse_json_body
+from personas.api.responses import ApiResponse
+from personas.api.schema import Schema
+from personas.api.validation import build_validator, find_schema_errors, parse_utc_datetime
+from personas.api_keys.last_used import record_key_use
 
 
-def read_query(said: QueryDict, known: Mapping[str, Shape], needed: Sequence[str] = ()) -> dict[str, Any]:
+def parse_query_params(
+    said: QueryDict, known: Mapping[str, Schema], needed: Sequence[str] = ()
+) -> dict[str, Any]:
     """The values by name, with defaults; a word nobody knows is a mistake that should show."""
     wrong = [FieldError("This is needed.", parameter=name) for name in needed if name not in said]
     values: dict[str, Any] = {name: shape["default"] for name, shape in known.items() if "default" in shape}
@@ -37,16 +39,16 @@ def read_query(said: QueryDict, known: Mapping[str, Shape], needed: Sequence[str
         elif len(given) > 1:
             wrong.append(FieldError("Give this once.", parameter=name))
         else:
-            value = taken(given[0], known[name])
-            problems = errors_in(validator(known[name]), value)
+            value = convert_param(given[0], known[name])
+            problems = find_schema_errors(build_validator(known[name]), value)
             wrong += [FieldError(problem.detail, parameter=name) for problem in problems]
             values[name] = value
     if wrong:
-        raise ProblemError(invalid(wrong))
-    return {name: as_moment(value, known[name]) for name, value in values.items()}
+        raise ProblemError(validation_problem(wrong))
+    return {name: convert_datetime_param(value, known[name]) for name, value in values.items()}
 
 
-def taken(word: str, shape: Shape) -> Any:
+def convert_param(word: str, shape: Schema) -> Any:
     """The word as its kind; what cannot be is left a word, and refused as such."""
     if shape.get("type") == "integer":
         digits = word.removeprefix("-")
@@ -56,9 +58,9 @@ def taken(word: str, shape: Shape) -> Any:
     return word
 
 
-def as_moment(value: Any, shape: Shape) -> Any:
+def convert_datetime_param(value: Any, shape: Schema) -> Any:
     if shape.get("format") == "date-time" and isinstance(value, str):
-        return read_moment(value)
+        return parse_utc_datetime(value)
     return value
 
 
@@ -77,38 +79,38 @@ class ApiView(APIView):
         operation = self.operations[str(request.method).replace("HEAD", "GET")]
         # A body that is refused unread would break the connection for the next call on it.
         _ = request.body
-        caller = caller_of(request.headers, request.META.get("QUERY_STRING", ""))
-        used(caller.workspace.pk, caller.key.pk, timezone.now())
-        paid = take_from_budgets(caller.key.pk, caller.workspace.pk, operation.paid_from)
-        refuse_unless_allowed(caller, operation)
+        caller = authenticate(request.headers, request.META.get("QUERY_STRING", ""))
+        record_key_use(caller.workspace.pk, caller.key.pk, timezone.now())
+        paid = charge_rate_limit(caller.key.pk, caller.workspace.pk, operation.paid_from)
+        check_operation_permission(caller, operation)
         call = self.call(request, operation, caller)
         answer = self.carried_out(operation, call, kwargs)
-        return sent(answer, paid)
+        return build_http_response(answer, paid)
 
     get = post = put = patch = delete = handle
 
-    def call(self, request: Request, operation: Operation, caller: Caller) -> Call:
-        return Call(
+    def call(self, request: Request, operation: Operation, caller: ApiClient) -> ApiRequest:
+        return ApiRequest(
             caller=caller,
-            body=body_of(request, operation.checked_body) if operation.checked_body else None,
-            query=read_query(request.query_params, operation.query, operation.needed),
+            body=parse_json_body(request, operation.checked_body) if operation.checked_body else None,
+            query=parse_query_params(request.query_params, operation.query, operation.needed),
             headers=request.headers,
-            request_id=request_id_of(request),
+            request_id=get_request_id(request),
             path=request.path,
         )
 
-    def carried_out(self, operation: Operation, call: Call, named: dict[str, Any]) -> Answer:
-        name = call.headers.get(HEADER)
+    def carried_out(self, operation: Operation, call: ApiRequest, named: dict[str, Any]) -> ApiResponse:
+        name = call.headers.get(IDEMPOTENCY_HEADER)
         if name is None or not operation.is_retryable:
             return operation.run(call, **named)
         # Of this key alone: what another was answered may not be for it.
         said = f"{call.caller.key.pk} {self.request.method} {call.path}"
         route = sha256(said.encode()).hexdigest()
         body = self.request.body
-        return carried_out_once(call.workspace, route, name, body, lambda: operation.run(call, **named))
+        return run_idempotent(call.workspace, route, name, body, lambda: operation.run(call, **named))
 
     def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # ours is no Response
-        return refused(problem_of(exc), self.request, exc)
+        return problem_response(exception_to_problem(exc), self.request, exc)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         raise ProblemError(
@@ -121,12 +123,12 @@ class ApiView(APIView):
         )
 
 
-def refuse_unless_allowed(caller: Caller, operation: Operation) -> None:
+def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
     if not caller.may(operation.permission, is_for_bots=operation.bots):
         raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
 
 
-def sent(answer: Answer, more: Mapping[str, str]) -> HttpResponse:
+def build_http_response(answer: ApiResponse, more: Mapping[str, str]) -> HttpResponse:
     response = HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
     if answer.status in {204, 304}:
         del response["Content-Type"]
@@ -136,20 +138,20 @@ def sent(answer: Answer, more: Mapping[str, str]) -> HttpResponse:
     return response
 
 
-def refused(
+def problem_response(
     problem: Problem, request: HttpRequest | Request, error: BaseException | None = None
 ) -> HttpResponse:
     if problem.status >= 500:
-        log.error("api_failed", status=problem.status, error=type(error).__name__, exc_info=error)
-    body = problem.body(request_id_of(request))
-    response = HttpResponse(body, status=problem.status, content_type=CONTENT_TYPE)
+        log.error("api_request_failed", status=problem.status, error=type(error).__name__, exc_info=error)
+    body = problem.body(get_request_id(request))
+    response = HttpResponse(body, status=problem.status, content_type=PROBLEM_CONTENT_TYPE)
     for name, said in problem.headers.items():
         response[name] = said
     response["Cache-Control"] = "no-store"
     return response
 
 
-def request_id_of(request: HttpRequest | Request) -> str:
+def get_request_id(request: HttpRequest | Request) -> str:
     return str(getattr(request, "request_id", ""))
 
 
@@ -165,7 +167,7 @@ def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
     return path(route, login_not_required(view.as_view()), name=name)
 
 
-def view_of(pattern: URLPattern) -> type[ApiView] | None:
+def get_api_view(pattern: URLPattern) -> type[ApiView] | None:
     """The class behind an address of ours, for whoever publishes or checks it."""
     found: HttpResponseBase | Any = getattr(pattern.callback, "cls", None)
     return found if isinstance(found, type) and issubclass(found, ApiView) else None

@@ -9,136 +9,147 @@ from django.http import Http404
 from django.urls import URLPattern
 from django.utils import timezone
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
-from personas.api.problems import FieldError, ProblemError, pointer_to
-from personas.api.record_resource import limited
-from personas.api.responses import Answer, answered, empty, moment_told
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.problems import FieldError, ProblemError, json_pointer
+from personas.api.record_resource import out_of_scope_error
+from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
-    Shape,
-    anything,
-    choice,
-    line,
-    listed,
-    moment,
-    nullable,
-    page_of,
-    shape,
-    slug,
-    whole,
+    Schema,
+    any_object_schema,
+    array_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
 )
-from personas.api.validation import read_moment
+from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.scopes import VERBS, widest
-from personas.api_keys.services import USUAL, create_key, revoke_key, rotate_key
+from personas.api_keys.scopes import VERBS, find_wider_dimension
+from personas.api_keys.services import DEFAULT_LIFETIME, create_key, revoke_key, rotate_key
 from personas.models import ApiKey
 from personas.roles import Permission
 
-NAMES = listed(slug(), minItems=1, uniqueItems=True)
-SCOPES: Shape = shape(
+SLUG_LIST_SCHEMA = array_schema(slug_schema(), minItems=1, uniqueItems=True)
+SCOPES_SCHEMA: Schema = object_schema(
     {
-        "verbs": listed(choice(VERBS), minItems=1, uniqueItems=True),
-        "agents": NAMES,
-        "channels": NAMES,
-        "labels": NAMES,
+        "verbs": array_schema(enum_schema(VERBS), minItems=1, uniqueItems=True),
+        "agents": SLUG_LIST_SCHEMA,
+        "channels": SLUG_LIST_SCHEMA,
+        "labels": SLUG_LIST_SCHEMA,
     },
     required=(),
     description="What the key may be used for; an absent list means all.",
 )
-TOLD: dict[str, Shape] = {
-    "id": whole(1),
+KEY_FIELDS: dict[str, Schema] = {
+    "id": integer_schema(1),
     "name": {"type": "string"},
-    "kind": choice([BOT, ADMIN]),
+    "kind": enum_schema([BOT, ADMIN]),
     "prefix": {"type": "string"},
-    "scopes": anything(),
+    "scopes": any_object_schema(),
     "created_by": {"type": "string"},
-    "created_at": moment(),
-    "expires_at": moment(),
-    "revoked_at": nullable(moment()),
-    "last_used_at": nullable(moment()),
+    "created_at": datetime_schema(),
+    "expires_at": datetime_schema(),
+    "revoked_at": nullable_schema(datetime_schema()),
+    "last_used_at": nullable_schema(datetime_schema()),
 }
-KEY = shape(TOLD)
-SECRET = {"type": ["string", "null"], "description": "The key itself, shown this once; null when sent again."}
-NEW_KEY = shape({**TOLD, "secret": SECRET})
-MADE: dict[str, Any] = {"permission": Permission.MANAGE_KEYS, "tag": "keys", "is_retryable": True}
-LONGEST_OVERLAP = 24 * 30
+KEY_SCHEMA = object_schema(KEY_FIELDS)
+SECRET_SCHEMA = {
+    "type": ["string", "null"],
+    "description": "The key itself, shown this once; null when sent again.",
+}
+KEY_WITH_SECRET_SCHEMA = object_schema({**KEY_FIELDS, "secret": SECRET_SCHEMA})
+KEY_WRITE_OPTIONS: dict[str, Any] = {
+    "permission": Permission.MANAGE_KEYS,
+    "tag": "keys",
+    "is_retryable": True,
+}
+MAX_OVERLAP_HOURS = 24 * 30
 
 
-def index(call: Call) -> Answer:
+def index(call: ApiRequest) -> ApiResponse:
     if call.caller.is_limited:
-        raise limited()
-    page = page_of_rows(rows(call), limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_answered(call, page, [told(key) for key in page.rows])
+        raise out_of_scope_error()
+    page = paginate_rows(
+        list_client_keys(call), limit=call.query["limit"], cursor=call.query.get("cursor", "")
+    )
+    return page_response(call, page, [key_json(key) for key in page.rows])
 
 
-def add(call: Call) -> Answer:
+def api_create_key(call: ApiRequest) -> ApiResponse:
     said: dict[str, Any] = call.body
-    refuse_wider(call, said.get("scopes", {}), said.get("kind", BOT))
+    check_scopes_within(call, said.get("scopes", {}), said.get("kind", BOT))
     key, secret = create_key(
         call.workspace,
         said["name"],
         said.get("scopes", {}),
-        no_longer(call, until(said)),
+        limit_expiry(call, parse_expiry(said)),
         by=call.actor,
         kind=said.get("kind", BOT),
     )
-    return given(key, secret)
+    return new_key_response(key, secret)
 
 
-def read(call: Call, key: int) -> Answer:
-    return answered(told(found(call, key)))
+def api_read_key(call: ApiRequest, key: int) -> ApiResponse:
+    return json_response(key_json(get_client_key(call, key)))
 
 
-def rotate(call: Call, key: int) -> Answer:
+def api_rotate_key(call: ApiRequest, key: int) -> ApiResponse:
     said: dict[str, Any] = call.body
-    old = found(call, key)
+    old = get_client_key(call, key)
     ends_at = timezone.now() + timedelta(hours=said.get("overlap_hours", 24))
-    made, secret = rotate_key(old, ends_at=ends_at, expires_at=no_longer(call, until(said)), by=call.actor)
-    return given(made, secret)
+    made, secret = rotate_key(
+        old, ends_at=ends_at, expires_at=limit_expiry(call, parse_expiry(said)), by=call.actor
+    )
+    return new_key_response(made, secret)
 
 
-def revoke(call: Call, key: int) -> Answer:
-    revoke_key(found(call, key), by=call.actor)
-    return empty()
+def api_revoke_key(call: ApiRequest, key: int) -> ApiResponse:
+    revoke_key(get_client_key(call, key), by=call.actor)
+    return no_content_response()
 
 
-def no_longer(call: Call, ends_at: datetime | None) -> datetime:
+def limit_expiry(call: ApiRequest, ends_at: datetime | None) -> datetime:
     """A key that was stolen should not be able to outlive itself."""
-    return min(ends_at or timezone.now() + USUAL, call.caller.key.expires_at)
+    return min(ends_at or timezone.now() + DEFAULT_LIFETIME, call.caller.key.expires_at)
 
 
-def refuse_wider(call: Call, scopes: Mapping[str, Any], kind: str) -> None:
+def check_scopes_within(call: ApiRequest, scopes: Mapping[str, Any], kind: str) -> None:
     """Nobody hands out more than he has."""
-    if name := widest(scopes, call.caller.key.scopes, kind):
+    if name := find_wider_dimension(scopes, call.caller.key.scopes, kind):
         said = f"Your own key is limited in its {name}: a key you make cannot have more."
-        raise ProblemError(invalid([FieldError(said, pointer_to(["scopes", name]))]))
+        raise ProblemError(validation_problem([FieldError(said, json_pointer(["scopes", name]))]))
 
 
-def rows(call: Call) -> QuerySet[ApiKey]:
+def list_client_keys(call: ApiRequest) -> QuerySet[ApiKey]:
     return ApiKey.objects.in_workspace(call.workspace)
 
 
-def found(call: Call, key: int) -> ApiKey:
-    row = rows(call).filter(pk=key).first() if 0 < key < 2**63 else None
+def get_client_key(call: ApiRequest, key: int) -> ApiKey:
+    row = list_client_keys(call).filter(pk=key).first() if 0 < key < 2**63 else None
     # A key that may more than the caller's is not the caller's to see, replace or end.
-    if row is None or widest(row.scopes, call.caller.key.scopes, row.kind):
+    if row is None or find_wider_dimension(row.scopes, call.caller.key.scopes, row.kind):
         raise Http404
     return row
 
 
-def until(said: dict[str, Any]) -> datetime | None:
-    return read_moment(said["expires_at"]) if said.get("expires_at") else None
+def parse_expiry(said: dict[str, Any]) -> datetime | None:
+    return parse_utc_datetime(said["expires_at"]) if said.get("expires_at") else None
 
 
-def given(key: ApiKey, secret: str) -> Answer:
+def new_key_response(key: ApiKey, secret: str) -> ApiResponse:
     """The secret goes out once; what is kept for a retry does not hold it."""
-    facts, at = told(key), f"/api/v1/keys/{key.pk}"
-    return answered({**facts, "secret": secret}, 201, kept={**facts, "secret": None}, Location=at)
+    facts, at = key_json(key), f"/api/v1/keys/{key.pk}"
+    return json_response({**facts, "secret": secret}, 201, kept={**facts, "secret": None}, Location=at)
 
 
-def told(key: ApiKey) -> dict[str, Any]:
+def key_json(key: ApiKey) -> dict[str, Any]:
     return {
         "id": key.pk,
         "name": key.name,
@@ -146,26 +157,28 @@ def told(key: ApiKey) -> dict[str, Any]:
         "prefix": key.prefix,
         "scopes": key.scopes,
         "created_by": key.created_label,
-        "created_at": moment_told(key.created_at),
-        "expires_at": moment_told(key.expires_at),
-        "revoked_at": key.revoked_at and moment_told(key.revoked_at),
-        "last_used_at": key.last_used_at and moment_told(key.last_used_at),
+        "created_at": datetime_json(key.created_at),
+        "expires_at": datetime_json(key.expires_at),
+        "revoked_at": key.revoked_at and datetime_json(key.revoked_at),
+        "last_used_at": key.last_used_at and datetime_json(key.last_used_at),
     }
 
 
-NEW = shape(
+CREATE_KEY_SCHEMA = object_schema(
     {
-        "name": line(80, least=1),
-        "kind": choice([BOT, ADMIN], default=BOT),
-        "scopes": SCOPES,
-        "expires_at": moment(description="At most 365 days from now; 180 days when absent."),
+        "name": line_schema(80, least=1),
+        "kind": enum_schema([BOT, ADMIN], default=BOT),
+        "scopes": SCOPES_SCHEMA,
+        "expires_at": datetime_schema(description="At most 365 days from now; 180 days when absent."),
     },
     required=["name"],
 )
-ROTATION = shape(
+ROTATE_KEY_SCHEMA = object_schema(
     {
-        "overlap_hours": whole(0, LONGEST_OVERLAP, default=24, description="How long the old key goes on."),
-        "expires_at": moment(),
+        "overlap_hours": integer_schema(
+            0, MAX_OVERLAP_HOURS, default=24, description="How long the old key goes on."
+        ),
+        "expires_at": datetime_schema(),
     },
     required=(),
 )
@@ -179,29 +192,46 @@ urlpatterns: list[URLPattern] = [
             "List keys",
             permission=Permission.MANAGE_KEYS,
             budget="read",
-            answer=page_of(KEY),
-            query=PAGING,
+            answer=page_schema(KEY_SCHEMA),
+            query=PAGINATION_PARAMS,
             tag="keys",
         ),
-        post=Operation(add, "Make a key", body=NEW, answer=NEW_KEY, status=201, **MADE),
+        post=Operation(
+            api_create_key,
+            "Make a key",
+            body=CREATE_KEY_SCHEMA,
+            answer=KEY_WITH_SECRET_SCHEMA,
+            status=201,
+            **KEY_WRITE_OPTIONS,
+        ),
     ),
     endpoint(
         "keys/<int:key>",
         "keys-one",
         get=Operation(
-            read, "Read a key", permission=Permission.MANAGE_KEYS, budget="read", answer=KEY, tag="keys"
+            api_read_key,
+            "Read a key",
+            permission=Permission.MANAGE_KEYS,
+            budget="read",
+            answer=KEY_SCHEMA,
+            tag="keys",
         ),
     ),
     endpoint(
         "keys/<int:key>:rotate",
         "keys-rotate",
         post=Operation(
-            rotate, "Replace a key, with overlap", body=ROTATION, answer=NEW_KEY, status=201, **MADE
+            api_rotate_key,
+            "Replace a key, with overlap",
+            body=ROTATE_KEY_SCHEMA,
+            answer=KEY_WITH_SECRET_SCHEMA,
+            status=201,
+            **KEY_WRITE_OPTIONS,
         ),
     ),
     endpoint(
         "keys/<int:key>:revoke",
         "keys-revoke",
-        post=Operation(revoke, "End a key now", status=204, **MADE),
+        post=Operation(api_revoke_key, "End a key now", status=204, **KEY_WRITE_OPTIONS),
     ),
 ]

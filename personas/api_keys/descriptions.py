@@ -8,8 +8,18 @@ from typing import Any
 from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from core.text.lists import first_few
-from personas.api_keys.scopes import APPROVE, FETCH, MANAGE, READ, RENDER, VERBS, WRITE, Scoped, verbs_of
+from core.text.lists import format_short_list
+from personas.api_keys.scopes import (
+    APPROVE,
+    FETCH,
+    MANAGE,
+    READ,
+    RENDER,
+    VERBS,
+    WRITE,
+    ScopedKey,
+    get_key_verbs,
+)
 
 # As a form offers them.
 VERB_CHOICES = (
@@ -26,7 +36,7 @@ VERB_HELP = _(
     "and keys."
 )
 # As a list of them reads.
-VERB_WORDS = {
+SCOPE_VERB_LABELS = {
     FETCH: _("fetch"),
     RENDER: _("render"),
     READ: _("read"),
@@ -34,55 +44,55 @@ VERB_WORDS = {
     APPROVE: _("approve"),
     MANAGE: _("manage"),
 }
-LIMIT_WORDS = {
+LIMIT_LABELS = {
     "agent": ngettext_lazy("Agent %(names)s", "Agents %(names)s", "count"),
     "channel": ngettext_lazy("Channel %(names)s", "Channels %(names)s", "count"),
     "label": ngettext_lazy("Label %(names)s", "Labels %(names)s", "count"),
 }
-SOON = timedelta(days=14)
-ACTIVE, SOON_OVER, EXPIRED, REVOKED = "active", "soon_over", "expired", "revoked"
-STATE_WORDS = {
+EXPIRY_WARNING_PERIOD = timedelta(days=14)
+ACTIVE, EXPIRING, EXPIRED, REVOKED = "active", "soon_over", "expired", "revoked"
+STATE_LABELS = {
     ACTIVE: _("Active"),
-    SOON_OVER: _("Ends soon"),
+    EXPIRING: _("Ends soon"),
     EXPIRED: _("Expired"),
     REVOKED: _("Revoked"),
 }
-TONES = {ACTIVE: "success", SOON_OVER: "warning", EXPIRED: "neutral", REVOKED: "error"}
+STATE_TONES = {ACTIVE: "success", EXPIRING: "warning", EXPIRED: "neutral", REVOKED: "error"}
 
 
-def verbs_in_words(scopes: Mapping[str, Any], kind: str) -> str:
+def describe_verbs(scopes: Mapping[str, Any], kind: str) -> str:
     """“Fetch, render”; “Everything” when nothing that its kind could do is left out."""
-    verbs = verbs_of(scopes, kind)
-    if verbs == verbs_of({}, kind):
+    verbs = get_key_verbs(scopes, kind)
+    if verbs == get_key_verbs({}, kind):
         return gettext("Everything")
-    listed = ", ".join(str(VERB_WORDS[verb]) for verb in VERBS if verb in verbs)
+    listed = ", ".join(str(SCOPE_VERB_LABELS[verb]) for verb in VERBS if verb in verbs)
     return listed.capitalize() or gettext("Nothing")
 
 
-def limits_in_words(scopes: Mapping[str, Any]) -> list[str]:
+def describe_limits(scopes: Mapping[str, Any]) -> list[str]:
     """What it is limited to, a line for each dimension that is; no line means no limit."""
-    said = [(name, scopes.get(f"{name}s")) for name in LIMIT_WORDS]
-    return [_limit(name, words) for name, words in said if isinstance(words, list) and words]
+    said = [(name, scopes.get(f"{name}s")) for name in LIMIT_LABELS]
+    return [_describe_limit(name, words) for name, words in said if isinstance(words, list) and words]
 
 
-def _limit(name: str, words: Sequence[str]) -> str:
-    return str(LIMIT_WORDS[name] % {"names": first_few(words), "count": len(words)})
+def _describe_limit(name: str, words: Sequence[str]) -> str:
+    return str(LIMIT_LABELS[name] % {"names": format_short_list(words), "count": len(words)})
 
 
-def state_of(expires_at: datetime, revoked_at: datetime | None, now: datetime) -> str:
+def get_key_state(expires_at: datetime, revoked_at: datetime | None, now: datetime) -> str:
     if revoked_at is not None:
         return REVOKED
     if expires_at <= now:
         return EXPIRED
-    return SOON_OVER if expires_at - now <= SOON else ACTIVE
+    return EXPIRING if expires_at - now <= EXPIRY_WARNING_PERIOD else ACTIVE
 
 
-VARIABLE = "DRAMATIS_KEY"
-USUAL_LABEL = "production"
+KEY_ENV_VARIABLE = "DRAMATIS_KEY"
+DEFAULT_LABEL = "production"
 
 
 @dataclass(frozen=True)
-class Example:
+class UsageExample:
     """What to put into a shell and into a program; only the first line holds the secret itself."""
 
     export: str
@@ -90,16 +100,16 @@ class Example:
     python: str
 
 
-def example(url: str, secret: str) -> Example:
-    return Example(
-        export=f"export {VARIABLE}={secret}",
-        curl=f'curl --fail-with-body -H "Authorization: Bearer ${VARIABLE}" "{url}"',
+def build_usage_example(url: str, secret: str) -> UsageExample:
+    return UsageExample(
+        export=f"export {KEY_ENV_VARIABLE}={secret}",
+        curl=f'curl --fail-with-body -H "Authorization: Bearer ${KEY_ENV_VARIABLE}" "{url}"',
         python="\n".join(
             [
                 "import json, os, urllib.request",
                 "",
                 f'url = "{url}"',
-                f'headers = {{"Authorization": "Bearer " + os.environ["{VARIABLE}"]}}',
+                f'headers = {{"Authorization": "Bearer " + os.environ["{KEY_ENV_VARIABLE}"]}}',
                 "request = urllib.request.Request(url, headers=headers)",
                 "print(json.load(urllib.request.urlopen(request)))",
             ]
@@ -107,10 +117,10 @@ def example(url: str, secret: str) -> Example:
     )
 
 
-def address(public_url: str, key: Scoped, agent: str, channel: str) -> str:
+def build_example_url(public_url: str, key: ScopedKey, agent: str, channel: str) -> str:
     """Something that this key opens: a prompt, or the list of agents if it may not fetch."""
-    if FETCH not in verbs_of(key.scopes, key.kind):
+    if FETCH not in get_key_verbs(key.scopes, key.kind):
         return f"{public_url}/api/v1/agents"
-    labels = key.scopes.get("labels") or [USUAL_LABEL]
-    label = "" if USUAL_LABEL in labels else f"&label={labels[0]}"
+    labels = key.scopes.get("labels") or [DEFAULT_LABEL]
+    label = "" if DEFAULT_LABEL in labels else f"&label={labels[0]}"
     return f"{public_url}/api/v1/agents/{agent or 'AGENT'}/prompt?channel={channel or 'CHANNEL'}{label}"

@@ -10,13 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.api_keys.descriptions import VERB_CHOICES, VERB_HELP
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.scopes import FETCH, RENDER, VERBS_OF, labels_in
-from personas.api_keys.services import LONGEST, USUAL
-from personas.errors import Invalid
+from personas.api_keys.scopes import FETCH, RENDER, VERBS_BY_KIND, list_scope_labels
+from personas.api_keys.services import DEFAULT_LIFETIME, MAX_LIFETIME
+from personas.errors import InvalidInput
 from personas.models import Agent, ApiKey, Channel, Workspace
-from personas.records.forms import model_field
+from personas.records.forms import build_model_field
 
-KINDS = [
+KIND_CHOICES = [
     (BOT, _("Bot")),
     (ADMIN, _("Admin")),
 ]
@@ -24,8 +24,8 @@ KIND_HELP = _(
     "A bot's key belongs to the workspace. An admin key acts for you: it may do no more than you may, "
     "and ends when you leave the workspace."
 )
-ALL = _("Tick none to allow all, those added later too.")
-OVERLAPS = [
+SCOPE_HELP = _("Tick none to allow all, those added later too.")
+OVERLAP_CHOICES = [
     (0, _("Not at all")),
     (1, _("1 hour")),
     (24, _("24 hours")),
@@ -34,24 +34,24 @@ OVERLAPS = [
 ]
 
 
-class ChoicesField(forms.MultipleChoiceField):
+class ScopeChoicesField(forms.MultipleChoiceField):
     """Some of the workspace's own things, by their short names."""
 
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(required=False, help_text=ALL, **kwargs)
+        super().__init__(required=False, help_text=SCOPE_HELP, **kwargs)
 
 
-class EndingForm(forms.Form):
+class KeyExpiryForm(forms.Form):
     """When a key ends: on a day, which it still lasts to the end of."""
 
     expires_at = forms.DateField(label=_("Last day"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["expires_at"].initial = timezone.localdate() + USUAL
-        told = gettext("In your timezone; %(days)s days from now at most.") % {"days": LONGEST.days}
+        self.fields["expires_at"].initial = timezone.localdate() + DEFAULT_LIFETIME
+        told = gettext("In your timezone; %(days)s days from now at most.") % {"days": MAX_LIFETIME.days}
         self.fields["expires_at"].help_text = told
 
     def clean_expires_at(self) -> datetime:
@@ -59,26 +59,26 @@ class EndingForm(forms.Form):
         today = timezone.localdate()
         if day < today:
             raise forms.ValidationError(gettext("Choose a day that is still to come."))
-        if day > today + LONGEST:
+        if day > today + MAX_LIFETIME:
             raise forms.ValidationError(
-                gettext("A key lasts %(days)s days at most.") % {"days": LONGEST.days}
+                gettext("A key lasts %(days)s days at most.") % {"days": MAX_LIFETIME.days}
             )
         end = datetime.combine(day, time(23, 59), tzinfo=timezone.get_current_timezone())
         # A minute less: the verb looks at its own clock.
-        return min(end, timezone.now() + LONGEST - timedelta(minutes=1)).astimezone(UTC)
+        return min(end, timezone.now() + MAX_LIFETIME - timedelta(minutes=1)).astimezone(UTC)
 
-    def take_errors(self, error: Invalid) -> None:
+    def take_errors(self, error: InvalidInput) -> None:
         """Put a service's refusal under the fields it names."""
         for name, said in error.errors.items():
             self.add_error(name if name in self.fields else None, list(said))
 
 
-class KeyForm(EndingForm):
+class KeyForm(KeyExpiryForm):
     """A new key; what it can be limited to is found in the workspace only."""
 
-    name = model_field(ApiKey, "name", _("Name"))
+    name = build_model_field(ApiKey, "name", _("Name"))
     kind = forms.ChoiceField(
-        label=_("Kind"), choices=KINDS, initial=BOT, widget=forms.RadioSelect, help_text=KIND_HELP
+        label=_("Kind"), choices=KIND_CHOICES, initial=BOT, widget=forms.RadioSelect, help_text=KIND_HELP
     )
     verbs = forms.MultipleChoiceField(
         label=_("May"),
@@ -88,21 +88,21 @@ class KeyForm(EndingForm):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": _("Choose at least one thing that the key may do.")},
     )
-    agents = ChoicesField(label=_("Agents"))
-    channels = ChoicesField(label=_("Channels"))
-    labels = ChoicesField(label=_("Labels"))
+    agents = ScopeChoicesField(label=_("Agents"))
+    channels = ScopeChoicesField(label=_("Channels"))
+    labels = ScopeChoicesField(label=_("Labels"))
     field_order = ("name", "kind", "expires_at", "verbs", "agents", "channels", "labels")
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["name"].help_text = gettext("Names the bot or script in the ledger and the audit log.")
-        self._offer("agents", named(Agent, workspace))
-        self._offer("channels", named(Channel, workspace))
-        self._offer("labels", [(name, name) for name in labels_in(workspace)])
+        self._offer("agents", list_scope_choices(Agent, workspace))
+        self._offer("channels", list_scope_choices(Channel, workspace))
+        self._offer("labels", [(name, name) for name in list_scope_labels(workspace)])
 
     def clean(self) -> dict[str, Any]:
         said = super().clean() or {}
-        allowed = VERBS_OF.get(said.get("kind", ""), ())
+        allowed = VERBS_BY_KIND.get(said.get("kind", ""), ())
         if "kind" in said and (beyond := [verb for verb in said.get("verbs", ()) if verb not in allowed]):
             self.add_error(
                 "verbs",
@@ -113,23 +113,23 @@ class KeyForm(EndingForm):
     def scopes(self) -> dict[str, list[str]]:
         """Only what is limited is said."""
         said = {name: self.cleaned_data[name] for name in ("verbs", "agents", "channels", "labels")}
-        if set(said["verbs"]) == set(VERBS_OF[self.cleaned_data["kind"]]):
+        if set(said["verbs"]) == set(VERBS_BY_KIND[self.cleaned_data["kind"]]):
             said.pop("verbs")
         return {name: words for name, words in said.items() if words}
 
     def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
-        assert isinstance(field, ChoicesField)  # noqa: S101  # for the type checker
+        assert isinstance(field, ScopeChoicesField)  # noqa: S101  # for the type checker
         field.choices = choices
 
 
-class RotateForm(EndingForm):
+class RotateKeyForm(KeyExpiryForm):
     """The key that follows, and how long the old one goes on beside it."""
 
-    name = model_field(ApiKey, "name", _("Name"))
+    name = build_model_field(ApiKey, "name", _("Name"))
     hours = forms.TypedChoiceField(
         label=_("The old key goes on for"),
-        choices=OVERLAPS,
+        choices=OVERLAP_CHOICES,
         initial=24,
         coerce=int,
         help_text=_("Long enough to give the new key to every bot that has the old one."),
@@ -141,6 +141,6 @@ class RotateForm(EndingForm):
         self.fields["name"].label = gettext("Name of the new key")
 
 
-def named(model: type[Agent | Channel], workspace: Workspace) -> list[tuple[str, str]]:
+def list_scope_choices(model: type[Agent | Channel], workspace: Workspace) -> list[tuple[str, str]]:
     rows = model.objects.in_workspace(workspace).filter(archived_at=None).order_by("name", "pk")
     return [(slug, f"{name} ({slug})") for slug, name in rows.values_list("slug", "name")]

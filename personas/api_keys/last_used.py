@@ -9,24 +9,24 @@ import structlog
 from django.db import Error as DatabaseFailure
 from django.db import connection
 
-from core.db.workspace_scope import within
-from personas.api_keys.services import note_uses
+from core.db.workspace_scope import workspace_scope
+from personas.api_keys.services import save_last_used
 
 log = structlog.get_logger(__name__)
 
 # Two looks a minute: what is written at most once a minute is then never much older.
-EVERY = 30.0
+FLUSH_INTERVAL = 30.0
 # More keys than this in one process and half a minute: the rest is noted at their next use.
-MOST = 10_000
+MAX_PENDING_KEYS = 10_000
 
 
-class KeyUses:
+class KeyUseTracker:
     """What one process has seen; nothing is collected, and no thread runs, before `begin`.
 
     `used` neither waits nor asks: single operations on a dict are whole by themselves.
     """
 
-    def __init__(self, every: float = EVERY) -> None:
+    def __init__(self, every: float = FLUSH_INTERVAL) -> None:
         self.every = every
         self.is_collecting = False
         self.thread: threading.Thread | None = None
@@ -39,7 +39,7 @@ class KeyUses:
         self.is_collecting = True
 
     def used(self, workspace_id: int, key_id: int, at: datetime) -> None:
-        if not self.is_collecting or len(self._seen) >= MOST:
+        if not self.is_collecting or len(self._seen) >= MAX_PENDING_KEYS:
             return
         self._seen[workspace_id, key_id] = at
         # Here and not in `begin`: a server may fork after it has started, and threads do not come along.
@@ -54,10 +54,10 @@ class KeyUses:
             by_workspace[workspace_id][key_id] = at
         try:
             for workspace_id, uses in by_workspace.items():
-                with within(workspace_id):
-                    note_uses(workspace_id, uses)
+                with workspace_scope(workspace_id):
+                    save_last_used(workspace_id, uses)
         except DatabaseFailure as error:
-            log.warning("key_uses_not_noted", reason=str(error).partition("\n")[0])
+            log.warning("key_use_write_failed", reason=str(error).partition("\n")[0])
             for key, at in seen.items():
                 self._seen.setdefault(key, at)
             return 0
@@ -85,7 +85,7 @@ class KeyUses:
             util.Finalize(None, self.end, exitpriority=10)
         except RuntimeError:
             # No threads left, or the process is ending: a call is not to fail for that.
-            log.warning("key_uses_not_collected")
+            log.warning("key_use_tracking_failed")
         finally:
             self._starting.release()
 
@@ -96,5 +96,5 @@ class KeyUses:
             connection.close()
 
 
-PROCESS = KeyUses()
-begin, used = PROCESS.begin, PROCESS.used
+PROCESS_TRACKER = KeyUseTracker()
+start_tracking, record_key_use = PROCESS_TRACKER.begin, PROCESS_TRACKER.used

@@ -9,7 +9,7 @@ from core.db.fields import LineField
 from personas.api_keys.format import ADMIN, BOT
 from personas.tenancy.models import WorkspaceOwned
 
-KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
+KEY_KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
 
 
 class ApiKey(WorkspaceOwned):
@@ -17,7 +17,7 @@ class ApiKey(WorkspaceOwned):
 
     name = LineField(max_length=80)
     # A bot's key is the workspace's; an admin key acts for its maker, and goes when they go.
-    kind = models.CharField(max_length=5, choices=KINDS, default=BOT)
+    kind = models.CharField(max_length=5, choices=KEY_KINDS, default=BOT)
     # What people recognise it by: kind and first characters.
     prefix = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)

@@ -5,15 +5,21 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from personas.api_keys.descriptions import STATE_WORDS, TONES, limits_in_words, state_of, verbs_in_words
+from personas.api_keys.descriptions import (
+    STATE_LABELS,
+    STATE_TONES,
+    describe_limits,
+    describe_verbs,
+    get_key_state,
+)
 from personas.api_keys.format import ADMIN
-from personas.api_keys.scopes import power_of
+from personas.api_keys.scopes import resolve_permissions
 from personas.models import AgentChannel, ApiKey, Membership, User, Workspace
 from personas.roles import Permission
 
 
 @dataclass(frozen=True)
-class ShownKey:
+class KeySummary:
     """A key as pages show it."""
 
     key: ApiKey
@@ -28,45 +34,45 @@ class ShownKey:
         return self.key.kind == ADMIN
 
 
-def keys_of(workspace: Workspace) -> QuerySet[ApiKey]:
+def list_keys(workspace: Workspace) -> QuerySet[ApiKey]:
     """Newest first, with who made them."""
     return ApiKey.objects.in_workspace(workspace).select_related("created_by").order_by("-created_at", "-pk")
 
 
-def active_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+def filter_active_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
     return rows.filter(revoked_at=None, expires_at__gt=timezone.now())
 
 
-def ended_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+def filter_ended_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
     return rows.filter(Q(revoked_at__isnull=False) | Q(expires_at__lte=timezone.now()))
 
 
-def shown(key: ApiKey) -> ShownKey:
+def build_key_summary(key: ApiKey) -> KeySummary:
     now = timezone.now()
-    state = state_of(key.expires_at, key.revoked_at, now)
-    return ShownKey(
+    state = get_key_state(key.expires_at, key.revoked_at, now)
+    return KeySummary(
         key=key,
-        state=str(STATE_WORDS[state]),
-        tone=TONES[state],
-        verbs=verbs_in_words(key.scopes, key.kind),
-        limits=limits_in_words(key.scopes),
+        state=str(STATE_LABELS[state]),
+        tone=STATE_TONES[state],
+        verbs=describe_verbs(key.scopes, key.kind),
+        limits=describe_limits(key.scopes),
         is_active=key.revoked_at is None and key.expires_at > now,
     )
 
 
-def role_behind(key: ApiKey) -> str:
+def get_creator_role(key: ApiKey) -> str:
     """The role of a key's maker now; empty if they are no member, or shut out of the whole house."""
     rows = Membership.objects.in_workspace(key.workspace_id)
     rows = rows.filter(user=key.created_by_id, user__is_active=True)
     return rows.values_list("role", flat=True).first() or ""
 
 
-def powers_of(key: ApiKey) -> frozenset[Permission]:
+def get_key_permissions(key: ApiKey) -> frozenset[Permission]:
     """What a key may do at this moment."""
-    return power_of(key, role_behind(key) if key.kind == ADMIN else "")
+    return resolve_permissions(key, get_creator_role(key) if key.kind == ADMIN else "")
 
 
-def example_for(key: ApiKey) -> tuple[str, str]:
+def find_example_target(key: ApiKey) -> tuple[str, str]:
     """An agent and a channel that this key opens, to show how it is used; else two empty words."""
     rows = AgentChannel.objects.in_workspace(key.workspace_id)
     rows = rows.filter(agent__archived_at=None, channel__archived_at=None)
@@ -77,6 +83,6 @@ def example_for(key: ApiKey) -> tuple[str, str]:
     return rows.values_list("agent__slug", "channel__slug").first() or ("", "")
 
 
-def may_rotate(key: ApiKey, person: User) -> bool:
+def can_rotate_key(key: ApiKey, person: User) -> bool:
     """Whether this person may have the secret of a key's successor."""
     return key.kind != ADMIN or key.created_by_id == person.pk

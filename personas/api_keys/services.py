@@ -10,18 +10,20 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
-from personas.api_keys.format import ADMIN, BEGINNINGS, BOT, key_digest, new_secret, shown_prefix
-from personas.api_keys.scopes import BadScopes, settled_scopes
-from personas.audit.services import note_event
-from personas.errors import DomainError, Invalid
+from personas.api_keys.format import ADMIN, BOT, KEY_PREFIXES, generate_key_secret, get_key_prefix, key_digest
+from personas.api_keys.scopes import BadScopes, normalise_scopes
+from personas.audit.services import write_audit_event
+from personas.errors import DomainError, InvalidInput
 from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
-from personas.records.services import readable_errors
+from personas.records.services import convert_save_errors
 
-USUAL, LONGEST = timedelta(days=180), timedelta(days=365)
+DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
 # How closely the last use of a key is known.
-USE_GRAIN = timedelta(minutes=1)
-CHECKED = {"name", "prefix", "digest"}
-UNCHECKED = [field.name for field in ApiKey._meta.concrete_fields if field.name not in CHECKED]
+LAST_USED_RESOLUTION = timedelta(minutes=1)
+VALIDATED_FIELDS = {"name", "prefix", "digest"}
+UNVALIDATED_FIELDS = [
+    field.name for field in ApiKey._meta.concrete_fields if field.name not in VALIDATED_FIELDS
+]
 
 
 class KeyEnded(DomainError):
@@ -30,7 +32,7 @@ class KeyEnded(DomainError):
     code = "key_ended"
 
 
-class NotYours(DomainError):
+class NotKeyOwner(DomainError):
     """An admin key that acts for somebody else."""
 
     code = "not_yours"
@@ -47,25 +49,27 @@ def create_key(
     kind: str = BOT,
 ) -> tuple[ApiKey, str]:
     """A new key, and the secret that nobody will see again."""
-    _refuse_maker(workspace, kind, by)
-    key, secret = _made(workspace, name, _scopes_in(workspace, scopes, kind), expires_at, kind=kind, by=by)
-    _note(key, "created", by=by, after=_facts(key))
+    _check_creator(workspace, kind, by)
+    key, secret = _insert_key(
+        workspace, name, _validate_scopes(workspace, scopes, kind), expires_at, kind=kind, by=by
+    )
+    _audit_key(key, "created", by=by, after=_key_audit_data(key))
     return key, secret
 
 
 @transaction.atomic
 def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
     """End a key now: the very next request with it is refused."""
-    key = _held(key)
+    key = _lock_key(key)
     if key.revoked_at is None:
         key.revoked_at = timezone.now()
         key.save(update_fields=["revoked_at"])
-        _note(key, "revoked", by=by)
+        _audit_key(key, "revoked", by=by)
     return key
 
 
 @transaction.atomic
-def revoke_keys_of(workspace: Workspace | int, person: User, *, by: Actor) -> list[ApiKey]:
+def revoke_member_keys(workspace: Workspace | int, person: User, *, by: Actor) -> list[ApiKey]:
     """End the keys that act for this person; the bots' keys they made are the workspace's, and go on."""
     rows = ApiKey.objects.in_workspace(workspace).filter(kind=ADMIN, created_by=person, revoked_at=None)
     return [revoke_key(key, by=by) for key in rows.order_by("pk")]
@@ -77,27 +81,29 @@ def rotate_key(
 ) -> tuple[ApiKey, str]:
     """A new key with the same scopes; the old one goes on until `ends_at`, so that bots can change over."""
     workspace, now = Workspace.objects.get(pk=key.workspace_id), timezone.now()
-    _refuse_maker(workspace, key.kind, by)
-    key = _held(key)
-    _refuse_rotation(key, now, by)
+    _check_creator(workspace, key.kind, by)
+    key = _lock_key(key)
+    _check_rotation(key, now, by)
     before = {"expires_at": key.expires_at.isoformat()}
     key.expires_at = min(max(ends_at, now), key.expires_at)
     key.save(update_fields=["expires_at"])
-    new, secret = _made(workspace, name or next_name(key), key.scopes, expires_at, kind=key.kind, by=by)
-    _note(key, "rotated", by=by, before=before, after=_facts(key) | {"to": new.name})
-    _note(new, "created", by=by, after=_facts(new))
+    new, secret = _insert_key(
+        workspace, name or get_next_key_name(key), key.scopes, expires_at, kind=key.kind, by=by
+    )
+    _audit_key(key, "rotated", by=by, before=before, after=_key_audit_data(key) | {"to": new.name})
+    _audit_key(new, "created", by=by, after=_key_audit_data(new))
     return new, secret
 
 
-def note_uses(workspace: Workspace | int, uses: Mapping[int, datetime]) -> None:
+def save_last_used(workspace: Workspace | int, uses: Mapping[int, datetime]) -> None:
     """When keys were last used, by id; written at most once a minute for each."""
     rows = ApiKey.objects.in_workspace(workspace)
     for key_id, at in uses.items():
-        is_due = Q(last_used_at=None) | Q(last_used_at__lt=at - USE_GRAIN)
+        is_due = Q(last_used_at=None) | Q(last_used_at__lt=at - LAST_USED_RESOLUTION)
         rows.filter(is_due, pk=key_id).update(last_used_at=at)
 
 
-def next_name(key: ApiKey) -> str:
+def get_next_key_name(key: ApiKey) -> str:
     """Names are unique and stay with their keys: the next of “Desk” is “Desk 2”."""
     stem, _, tail = key.name.rpartition(" ")
     stem, number = (stem, int(tail)) if stem and tail.isdecimal() and len(tail) < 5 else (key.name, 1)
@@ -110,36 +116,38 @@ def next_name(key: ApiKey) -> str:
             return name
 
 
-def _refuse_maker(workspace: Workspace, kind: str, by: Actor) -> None:
+def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
     """An admin key needs somebody to act for: a person, and a member."""
-    if kind not in BEGINNINGS:
-        raise Invalid.on(
+    if kind not in KEY_PREFIXES:
+        raise InvalidInput.on(
             "kind",
             _("“%(kind)s” is not a kind of key. There are: %(kinds)s.")
-            % {"kind": kind, "kinds": ", ".join(BEGINNINGS)},
+            % {"kind": kind, "kinds": ", ".join(KEY_PREFIXES)},
         )
     if kind == BOT:
         return
     if by.user is None:
-        raise Invalid.on("kind", _("An admin key acts for a person, so only a person can make one."))
+        raise InvalidInput.on("kind", _("An admin key acts for a person, so only a person can make one."))
     # Held as long as somebody is being removed: their last key is made before, and goes too, or not at all.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
-        raise Invalid.on("kind", _("An admin key acts for a member, and you are none of this workspace."))
+        raise InvalidInput.on(
+            "kind", _("An admin key acts for a member, and you are none of this workspace.")
+        )
 
 
-def _refuse_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
+def _check_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
     if key.revoked_at is not None or key.expires_at <= now:
         raise KeyEnded(_("“%(key)s” has ended already. Make a new key instead.") % {"key": key})
     # Whoever rotates a key gets its secret: nobody may come to act in another's name that way.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
-        raise NotYours(
+        raise NotKeyOwner(
             _("“%(key)s” acts for %(person)s: only they can rotate it. You can revoke it.")
             % {"key": key, "person": key.created_label}
         )
 
 
-def _made(
+def _insert_key(
     workspace: Workspace,
     name: str,
     scopes: dict[str, list[str]],
@@ -148,60 +156,62 @@ def _made(
     kind: str,
     by: Actor,
 ) -> tuple[ApiKey, str]:
-    secret = new_secret(kind)
+    secret = generate_key_secret(kind)
     key = ApiKey(
         workspace=workspace,
         name=name,
         kind=kind,
-        prefix=shown_prefix(secret),
+        prefix=get_key_prefix(secret),
         digest=key_digest(secret),
         scopes=scopes,
         created_by=by.user,
         created_label=by.label,
-        expires_at=_end(expires_at),
+        expires_at=_resolve_expiry(expires_at),
     )
-    with readable_errors():
-        key.full_clean(exclude=UNCHECKED)
+    with convert_save_errors():
+        key.full_clean(exclude=UNVALIDATED_FIELDS)
         key.validate_constraints()
         key.save(force_insert=True)
     return key, secret
 
 
-def _end(expires_at: datetime | None) -> datetime:
+def _resolve_expiry(expires_at: datetime | None) -> datetime:
     now = timezone.now()
     if expires_at is None:
-        return now + USUAL
+        return now + DEFAULT_LIFETIME
     if expires_at <= now:
-        raise Invalid.on("expires_at", _("Choose a day that is still to come."))
-    if expires_at > now + LONGEST:
-        raise Invalid.on("expires_at", _("A key lasts %(days)s days at most.") % {"days": LONGEST.days})
+        raise InvalidInput.on("expires_at", _("Choose a day that is still to come."))
+    if expires_at > now + MAX_LIFETIME:
+        raise InvalidInput.on(
+            "expires_at", _("A key lasts %(days)s days at most.") % {"days": MAX_LIFETIME.days}
+        )
     return expires_at
 
 
-def _scopes_in(workspace: Workspace, scopes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
+def _validate_scopes(workspace: Workspace, scopes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
     """The scopes, once every agent and channel in them is known to be there."""
     try:
-        made = settled_scopes(scopes, kind)
+        made = normalise_scopes(scopes, kind)
     except BadScopes as error:
-        raise Invalid.on("scopes", str(error)) from error
+        raise InvalidInput.on("scopes", str(error)) from error
     agents, channels = Agent.objects.in_workspace(workspace), Channel.objects.in_workspace(workspace)
     for word, rows in (("agent", agents), ("channel", channels)):
         named = made.get(f"{word}s", [])
         known = set(rows.filter(slug__in=named).values_list("slug", flat=True)) if named else set()
         if missing := [slug for slug in named if slug not in known]:
-            raise Invalid.on(
+            raise InvalidInput.on(
                 "scopes", _("There is no %(word)s “%(name)s”.") % {"word": word, "name": missing[0]}
             )
     return made
 
 
-def _held(key: ApiKey) -> ApiKey:
+def _lock_key(key: ApiKey) -> ApiKey:
     # Not the whole lock: rows that point here go on being written while it is held.
     rows = ApiKey.objects.in_workspace(key.workspace_id).select_for_update(no_key=True)
     return rows.get(pk=key.pk)
 
 
-def _facts(key: ApiKey) -> dict[str, Any]:
+def _key_audit_data(key: ApiKey) -> dict[str, Any]:
     return {
         "kind": key.kind,
         "prefix": key.prefix,
@@ -210,7 +220,7 @@ def _facts(key: ApiKey) -> dict[str, Any]:
     }
 
 
-def _note(
+def _audit_key(
     key: ApiKey,
     verb: str,
     *,
@@ -218,4 +228,4 @@ def _note(
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
 ) -> None:
-    note_event(key.workspace_id, verb, "key", key.pk, key.name, by=by, before=before, after=after)
+    write_audit_event(key.workspace_id, verb, "key", key.pk, key.name, by=by, before=before, after=after)

@@ -18,36 +18,45 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
 
-from personas.api_keys.descriptions import address, example
-from personas.api_keys.forms import EndingForm, KeyForm, RotateForm
-from personas.api_keys.models import KINDS
+from personas.api_keys.descriptions import build_example_url, build_usage_example
+from personas.api_keys.forms import KeyExpiryForm, KeyForm, RotateKeyForm
+from personas.api_keys.models import KEY_KINDS
 from personas.api_keys.selectors import (
-    active_keys,
-    ended_keys,
-    example_for,
-    keys_of,
-    may_rotate,
-    powers_of,
-    shown,
+    build_key_summary,
+    can_rotate_key,
+    filter_active_keys,
+    filter_ended_keys,
+    find_example_target,
+    get_key_permissions,
+    list_keys,
 )
-from personas.api_keys.services import create_key, next_name, revoke_key, rotate_key
-from personas.audit.audited_export import noted_file
-from personas.errors import DomainError, Invalid
+from personas.api_keys.services import create_key, get_next_key_name, revoke_key, rotate_key
+from personas.audit.audited_export import audited_file_response
+from personas.errors import DomainError, InvalidInput
 from personas.models import ApiKey, AuditEvent
-from personas.records.bulk_views import BulkVerb, chosen_ids, on_each, tell
-from personas.records.views import asked
-from personas.roles import Permission, may
-from personas.tenancy.middleware import WorkspaceRequest, freshly_signed_in, needs, wanting
-from personas.ui.display_names import title_of
-from personas.ui.export import Column, columns_of
-from personas.ui.responses import back_or
-from personas.ui.sorting import in_order, sorting_asked
+from personas.records.bulk_views import BulkAction, apply_to_rows, parse_row_ids, show_bulk_result
+from personas.records.views import get_query_param
+from personas.roles import Permission, has_permission
+from personas.tenancy.middleware import (
+    WorkspaceRequest,
+    describe_required_roles,
+    require_permission,
+    require_reauthentication,
+)
+from personas.ui.display_names import get_display_name
+from personas.ui.export import ExportColumn, build_export_columns
+from personas.ui.responses import get_back_url
+from personas.ui.sorting import get_sort_order, sort_rows
 
 PAGE_SIZE = 50
-SHOWN_EVENTS = 20
-SHELVES = [("", gettext_lazy("Active")), ("ended", gettext_lazy("Ended")), ("all", gettext_lazy("All"))]
-ANY_KIND = [("", gettext_lazy("Both kinds")), *KINDS]
-REVOKE = BulkVerb(
+MAX_EVENTS = 20
+STATE_FILTER_CHOICES = [
+    ("", gettext_lazy("Active")),
+    ("ended", gettext_lazy("Ended")),
+    ("all", gettext_lazy("All")),
+]
+KIND_FILTER_CHOICES = [("", gettext_lazy("Both kinds")), *KEY_KINDS]
+REVOKE_KEYS_ACTION = BulkAction(
     "revoke",
     gettext_lazy("Revoke…"),
     gettext_lazy("Revoked"),
@@ -56,16 +65,16 @@ REVOKE = BulkVerb(
     permission=Permission.MANAGE_KEYS,
 )
 # What is known of a key; its digest is nobody's business.
-COLUMNS = [
-    *columns_of(("name", "kind", "prefix")),
-    Column("state", lambda key: shown(key).state),
-    Column("may", lambda key: shown(key).verbs),
-    Column("limits", lambda key: shown(key).limits),
-    *columns_of(("created_label", "created_at", "expires_at", "last_used_at", "revoked_at")),
+KEY_EXPORT_COLUMNS = [
+    *build_export_columns(("name", "kind", "prefix")),
+    ExportColumn("state", lambda key: build_key_summary(key).state),
+    ExportColumn("may", lambda key: build_key_summary(key).verbs),
+    ExportColumn("limits", lambda key: build_key_summary(key).limits),
+    *build_export_columns(("created_label", "created_at", "expires_at", "last_used_at", "revoked_at")),
 ]
 
 
-SORTS = {
+KEY_SORTS = {
     "name": ("name",),
     "maker": ("created_label", "created_at"),
     "made": ("created_at",),
@@ -75,78 +84,90 @@ SORTS = {
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    refuse_others(request)
-    words, shelf, kind = asked(request, "q").strip()[:80], asked(request, "shelf"), asked(request, "kind")
-    page = Paginator(found_keys(request), PAGE_SIZE).get_page(request.GET.get("page"))
+    require_key_manager(request)
+    words, shelf, kind = (
+        get_query_param(request, "q").strip()[:80],
+        get_query_param(request, "shelf"),
+        get_query_param(request, "kind"),
+    )
+    page = Paginator(list_filtered_keys(request), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
-        "sorting": sorting_asked(request, SORTS),
-        "bulk": [{"verb": REVOKE, "url": reverse("keys:bulk", args=[request.workspace.slug])}]
+        "sorting": get_sort_order(request, KEY_SORTS),
+        "bulk": [{"verb": REVOKE_KEYS_ACTION, "url": reverse("keys:bulk", args=[request.workspace.slug])}]
         if shelf != "ended"
         else [],
         "page": page,
-        "keys": [shown(key) for key in page.object_list],
+        "keys": [build_key_summary(key) for key in page.object_list],
         "q": words,
         "filters": [
-            {"name": "shelf", "label": _("Show"), "options": SHELVES, "value": shelf},
-            {"name": "kind", "label": _("Kind"), "options": ANY_KIND, "value": kind},
+            {"name": "shelf", "label": _("Show"), "options": STATE_FILTER_CHOICES, "value": shelf},
+            {"name": "kind", "label": _("Kind"), "options": KIND_FILTER_CHOICES, "value": kind},
         ],
         "is_narrowed": bool(words or shelf or kind),
     }
     return render(request, "personas/keys/list.html", context)
 
 
-def found_keys(request: WorkspaceRequest) -> QuerySet[ApiKey]:
+def list_filtered_keys(request: WorkspaceRequest) -> QuerySet[ApiKey]:
     """The keys that the address asks for, in its order."""
-    words, shelf, kind = asked(request, "q").strip()[:80], asked(request, "shelf"), asked(request, "kind")
-    rows = narrowed(keys_of(request.workspace), words, shelf, kind)
-    return in_order(rows, sorting_asked(request, SORTS), SORTS)
+    words, shelf, kind = (
+        get_query_param(request, "q").strip()[:80],
+        get_query_param(request, "shelf"),
+        get_query_param(request, "kind"),
+    )
+    rows = filter_keys(list_keys(request.workspace), words, shelf, kind)
+    return sort_rows(rows, get_sort_order(request, KEY_SORTS), KEY_SORTS)
 
 
-@freshly_signed_in
+@require_reauthentication
 def export(request: WorkspaceRequest) -> HttpResponseBase:
-    refuse_others(request)
-    return noted_file(request, "keys", COLUMNS, found_keys(request))
+    require_key_manager(request)
+    return audited_file_response(request, "keys", KEY_EXPORT_COLUMNS, list_filtered_keys(request))
 
 
-@needs(Permission.MANAGE_KEYS)
-@freshly_signed_in
+@require_permission(Permission.MANAGE_KEYS)
+@require_reauthentication
 @require_POST
-def bulk(request: WorkspaceRequest) -> HttpResponse:
+def revoke_keys_view(request: WorkspaceRequest) -> HttpResponse:
     """Many keys at once: first a page that names them and asks, then the end of them."""
-    ids = chosen_ids(request.POST.getlist("chosen"))
-    rows = list(active_keys(keys_of(request.workspace)).filter(pk__in=ids).order_by("name"))
-    back = back_or(request, reverse("keys:list", args=[request.workspace.slug]))
+    ids = parse_row_ids(request.POST.getlist("chosen"))
+    rows = list(filter_active_keys(list_keys(request.workspace)).filter(pk__in=ids).order_by("name"))
+    back = get_back_url(request, reverse("keys:list", args=[request.workspace.slug]))
     if not rows:
         messages.error(request, _("Tick active keys first, then press the button."))
         return redirect(back)
     if "sure" not in request.POST:
-        context = {"keys": [shown(key) for key in rows], "back": back}
+        context = {"keys": [build_key_summary(key) for key in rows], "back": back}
         return render(request, "personas/keys/revoke_many.html", context)
-    tell(request, on_each(rows, lambda key: revoke_key(key, by=request.actor)), str(REVOKE.done))
+    show_bulk_result(
+        request,
+        apply_to_rows(rows, lambda key: revoke_key(key, by=request.actor)),
+        str(REVOKE_KEYS_ACTION.done),
+    )
     return redirect(back)
 
 
 def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
-    refuse_others(request)
-    row = found(request, key)
-    powers = powers_of(row)
+    require_key_manager(request)
+    row = get_workspace_key(request, key)
+    powers = get_key_permissions(row)
     events = AuditEvent.objects.in_workspace(request.workspace).filter(kind="key", object_id=row.pk)
     context = {
-        "shown": shown(row),
-        "powers": [title_of(one.value).lower() for one in Permission if one in powers],
+        "shown": build_key_summary(row),
+        "powers": [get_display_name(one.value).lower() for one in Permission if one in powers],
         "scopes": [
-            (title_of(name), row.scopes[name])
+            (get_display_name(name), row.scopes[name])
             for name in ("agents", "channels", "labels")
             if row.scopes.get(name)
         ],
-        "events": events.order_by("-pk")[:SHOWN_EVENTS],
-        "may_rotate": may_rotate(row, request.user),
+        "events": events.order_by("-pk")[:MAX_EVENTS],
+        "may_rotate": can_rotate_key(row, request.user),
     }
     return render(request, "personas/keys/detail.html", context)
 
 
-@needs(Permission.MANAGE_KEYS)
-@freshly_signed_in
+@require_permission(Permission.MANAGE_KEYS)
+@require_reauthentication
 @sensitive_variables("secret")
 def new(request: WorkspaceRequest) -> HttpResponse:
     form = KeyForm(request.POST if request.method == "POST" else None, workspace=request.workspace)
@@ -162,22 +183,22 @@ def new(request: WorkspaceRequest) -> HttpResponse:
                 kind=said["kind"],
             )
         except DomainError as error:
-            refused(form, error)
+            add_form_errors(form, error)
         else:
-            return show_once(request, key, secret)
+            return render_secret_once(request, key, secret)
     status = 422 if form.errors else 200
     return render(request, "personas/keys/new.html", {"form": form}, status=status)
 
 
-@needs(Permission.MANAGE_KEYS)
-@freshly_signed_in
+@require_permission(Permission.MANAGE_KEYS)
+@require_reauthentication
 @sensitive_variables("secret")
-def rotate(request: WorkspaceRequest, key: int) -> HttpResponse:
-    row = found(request, key)
-    form = RotateForm(
+def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
+    row = get_workspace_key(request, key)
+    form = RotateKeyForm(
         request.POST if request.method == "POST" else None,
         # A page that is sent twice names the same successor twice, and the second is refused.
-        initial={"name": next_name(row)},
+        initial={"name": get_next_key_name(row)},
     )
     if request.method == "POST" and form.is_valid():
         said = form.cleaned_data
@@ -187,37 +208,37 @@ def rotate(request: WorkspaceRequest, key: int) -> HttpResponse:
                 row, ends_at=ends_at, expires_at=said["expires_at"], name=said["name"], by=request.actor
             )
         except DomainError as error:
-            refused(form, error)
+            add_form_errors(form, error)
         else:
             row.refresh_from_db()
-            return show_once(request, successor, secret, before=row)
-    context = {"form": form, "shown": shown(row), "may_rotate": may_rotate(row, request.user)}
+            return render_secret_once(request, successor, secret, before=row)
+    context = {"form": form, "shown": build_key_summary(row), "may_rotate": can_rotate_key(row, request.user)}
     return render(request, "personas/keys/rotate.html", context, status=422 if form.errors else 200)
 
 
-@needs(Permission.MANAGE_KEYS)
-@freshly_signed_in
-def revoke(request: WorkspaceRequest, key: int) -> HttpResponse:
+@require_permission(Permission.MANAGE_KEYS)
+@require_reauthentication
+def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     """The page asks whether it is meant; the button on it does it."""
-    row = found(request, key)
+    row = get_workspace_key(request, key)
     if request.method == "POST":
         revoke_key(row, by=request.actor)
         messages.success(request, _("“%(key)s” is revoked: it is refused from now on.") % {"key": row})
         return redirect("keys:list", request.workspace.slug)
-    return render(request, "personas/keys/revoke.html", {"shown": shown(row)})
+    return render(request, "personas/keys/revoke.html", {"shown": build_key_summary(row)})
 
 
 @sensitive_variables("secret")
-def show_once(
+def render_secret_once(
     request: WorkspaceRequest, key: ApiKey, secret: str, before: ApiKey | None = None
 ) -> HttpResponse:
     """The only answer that a secret is ever in; no cache keeps it, and going back does not bring it up."""
-    agent, channel = example_for(key)
+    agent, channel = find_example_target(key)
     context: dict[str, Any] = {
-        "shown": shown(key),
+        "shown": build_key_summary(key),
         "secret": secret,
         "before": before,
-        "example": example(address(settings.PUBLIC_URL, key, agent, channel), secret),
+        "example": build_usage_example(build_example_url(settings.PUBLIC_URL, key, agent, channel), secret),
         "has_example": bool(agent),
     }
     answer = render(request, "personas/keys/secret.html", context)
@@ -225,31 +246,31 @@ def show_once(
     return answer
 
 
-def refused(form: EndingForm, error: DomainError) -> None:
-    if isinstance(error, Invalid):
+def add_form_errors(form: KeyExpiryForm, error: DomainError) -> None:
+    if isinstance(error, InvalidInput):
         form.take_errors(error)
     else:
         form.add_error(None, error.message)
 
 
-def refuse_others(request: WorkspaceRequest) -> None:
+def require_key_manager(request: WorkspaceRequest) -> None:
     """To look is for those who manage keys, too."""
-    if not may(request.membership.role, Permission.MANAGE_KEYS):
-        raise PermissionDenied(wanting(Permission.MANAGE_KEYS))
+    if not has_permission(request.membership.role, Permission.MANAGE_KEYS):
+        raise PermissionDenied(describe_required_roles(Permission.MANAGE_KEYS))
 
 
-def found(request: WorkspaceRequest, key: int) -> ApiKey:
-    return get_object_or_404(keys_of(request.workspace), pk=key)
+def get_workspace_key(request: WorkspaceRequest, key: int) -> ApiKey:
+    return get_object_or_404(list_keys(request.workspace), pk=key)
 
 
-def narrowed(rows: QuerySet[ApiKey], words: str, shelf: str, kind: str) -> QuerySet[ApiKey]:
+def filter_keys(rows: QuerySet[ApiKey], words: str, shelf: str, kind: str) -> QuerySet[ApiKey]:
     if words:
         rows = rows.filter(Q(name__icontains=words) | Q(prefix__startswith=words))
-    if kind in dict(KINDS):
+    if kind in dict(KEY_KINDS):
         rows = rows.filter(kind=kind)
     if shelf == "all":
         return rows
-    return ended_keys(rows) if shelf == "ended" else active_keys(rows)
+    return filter_ended_keys(rows) if shelf == "ended" else filter_active_keys(rows)
 
 
 urls = (
@@ -257,10 +278,10 @@ urls = (
         path("", index, name="list"),
         path("new/", new, name="new"),
         path("export/", export, name="export"),
-        path("bulk/", bulk, name="bulk"),
+        path("bulk/", revoke_keys_view, name="bulk"),
         path("<int:key>/", detail, name="detail"),
-        path("<int:key>/rotate/", rotate, name="rotate"),
-        path("<int:key>/revoke/", revoke, name="revoke"),
+        path("<int:key>/rotate/", rotate_key_view, name="rotate"),
+        path("<int:key>/revoke/", revoke_key_view, name="revoke"),
     ],
     "keys",
 )

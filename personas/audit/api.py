@@ -4,48 +4,56 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
-from personas.api.record_resource import limited
-from personas.api.responses import Answer, moment_told
-from personas.api.schema import anything, line, moment, nullable, page_of, shape, whole
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.record_resource import out_of_scope_error
+from personas.api.responses import ApiResponse, datetime_json
+from personas.api.schema import (
+    any_object_schema,
+    datetime_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+)
 from personas.api.views import endpoint
 from personas.models import AuditEvent
-from personas.selectors import audit_of
+from personas.selectors import list_audit_events
 
-EVENT = shape(
+AUDIT_EVENT_SCHEMA = object_schema(
     {
-        "id": whole(1),
+        "id": integer_schema(1),
         "verb": {"type": "string"},
         "kind": {"type": "string"},
-        "object_id": whole(),
+        "object_id": integer_schema(),
         "object": {"type": "string"},
         "actor": {"type": "string"},
-        "before": nullable(anything()),
-        "after": nullable(anything()),
+        "before": nullable_schema(any_object_schema()),
+        "after": nullable_schema(any_object_schema()),
         "request_id": {"type": "string"},
-        "at": moment(),
+        "at": datetime_schema(),
     }
 )
 
 
-def audit(call: Call) -> Answer:
+def api_list_audit_events(call: ApiRequest) -> ApiResponse:
     if call.caller.is_limited:
         # It tells what every record held.
-        raise limited()
-    rows = audit_of(call.workspace)
+        raise out_of_scope_error()
+    rows = list_audit_events(call.workspace)
     for name, field in (("kind", "kind"), ("verb", "verb"), ("object_id", "object_id")):
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
     if since := call.query.get("since"):
         rows = rows.filter(at__gte=since)
-    page = page_of_rows(
+    page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    return page_answered(call, page, [event_told(row) for row in page.rows])
+    return page_response(call, page, [audit_event_json(row) for row in page.rows])
 
 
-def event_told(row: AuditEvent) -> dict[str, Any]:
+def audit_event_json(row: AuditEvent) -> dict[str, Any]:
     return {
         "id": row.pk,
         "verb": row.verb,
@@ -56,7 +64,7 @@ def event_told(row: AuditEvent) -> dict[str, Any]:
         "before": row.before,
         "after": row.after,
         "request_id": row.request_id,
-        "at": moment_told(row.at),
+        "at": datetime_json(row.at),
     }
 
 
@@ -65,15 +73,15 @@ urlpatterns: list[URLPattern] = [
         "audit",
         "audit-list",
         get=Operation(
-            audit,
+            api_list_audit_events,
             "What was done, newest first",
-            answer=page_of(EVENT),
+            answer=page_schema(AUDIT_EVENT_SCHEMA),
             query={
-                "kind": line(20, least=1),
-                "verb": line(40, least=1),
-                "object_id": whole(1),
-                "since": moment(),
-                **PAGING,
+                "kind": line_schema(20, least=1),
+                "verb": line_schema(40, least=1),
+                "object_id": integer_schema(1),
+                "since": datetime_schema(),
+                **PAGINATION_PARAMS,
             },
             tag="audit",
         ),

@@ -8,45 +8,49 @@ from django.db import transaction
 from django.http import StreamingHttpResponse
 
 from personas.actors import Actor
-from personas.audit.services import note_event
+from personas.audit.services import write_audit_event
 from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.ui.export import Column, file_answer, file_asked
+from personas.ui.export import ExportColumn, build_export_response, get_export_format
 
 # Whatever else an address says is no filter of ours.
-MOST_FILTERS, LONGEST_WORD, LONGEST_VALUE = 20, 40, 100
+MAX_FILTERS, MAX_FILTER_NAME_LENGTH, MAX_FILTER_VALUE_LENGTH = 20, 40, 100
 
 
 @transaction.atomic
-def note_export(
+def audit_export(
     workspace: Workspace, name: str, file_format: str, filters: dict[str, str], *, by: Actor
 ) -> None:
     """One line in the audit log, with what the list was narrowed down to."""
     # Words that were searched for may be somebody's name, and a log forgets nothing.
     told = {"list": name, "format": file_format} | {
-        plain(word)[:LONGEST_WORD]: "(words)" if word == "q" else plain(value)[:LONGEST_VALUE]
-        for word, value in islice(filters.items(), MOST_FILTERS)
+        strip_nul(word)[:MAX_FILTER_NAME_LENGTH]: "(words)"
+        if word == "q"
+        else strip_nul(value)[:MAX_FILTER_VALUE_LENGTH]
+        for word, value in islice(filters.items(), MAX_FILTERS)
     }
-    note_event(
+    write_audit_event(
         workspace, "exported", "workspace", workspace.pk, f"{name} as {file_format}", by=by, after=told
     )
 
 
-def plain(said: str) -> str:
+def strip_nul(said: str) -> str:
     """Without the one character that PostgreSQL does not keep."""
     return said.replace("\x00", "")
 
 
 # Neither narrows the list down.
-BESIDE = {"format", "page", "before", "sort"}
+NON_FILTER_PARAMS = {"format", "page", "before", "sort"}
 
 
-def noted_file(
-    request: WorkspaceRequest, name: str, columns: Sequence[Column], rows: Iterable[Any]
+def audited_file_response(
+    request: WorkspaceRequest, name: str, columns: Sequence[ExportColumn], rows: Iterable[Any]
 ) -> StreamingHttpResponse:
     """The file, once it is written down who took it; its view asks for the password before."""
-    file_format = file_asked(request) or "csv"
-    said = {word: str(value) for word, value in request.GET.items() if value and word not in BESIDE}
+    file_format = get_export_format(request) or "csv"
+    said = {
+        word: str(value) for word, value in request.GET.items() if value and word not in NON_FILTER_PARAMS
+    }
     if request.method == "GET":
-        note_export(request.workspace, name, file_format, said, by=request.actor)
-    return file_answer(request.workspace, name, file_format, columns, rows)
+        audit_export(request.workspace, name, file_format, said, by=request.actor)
+    return build_export_response(request.workspace, name, file_format, columns, rows)

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from core.text.diff import Line, diff_lines
-from personas.ui.display_names import NOTHING, title_of
+from core.text.diff import DiffLine, diff_lines
+from personas.ui.display_names import EMPTY_VALUE_DISPLAY, get_display_name
 
 # To choose from: the table only grows, so it is not asked which it holds. Others can be said in the address.
-KINDS = (
+AUDIT_KINDS = (
     "agent",
     "identity",
     "soul",
@@ -36,7 +36,7 @@ KINDS = (
     "workspace",
 )
 # Beyond this a text is shown as replaced.
-LONGEST_DIFF = 100_000
+MAX_DIFF_LENGTH = 100_000
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class FieldChange:
         return self.before == self.after
 
     @property
-    def lines(self) -> Sequence[Line]:
+    def lines(self) -> Sequence[DiffLine]:
         is_long = "\n" in self.before or "\n" in self.after
-        if not is_long or NOTHING in {self.before, self.after}:
+        if not is_long or EMPTY_VALUE_DISPLAY in {self.before, self.after}:
             return []
-        return diff_lines(self.before, self.after) if len(self.before + self.after) < LONGEST_DIFF else []
+        return diff_lines(self.before, self.after) if len(self.before + self.after) < MAX_DIFF_LENGTH else []
 
 
-def field_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[FieldChange]:
+def list_field_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[FieldChange]:
     """Every field that either side tells of, in the order of the later one."""
     old, new = before or {}, after or {}
     names = [*new, *(name for name in old if name not in new)]
@@ -67,21 +67,21 @@ def field_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -
     is_partial = before is not None and after is not None and set(old) != set(new)
     return [
         FieldChange(
-            title_of(name),
-            in_words(old.get(name, new.get(name) if is_partial and name not in old else None)),
-            in_words(new.get(name, old.get(name) if is_partial and name not in new else None)),
+            get_display_name(name),
+            format_audit_value(old.get(name, new.get(name) if is_partial and name not in old else None)),
+            format_audit_value(new.get(name, old.get(name) if is_partial and name not in new else None)),
         )
         for name in names
     ]
 
 
-def in_words(value: Any) -> str:
+def format_audit_value(value: Any) -> str:
     if value is None or value in ("", [], {}):
-        return NOTHING
+        return EMPTY_VALUE_DISPLAY
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     if isinstance(value, list):
-        return ", ".join(in_words(one) for one in value)
+        return ", ".join(format_audit_value(one) for one in value)
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {in_words(said)}" for name, said in value.items())
+        return "; ".join(f"{name}: {format_audit_value(said)}" for name, said in value.items())
     return str(value)

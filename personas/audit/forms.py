@@ -7,12 +7,12 @@ from django.http import QueryDict
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from personas.audit.descriptions import KINDS
+from personas.audit.descriptions import AUDIT_KINDS
 from personas.audit.selectors import AuditFilter
-from personas.ui.display_names import TITLES, VERBS
+from personas.ui.display_names import DISPLAY_NAMES, VERB_LABELS
 
 
-class AuditForm(forms.Form):
+class AuditFilterForm(forms.Form):
     """Filters as they stand in the address."""
 
     q = forms.CharField(required=False, max_length=200, label=_("Name"))
@@ -20,12 +20,12 @@ class AuditForm(forms.Form):
     kind = forms.ChoiceField(
         required=False,
         label=_("What"),
-        choices=[("", _("Anything")), *((kind, TITLES[kind]) for kind in KINDS)],
+        choices=[("", _("Anything")), *((kind, DISPLAY_NAMES[kind]) for kind in AUDIT_KINDS)],
     )
     verb = forms.ChoiceField(
         required=False,
         label=_("Did"),
-        choices=[("", _("Any verb")), *((verb, capfirst(words)) for verb, words in VERBS.items())],
+        choices=[("", _("Any verb")), *((verb, capfirst(words)) for verb, words in VERB_LABELS.items())],
     )
     since = forms.DateTimeField(required=False, label=_("From"))
     until = forms.DateTimeField(required=False, label=_("Before"))

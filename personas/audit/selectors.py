@@ -7,9 +7,9 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Q, QuerySet
 
 from personas.models import AuditEvent, Workspace
-from personas.selectors import audit_of
+from personas.selectors import list_audit_events
 
-PAGE = 50
+AUDIT_PAGE_SIZE = 50
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,21 @@ class AuditPage:
     next_cursor: int | None
 
 
-def audit_page(
+def get_audit_page(
     workspace: Workspace, wanted: AuditFilter, *, before: int | None = None, using: str = DEFAULT_DB_ALIAS
 ) -> AuditPage:
-    rows = audit_rows(workspace, wanted).using(using)
+    rows = filter_audit_events(workspace, wanted).using(using)
     if before is not None:
-        rows = rows.filter(older_than(workspace, before, using))
-    found = list(rows[: PAGE + 1])
-    return AuditPage(found[:PAGE], found[PAGE - 1].pk if len(found) > PAGE else None)
+        rows = rows.filter(older_than_event(workspace, before, using))
+    found = list(rows[: AUDIT_PAGE_SIZE + 1])
+    return AuditPage(
+        found[:AUDIT_PAGE_SIZE], found[AUDIT_PAGE_SIZE - 1].pk if len(found) > AUDIT_PAGE_SIZE else None
+    )
 
 
-def audit_rows(workspace: Workspace, wanted: AuditFilter) -> QuerySet[AuditEvent]:
+def filter_audit_events(workspace: Workspace, wanted: AuditFilter) -> QuerySet[AuditEvent]:
     """Without what was before and after: that is read one by one."""
-    rows = audit_of(workspace).defer("before", "after")
+    rows = list_audit_events(workspace).defer("before", "after")
     exact = {
         "kind": wanted.kind or None,
         "verb": wanted.verb or None,
@@ -59,9 +61,9 @@ def audit_rows(workspace: Workspace, wanted: AuditFilter) -> QuerySet[AuditEvent
     return rows.filter(object_label__icontains=wanted.words) if wanted.words else rows
 
 
-def older_than(workspace: Workspace, event_id: int, using: str) -> Q:
+def older_than_event(workspace: Workspace, event_id: int, using: str) -> Q:
     """Whatever comes after this event when the newest stands first."""
-    rows = audit_of(workspace).using(using).filter(pk=event_id)
+    rows = list_audit_events(workspace).using(using).filter(pk=event_id)
     at = rows.values_list("at", flat=True).first()
     if at is None:
         return Q(pk__lt=event_id)

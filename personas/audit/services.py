@@ -8,21 +8,21 @@ from personas.actors import Actor
 from personas.models import AuditEvent, Record, Workspace
 
 
-def current_request_id() -> str:
+def get_current_request_id() -> str:
     """The id of the request or job being served, or nothing."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))[:64]
 
 
-def write_audit(
+def audit_record_change(
     record: Record, verb: str, *, by: Actor, before: dict[str, Any] | None, after: dict[str, Any] | None
 ) -> None:
     """Note one verb carried out on a record."""
-    note_event(
+    write_audit_event(
         record.workspace_id, verb, record.kind, record.pk, str(record), by=by, before=before, after=after
     )
 
 
-def note_event(
+def write_audit_event(
     workspace: Workspace | int,
     verb: str,
     kind: str,
@@ -34,12 +34,12 @@ def note_event(
     after: dict[str, Any] | None = None,
 ) -> None:
     """Note one verb carried out on anything."""
-    new_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after).save(
+    build_audit_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after).save(
         force_insert=True
     )
 
 
-def new_event(
+def build_audit_event(
     workspace: Workspace | int,
     verb: str,
     kind: str,
@@ -61,5 +61,5 @@ def new_event(
         actor_label=by.label,
         before=before,
         after=after,
-        request_id=current_request_id(),
+        request_id=get_current_request_id(),
     )

@@ -6,25 +6,27 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
-from core.db.replica import just_wrote, read_aside, rows_aside
-from personas.audit.audited_export import noted_file
-from personas.audit.descriptions import field_changes
-from personas.audit.forms import AuditForm
-from personas.audit.selectors import AuditFilter, AuditPage, audit_page, audit_rows
+from core.db.replica import has_recent_write, iterate_replica, read_from_replica
+from personas.audit.audited_export import audited_file_response
+from personas.audit.descriptions import list_field_changes
+from personas.audit.forms import AuditFilterForm
+from personas.audit.selectors import AuditFilter, AuditPage, filter_audit_events, get_audit_page
 from personas.erasure.services import TOMBSTONE
-from personas.roles import Permission, may
-from personas.selectors import audit_of
-from personas.tenancy.middleware import WorkspaceRequest, freshly_signed_in
-from personas.ui.export import columns_of
+from personas.roles import Permission, has_permission
+from personas.selectors import list_audit_events
+from personas.tenancy.middleware import WorkspaceRequest, require_reauthentication
+from personas.ui.export import build_export_columns
 
-COLUMNS = columns_of(("pk", "at", "actor_label", "verb", "kind", "object_id", "object_label", "request_id"))
+AUDIT_EXPORT_COLUMNS = build_export_columns(
+    ("pk", "at", "actor_label", "verb", "kind", "object_id", "object_label", "request_id")
+)
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    form = AuditForm(request.GET)
+    form = AuditFilterForm(request.GET)
     page = AuditPage([], None)
     if form.is_valid():
-        page = page_aside(request, form.wanted())
+        page = read_audit_page(request, form.wanted())
     said = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
         "form": form,
@@ -38,20 +40,20 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "personas/audit/list.html", context, status=status)
 
 
-def page_aside(request: WorkspaceRequest, wanted: AuditFilter) -> AuditPage:
-    before = cursor(request.GET.get("before", ""))
-    return read_aside(
-        lambda alias: audit_page(request.workspace, wanted, before=before, using=alias),
-        fresh=just_wrote(request),
+def read_audit_page(request: WorkspaceRequest, wanted: AuditFilter) -> AuditPage:
+    before = parse_event_cursor(request.GET.get("before", ""))
+    return read_from_replica(
+        lambda alias: get_audit_page(request.workspace, wanted, before=before, using=alias),
+        fresh=has_recent_write(request),
     )
 
 
-def event(request: WorkspaceRequest, key: int) -> HttpResponse:
-    found = get_object_or_404(audit_of(request.workspace), pk=key)
+def audit_event_view(request: WorkspaceRequest, key: int) -> HttpResponse:
+    found = get_object_or_404(list_audit_events(request.workspace), pk=key)
     # What a key may do is shown to those who may see keys.
-    is_hidden = found.kind == "key" and not may(request.membership.role, Permission.MANAGE_KEYS)
+    is_hidden = found.kind == "key" and not has_permission(request.membership.role, Permission.MANAGE_KEYS)
     is_erased = TOMBSTONE in (found.before, found.after)
-    changes = [] if is_hidden or is_erased else field_changes(found.before, found.after)
+    changes = [] if is_hidden or is_erased else list_field_changes(found.before, found.after)
     context = {
         "event": found,
         "changed": [change for change in changes if not change.is_same],
@@ -62,21 +64,23 @@ def event(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "personas/audit/event.html", context)
 
 
-@freshly_signed_in
+@require_reauthentication
 def export(request: WorkspaceRequest) -> HttpResponseBase:
-    form = AuditForm(request.GET)
+    form = AuditFilterForm(request.GET)
     if not form.is_valid():
         return redirect("audit", request.workspace.slug)
-    rows = audit_rows(request.workspace, form.wanted())
-    return noted_file(request, "audit-log", COLUMNS, rows_aside(rows, fresh=just_wrote(request)))
+    rows = filter_audit_events(request.workspace, form.wanted())
+    return audited_file_response(
+        request, "audit-log", AUDIT_EXPORT_COLUMNS, iterate_replica(rows, fresh=has_recent_write(request))
+    )
 
 
-def cursor(said: str) -> int | None:
+def parse_event_cursor(said: str) -> int | None:
     return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
 
 
 urlpatterns: list[URLPattern] = [
     path("", index, name="audit"),
     path("export/", export, name="audit-export"),
-    path("<int:key>/", event, name="audit-event"),
+    path("<int:key>/", audit_event_view, name="audit-event"),
 ]

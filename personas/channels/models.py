@@ -6,10 +6,10 @@ from django.db import models
 
 from core.db.fields import LineField, ProseField
 from personas.records.models import Record
-from personas.workspaces.models import refuse_reserved, slug_rule
+from personas.workspaces.models import slug_validator, validate_not_reserved
 
 # Every workspace starts with these; it may add its own.
-BUILT_IN = {
+BUILT_IN_CHANNELS = {
     "telegram": "Telegram",
     "slack": "Slack",
     "discord": "Discord",
@@ -27,7 +27,7 @@ class Channel(Record):
     kind = "channel"
     content = ("name", "formatting")
 
-    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_rule, refuse_reserved])
+    slug = models.SlugField(max_length=64, db_index=False, validators=[slug_validator, validate_not_reserved])
     name = LineField(max_length=80)
     formatting = ProseField(max_length=8_000, blank=True)
 
@@ -39,13 +39,13 @@ class Channel(Record):
 
     @property
     def is_built_in(self) -> bool:
-        return self.slug in BUILT_IN
+        return self.slug in BUILT_IN_CHANNELS
 
     def agents_fed(self) -> "models.QuerySet[Any, int]":
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
 
 
-TELEGRAM = """\
+TELEGRAM_FORMATTING = """\
 Telegram shows a small part of Markdown. Keep to it:
 - *bold* with single asterisks, _italic_ with underscores, `code` in backticks, longer code in a fenced block.
 - Links as [words](address). No headings, tables, footnotes or nested lists: they arrive as raw signs.
@@ -53,4 +53,4 @@ Telegram shows a small part of Markdown. Keep to it:
 - Stay under 4,000 characters in one message; put the point into the first line, for a phone.\
 """
 
-BUILT_IN_FORMATTING = {"telegram": TELEGRAM}
+BUILT_IN_FORMATTING = {"telegram": TELEGRAM_FORMATTING}

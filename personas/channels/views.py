@@ -5,12 +5,12 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.channels.forms import ChannelForm
 from personas.models import Channel
-from personas.records.bulk_views import SHELVING
-from personas.records.list_views import DATES
+from personas.records.bulk_views import ARCHIVE_ACTIONS
+from personas.records.list_views import DATE_FIELDS
 from personas.records.views import RecordPages
-from personas.selectors import channels_of
+from personas.selectors import list_channels
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.ui.sorting import USED_SORTS
+from personas.ui.sorting import USAGE_SORTS
 
 
 class ChannelPages(RecordPages[Channel]):
@@ -19,9 +19,9 @@ class ChannelPages(RecordPages[Channel]):
     name, icon, templates = "channels", "channel", "personas/channels"
     lede = _("Where agents speak, and the formatting that fits each place.")
     used_word, searched = "channel", ("name", "slug")
-    sorts = {"name": ("name",), **USED_SORTS}
-    usual_sort, bulk_verbs = "name", SHELVING
-    columns_exported = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATES)
+    sorts = {"name": ("name",), **USAGE_SORTS}
+    usual_sort, bulk_verbs = "name", ARCHIVE_ACTIONS
+    columns_exported = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Channel]:
-        return channels_of(request.workspace)
+        return list_channels(request.workspace)

@@ -29,5 +29,5 @@ class Content(WorkspaceOwned):
         return bytes(self.data or b"").decode()
 
 
-def digest_of(data: bytes) -> str:
+def sha256_digest(data: bytes) -> str:
     return sha256(data).hexdigest()

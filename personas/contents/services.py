@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from personas.models import Content, Workspace
 
 
-def keep_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> None:
+def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> None:
     """Store what is not there yet."""
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(data))

@@ -13,29 +13,29 @@ from core.db.batch_delete import delete_in_batches
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent, KeptDraft, Record, User, Workspace
-from personas.records.services import refuse_erased
+from personas.records.services import check_not_erased
 
 R = TypeVar("R", bound=Record)
 # Field by field, as a form gives it: a box may be ticked many times.
-Typed = dict[str, list[str]]
-MOST_DRAFTS = 200
-LONGEST = 400_000
+DraftValues = dict[str, list[str]]
+MAX_DRAFTS = 200
+MAX_DRAFT_LENGTH = 400_000
 
 
-class TooMuchKept(DomainError):
+class DraftLimitExceeded(DomainError):
     """More than anybody comes back to."""
 
     code = "too_much_kept"
 
 
-class DraftMoved(DomainError):
+class DraftChanged(DomainError):
     """The draft is gone, or says something else than what was looked at."""
 
     code = "draft_moved"
 
 
 @transaction.atomic
-def keep_draft(
+def store_draft(
     workspace: Workspace,
     family: str,
     record: Record | None,
@@ -47,14 +47,14 @@ def keep_draft(
     by: Actor,
 ) -> KeptDraft:
     """Put the values in the place of those kept before; whether they could be saved is not asked."""
-    person = person_of(by)
+    person = require_user(by)
     if record is not None:
-        refuse_erased(record)
-    values = written(typed)
-    mine = drafts_of(workspace, person)
+        check_not_erased(record)
+    values = clean_draft_values(typed)
+    mine = list_drafts(workspace, person)
     present = mine.filter(family=family, key=key).first()
-    if present is None and mine.count() >= MOST_DRAFTS:
-        raise TooMuchKept(_("You keep many drafts already. Discard some of them first."))
+    if present is None and mine.count() >= MAX_DRAFTS:
+        raise DraftLimitExceeded(_("You keep many drafts already. Discard some of them first."))
     said: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
     draft, _made = KeptDraft.objects.in_workspace(workspace).update_or_create(
         person=person,
@@ -66,30 +66,30 @@ def keep_draft(
     return draft
 
 
-def person_of(by: Actor) -> User:
+def require_user(by: Actor) -> User:
     if by.user is None:
         raise DomainError(_("Only people keep drafts."))
     return by.user
 
 
-def written(typed: Mapping[str, Iterable[str]]) -> Typed:
+def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
     """With one kind of line end, and bounded; browsers send two."""
     values = {name: [said.replace("\r\n", "\n") for said in many] for name, many in typed.items()}
-    if sum(len(said) for many in values.values() for said in many) > LONGEST:
-        raise TooMuchKept(_("This is too long to be kept as a draft."))
+    if sum(len(said) for many in values.values() for said in many) > MAX_DRAFT_LENGTH:
+        raise DraftLimitExceeded(_("This is too long to be kept as a draft."))
     if any("\0" in said for many in values.values() for said in many):
         raise DomainError(_("The character U+0000 cannot be kept."))
     return values
 
 
-def drafts_of(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]:
+def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]:
     """One's own, the newest first."""
     rows = KeptDraft.objects.in_workspace(workspace).filter(person=person)
     return rows.select_related("agent").order_by("-updated_at", "-pk")
 
 
-def draft_kept(workspace: Workspace, person: User, family: str, key: str) -> KeptDraft | None:
-    return drafts_of(workspace, person).filter(family=family, key=key).first()
+def find_draft(workspace: Workspace, person: User, family: str, key: str) -> KeptDraft | None:
+    return list_drafts(workspace, person).filter(family=family, key=key).first()
 
 
 def discard_draft(draft: KeptDraft) -> None:
@@ -97,37 +97,39 @@ def discard_draft(draft: KeptDraft) -> None:
 
 
 @transaction.atomic
-def save_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
+def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
     """Write what a draft says and let it go, both or neither; of two tabs that press at once, one does."""
     rows = KeptDraft.objects.in_workspace(draft.workspace_id)
     gone, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
     if not gone:
-        raise DraftMoved(_("Your draft was saved or changed meanwhile, perhaps in another tab. Look again."))
+        raise DraftChanged(
+            _("Your draft was saved or changed meanwhile, perhaps in another tab. Look again.")
+        )
     return write()
 
 
-def discard_drafts_of(workspace: Workspace | int, person: User) -> None:
+def discard_user_drafts(workspace: Workspace | int, person: User) -> None:
     """Who leaves a workspace takes nothing of it along, and finds nothing there on coming back."""
-    drafts_of(workspace, person).delete()
+    list_drafts(workspace, person).delete()
 
 
-def drop_drafts_with(workspace: Workspace | int, family: str, key: str, words: Iterable[str]) -> None:
+def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, words: Iterable[str]) -> None:
     """Whoever's they are: those of an erased record, and those in which its words stand."""
     sought = [word for word in words if word]
     rows = KeptDraft.objects.in_workspace(workspace)
     gone = [
         draft.pk
         for draft in rows.only("family", "key", "values").iterator(chunk_size=50)
-        if (draft.family, draft.key) == (family, key) or holds(draft.values, sought)
+        if (draft.family, draft.key) == (family, key) or has_any_text(draft.values, sought)
     ]
     rows.filter(pk__in=gone).delete()
 
 
-def holds(values: Typed, words: Iterable[str]) -> bool:
+def has_any_text(values: DraftValues, words: Iterable[str]) -> bool:
     said = [text for many in values.values() for text in many]
     return any(word in text for word in words for text in said)
 
 
-def forget_drafts_before(moment: datetime) -> int:
+def delete_drafts_before(moment: datetime) -> int:
     """Drafts that nobody has typed in since; how many went."""
     return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=moment))

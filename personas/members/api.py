@@ -4,27 +4,32 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
-from personas.api.responses import Answer
-from personas.api.schema import choice, page_of, shape, whole
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.responses import ApiResponse
+from personas.api.schema import enum_schema, integer_schema, object_schema, page_schema
 from personas.api.views import endpoint
 from personas.models import Membership
 from personas.roles import Role
-from personas.selectors import members_of
+from personas.selectors import list_members
 
-MEMBER = shape(
-    {"id": whole(1), "email": {"type": "string"}, "name": {"type": "string"}, "role": choice(Role.values)}
+MEMBER_SCHEMA = object_schema(
+    {
+        "id": integer_schema(1),
+        "email": {"type": "string"},
+        "name": {"type": "string"},
+        "role": enum_schema(Role.values),
+    }
 )
 
 
-def members(call: Call) -> Answer:
-    rows = members_of(call.workspace)
-    page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_answered(call, page, [member_told(row) for row in page.rows])
+def api_list_members(call: ApiRequest) -> ApiResponse:
+    rows = list_members(call.workspace)
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [member_json(row) for row in page.rows])
 
 
-def member_told(row: Membership) -> dict[str, Any]:
+def member_json(row: Membership) -> dict[str, Any]:
     return {"id": row.pk, "email": row.user.email, "name": row.user.name, "role": row.role}
 
 
@@ -32,6 +37,12 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "members",
         "members-list",
-        get=Operation(members, "List members", answer=page_of(MEMBER), query=PAGING, tag="members"),
+        get=Operation(
+            api_list_members,
+            "List members",
+            answer=page_schema(MEMBER_SCHEMA),
+            query=PAGINATION_PARAMS,
+            tag="members",
+        ),
     ),
 ]

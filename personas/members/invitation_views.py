@@ -12,41 +12,46 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from personas.members.services import BadInvitation, accept_invitation, invitation_from, invitation_token
+from personas.members.services import (
+    BadInvitation,
+    accept_invitation,
+    build_invitation_token,
+    get_open_invitation,
+)
 from personas.models import Invitation
-from personas.workspaces.account_adapter import INVITED
+from personas.workspaces.account_adapter import INVITATION_SESSION_KEY
 
 
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def invitation(request: HttpRequest, token: str) -> HttpResponse:
+def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
     """Show who invites to what; joining is a button, so that a mail scanner's visit accepts nothing."""
     try:
         if request.method == "POST" and request.user.is_authenticated:
             member = accept_invitation(token, request.user)
-            request.session.pop(INVITED, None)
+            request.session.pop(INVITATION_SESSION_KEY, None)
             messages.success(request, _("Welcome to %(workspace)s.") % {"workspace": member.workspace.name})
             return redirect("home", member.workspace.slug)
-        found = invitation_from(token)
+        found = get_open_invitation(token)
     except BadInvitation as error:
         return render(request, "personas/members/bad_invitation.html", {"reason": error.message}, status=410)
     if request.user.is_anonymous:
         # The holder of the link has the mailbox: sign-up may pass, and the address counts as verified.
-        request.session[INVITED] = token
+        request.session[INVITATION_SESSION_KEY] = token
         get_adapter(request).stash_verified_email(request, found.email)
     return render(request, "personas/members/invitation.html", {"invitation": found, "token": token})
 
 
 @require_POST
-def other_account(request: HttpRequest, token: str) -> HttpResponse:
+def switch_account(request: HttpRequest, token: str) -> HttpResponse:
     """Sign out and come back to the invitation, for people with two accounts."""
     logout(request)
     return redirect("invitation", token)
 
 
-def send_invitation(request: HttpRequest, invitation: Invitation) -> None:
+def send_invitation_email(request: HttpRequest, invitation: Invitation) -> None:
     """Send the link to the invited address; the token is nowhere else."""
-    link = request.build_absolute_uri(reverse("invitation", args=[invitation_token(invitation)]))
+    link = request.build_absolute_uri(reverse("invitation", args=[build_invitation_token(invitation)]))
     context = {"invitation": invitation, "workspace": invitation.workspace, "link": link}
     # Names come from tenants: a line break in a subject would be a header of their making.
     subject = " ".join(

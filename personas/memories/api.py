@@ -6,27 +6,27 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.problems import FieldError, ProblemError, pointer_to
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_resource import RecordResource
-from personas.api.responses import Answer
-from personas.api.schema import choice, nullable, shape, slug, whole
+from personas.api.responses import ApiResponse
+from personas.api.schema import enum_schema, integer_schema, nullable_schema, object_schema, slug_schema
 from personas.api.views import endpoint
 from personas.memories.services import (
     approve_memory,
+    create_memory,
     reinstate_memory,
-    remember,
     revoke_memory,
     supersede_memory,
 )
 from personas.models import Agent, Memory, MemoryState, Workspace
-from personas.records.services import Values
+from personas.records.services import FieldValues
 from personas.roles import Permission
-from personas.selectors import memories_of
+from personas.selectors import list_memories
 
 
-class Memories(RecordResource[Memory]):
+class MemoryResource(RecordResource[Memory]):
     """Facts that agents know."""
 
     model = Memory
@@ -36,22 +36,22 @@ class Memories(RecordResource[Memory]):
     fixed = ("state",)
     derived = ("superseded_by",)
     links = {"agent": (Agent, "slug")}
-    more = {"state": choice(["active", "proposed"], default="active")}
-    shown = {"author": {"type": "string"}, "superseded_by": nullable(whole(1))}
+    more = {"state": enum_schema(["active", "proposed"], default="active")}
+    shown = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
     agent_path = "agent__slug"
     bots_may_add = True
     filters = {
-        "agent": slug(description="Only memories of this agent, and those that all share."),
-        "belief": choice(MemoryState.values, description="Only memories in this state."),
+        "agent": slug_schema(description="Only memories of this agent, and those that all share."),
+        "belief": enum_schema(MemoryState.values, description="Only memories in this state."),
     }
 
     def rows(self, workspace: Workspace) -> QuerySet[Memory]:
-        return memories_of(workspace)
+        return list_memories(workspace)
 
     def of_agents(self, rows: QuerySet[Memory], agents: Iterable[str]) -> QuerySet[Memory]:
         return rows.filter(Q(agent__slug__in=list(agents)) | Q(agent=None))
 
-    def narrowed(self, rows: QuerySet[Memory], call: Call) -> QuerySet[Memory]:
+    def narrowed(self, rows: QuerySet[Memory], call: ApiRequest) -> QuerySet[Memory]:
         if agent := call.query.get("agent"):
             rows = rows.filter(Q(agent__slug=agent) | Q(agent=None))
         if belief := call.query.get("belief"):
@@ -61,23 +61,25 @@ class Memories(RecordResource[Memory]):
     def also(self, record: Memory) -> dict[str, object]:
         return {"author": record.author_label, "superseded_by": record.superseded_by_id}
 
-    def create(self, call: Call, values: Values, message: str) -> Memory:
-        return remember(call.workspace, values, by=call.actor, message=message)
+    def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
+        return create_memory(call.workspace, values, by=call.actor, message=message)
 
-    def shelve(self, call: Call, record: Memory) -> None:
+    def shelve(self, call: ApiRequest, record: Memory) -> None:
         revoke_memory(record, by=call.actor)
 
-    def bring_back(self, call: Call, record: Memory) -> Memory:
+    def bring_back(self, call: ApiRequest, record: Memory) -> Memory:
         return reinstate_memory(record, by=call.actor)
 
-    def approve(self, call: Call, key: int) -> Answer:
+    def approve(self, call: ApiRequest, key: int) -> ApiResponse:
         return self.given(self.fresh(approve_memory(self.taken(call, key), by=call.actor)))
 
-    def supersede(self, call: Call, key: int) -> Answer:
+    def supersede(self, call: ApiRequest, key: int) -> ApiResponse:
         record = self.taken(call, key)
         successor = self.visible(call.caller).filter(pk=call.body["by"]).first()
         if successor is None:
-            raise ProblemError(invalid([FieldError("There is no such memory here.", pointer_to(["by"]))]))
+            raise ProblemError(
+                validation_problem([FieldError("There is no such memory here.", json_pointer(["by"]))])
+            )
         return self.given(self.fresh(supersede_memory(record, successor, by=call.actor)))
 
     def more_urls(self) -> list[URLPattern]:
@@ -103,11 +105,13 @@ class Memories(RecordResource[Memory]):
                     self.supersede,
                     "Replace a memory by a newer one",
                     permission=Permission.EDIT,
-                    body=shape({"by": whole(1, description="The id of the memory that holds now.")}),
+                    body=object_schema(
+                        {"by": integer_schema(1, description="The id of the memory that holds now.")}
+                    ),
                     **common,
                 ),
             ),
         ]
 
 
-urlpatterns = Memories().urls()
+urlpatterns = MemoryResource().urls()

@@ -11,16 +11,16 @@ from django.db.models.functions import Coalesce
 from django.http import QueryDict
 
 from personas.models import Memory, MemoryState, Workspace
-from personas.selectors import memories_of
+from personas.selectors import list_memories
 
-COLUMN_SIZE = 50
-COLUMNS = (MemoryState.PROPOSED, MemoryState.ACTIVE, MemoryState.SUPERSEDED)
+COLUMN_PAGE_SIZE = 50
+BOARD_STATES = (MemoryState.PROPOSED, MemoryState.ACTIVE, MemoryState.SUPERSEDED)
 # How the author of a bot's words is named.
-BOTS = "bot:"
+BOT_LABEL_PREFIX = "bot:"
 
 
 @dataclass(frozen=True)
-class WantedMemories:
+class MemoryFilter:
     """What somebody looks for; what is left empty is not asked about."""
 
     words: str = ""
@@ -36,19 +36,19 @@ class WantedMemories:
         if self.agent:
             rows = rows.filter(agent=None if self.agent == "shared" else int(self.agent))
         if self.told_by:
-            bots = Q(author_label__startswith=BOTS)
+            bots = Q(author_label__startswith=BOT_LABEL_PREFIX)
             rows = rows.filter(bots if self.told_by == "bots" else ~bots)
         return rows.filter(source=self.source) if self.source else rows
 
 
-def wanted_in(said: QueryDict) -> WantedMemories:
+def parse_memory_filter(said: QueryDict) -> MemoryFilter:
     """What an address asks for; strange values are as if unsaid."""
     words = {
         name: said.get(name, "").replace("\x00", "").strip() for name in ("q", "agent", "told_by", "source")
     }
     agent = words["agent"]
     is_id = agent.isascii() and agent.isdecimal() and len(agent) < 16
-    return WantedMemories(
+    return MemoryFilter(
         words=words["q"][:200],
         agent=agent if is_id or agent == "shared" else "",
         told_by=words["told_by"] if words["told_by"] in {"people", "bots"} else "",
@@ -56,11 +56,11 @@ def wanted_in(said: QueryDict) -> WantedMemories:
     )
 
 
-class CountedPages(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
+class PrecountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
     """Pages of rows that have been counted already."""
 
     def __init__(self, rows: QuerySet[Memory, Any], total: int) -> None:
-        super().__init__(rows, COLUMN_SIZE)
+        super().__init__(rows, COLUMN_PAGE_SIZE)
         self.total = total
 
     @cached_property
@@ -69,7 +69,7 @@ class CountedPages(Paginator):  # type: ignore[type-arg]  # generic only in the 
 
 
 @dataclass(frozen=True)
-class Column:
+class BoardColumn:
     """One column of the board."""
 
     state: MemoryState
@@ -81,29 +81,29 @@ class Column:
         return self.page.paginator.count
 
 
-def board_columns(
-    workspace: Workspace, wanted: WantedMemories, counts: Mapping[str, int], pages: Mapping[str, str]
-) -> list[Column]:
+def list_board_columns(
+    workspace: Workspace, wanted: MemoryFilter, counts: Mapping[str, int], pages: Mapping[str, str]
+) -> list[BoardColumn]:
     """The columns, one query each; `pages` tells which page of each is looked at."""
     found = []
-    for state in COLUMNS:
+    for state in BOARD_STATES:
         rows = wanted.narrow(Memory.objects.in_workspace(workspace)).filter(state=state)
         ids = rows.order_by("-created_at", "-pk").values("pk")
-        page = CountedPages(ids, counts.get(state, 0)).get_page(pages.get(state))
+        page = PrecountedPaginator(ids, counts.get(state, 0)).get_page(pages.get(state))
         # Ids first, within the same query: whole rows are then sorted by the fifty and not by the thousand.
-        memories = board_memories(workspace).filter(pk__in=page.object_list)
-        found.append(Column(state, page, list(memories) if page.paginator.count else []))
+        memories = list_board_memories(workspace).filter(pk__in=page.object_list)
+        found.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))
     return found
 
 
-def counts_by_state(workspace: Workspace, wanted: WantedMemories) -> dict[str, int]:
+def count_memories_by_state(workspace: Workspace, wanted: MemoryFilter) -> dict[str, int]:
     rows = wanted.narrow(Memory.objects.in_workspace(workspace))
     return dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
 
 
-def board_memories(workspace: Workspace) -> QuerySet[Memory]:
+def list_board_memories(workspace: Workspace) -> QuerySet[Memory]:
     """With how many others each has taken the place of."""
     rows = Memory.objects.in_workspace(workspace).filter(superseded_by=OuterRef("pk"))
     replaced = rows.order_by().values("superseded_by")
     count = Subquery(replaced.annotate(count=Count("pk")).values("count"), output_field=IntegerField())
-    return memories_of(workspace).annotate(replaces=Coalesce(count, 0))
+    return list_memories(workspace).annotate(replaces=Coalesce(count, 0))

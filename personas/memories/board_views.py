@@ -13,26 +13,26 @@ from django.utils.translation import gettext_lazy
 
 from personas.errors import DomainError
 from personas.memories.board import (
-    COLUMNS,
-    Column,
-    WantedMemories,
-    board_columns,
-    board_memories,
-    counts_by_state,
-    wanted_in,
+    BOARD_STATES,
+    BoardColumn,
+    MemoryFilter,
+    count_memories_by_state,
+    list_board_columns,
+    list_board_memories,
+    parse_memory_filter,
 )
 from personas.memories.services import approve_memory, reject_memory
 from personas.models import Memory, MemoryState
-from personas.records.bulk_views import BulkVerb
-from personas.records.list_views import asked, chip, chosen_filters
+from personas.records.bulk_views import BulkAction
+from personas.records.list_views import build_filter_chip, get_query_param, set_filter_values
 from personas.records.views import RecordPages
-from personas.roles import Permission, may
-from personas.selectors import agents_of
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.responses import back_or
-from personas.ui.toasts import bring_toasts, say
+from personas.roles import Permission, has_permission
+from personas.selectors import list_agents
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.responses import get_back_url
+from personas.ui.toasts import add_toast, attach_toasts
 
-APPROVE = BulkVerb(
+APPROVE_ACTION = BulkAction(
     "approve",
     gettext_lazy("Approve"),
     gettext_lazy("Approved"),
@@ -41,7 +41,7 @@ APPROVE = BulkVerb(
     route="decide",
     shelves=("live", "proposed", "all"),
 )
-REJECT = BulkVerb(
+REJECT_ACTION = BulkAction(
     "reject",
     gettext_lazy("Reject"),
     gettext_lazy("Rejected"),
@@ -50,59 +50,61 @@ REJECT = BulkVerb(
     route="decide",
     shelves=("live", "proposed", "all"),
 )
-REVOKE = BulkVerb(
+REVOKE_ACTION = BulkAction(
     "archive",
     gettext_lazy("Revoke"),
     gettext_lazy("Revoked"),
     icon="archive",
     shelves=("live", "active", "superseded", "all"),
 )
-REINSTATE = BulkVerb(
+REINSTATE_ACTION = BulkAction(
     "restore",
     gettext_lazy("Reinstate"),
     gettext_lazy("Reinstated"),
     icon="restore",
     shelves=("superseded", "revoked", "all"),
 )
-AUTHORS = [
+AUTHOR_CHOICES = [
     ("", gettext_lazy("Told by anyone")),
     ("people", gettext_lazy("Told by people")),
     ("bots", gettext_lazy("Told by bots")),
 ]
 
 
-class MemoryBoard(RecordPages[Memory]):
+class MemoryBoardPages(RecordPages[Memory]):
     """The board beside the usual pages of memories."""
 
-    bulk_verbs = (APPROVE, REJECT, REVOKE, REINSTATE)
+    bulk_verbs = (APPROVE_ACTION, REJECT_ACTION, REVOKE_ACTION, REINSTATE_ACTION)
     shelf_filter = "state"
 
     def board_filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        agents = agents_of(request.workspace).filter(archived_at=None).prefetch_related(None)
+        agents = list_agents(request.workspace).filter(archived_at=None).prefetch_related(None)
         names = [(str(pk), name) for pk, name in agents.values_list("pk", "name")]
         known_to = [("", _("Known to anyone")), ("shared", _("Every agent")), *names]
         return [
             {"name": "agent", "label": _("Known to"), "options": known_to},
-            {"name": "told_by", "label": _("Told by"), "options": AUTHORS},
+            {"name": "told_by", "label": _("Told by"), "options": AUTHOR_CHOICES},
         ]
 
     def board(self, request: WorkspaceRequest) -> HttpResponse:
-        wanted = wanted_in(request.GET)
-        counts = counts_by_state(request.workspace, wanted)
-        columns = board_columns(request.workspace, wanted, counts, request.GET.dict())
-        shown = asked(request, "column")
+        wanted = parse_memory_filter(request.GET)
+        counts = count_memories_by_state(request.workspace, wanted)
+        columns = list_board_columns(request.workspace, wanted, counts, request.GET.dict())
+        shown = get_query_param(request, "column")
         context = {
             "pages": self,
             "q": wanted.words,
-            "filters": chosen_filters(request, self.board_filters(request)),
-            "chips": [chip(request, "source", _("Source"), wanted.source)] if wanted.source else [],
-            "columns": [linked(request, column) for column in columns],
+            "filters": set_filter_values(request, self.board_filters(request)),
+            "chips": [build_filter_chip(request, "source", _("Source"), wanted.source)]
+            if wanted.source
+            else [],
+            "columns": [build_column_context(request, column) for column in columns],
             "memories": [memory for column in columns for memory in column.memories],
-            "shown": shown if shown in COLUMNS else MemoryState.PROPOSED,
+            "shown": shown if shown in BOARD_STATES else MemoryState.PROPOSED,
             "revoked": counts.get(MemoryState.REVOKED, 0),
-            "is_narrowed": wanted != WantedMemories(),
+            "is_narrowed": wanted != MemoryFilter(),
             "is_empty": not counts,
-            "can_write": may(request.membership.role, self.write),
+            "can_write": has_permission(request.membership.role, self.write),
             "bulk": self.board_verbs(request),
             "decide_url": reverse("memories:decide", args=[request.workspace.slug]),
         }
@@ -110,7 +112,11 @@ class MemoryBoard(RecordPages[Memory]):
 
     def board_verbs(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         url = reverse("memories:decide", args=[request.workspace.slug])
-        return [{"verb": verb, "url": url} for verb in (APPROVE, REJECT) if self.may_press(request, verb)]
+        return [
+            {"verb": verb, "url": url}
+            for verb in (APPROVE_ACTION, REJECT_ACTION)
+            if self.may_press(request, verb)
+        ]
 
     def approve_verb(self, memory: Memory, request: WorkspaceRequest) -> Memory:
         return approve_memory(memory, by=request.actor)
@@ -118,46 +124,46 @@ class MemoryBoard(RecordPages[Memory]):
     def reject_verb(self, memory: Memory, request: WorkspaceRequest) -> Memory:
         return reject_memory(memory, by=request.actor)
 
-    @needs(Permission.APPROVE)
+    @require_permission(Permission.APPROVE)
     def decide(self, request: WorkspaceRequest) -> HttpResponseBase:
         """A card's own button names its memory; the buttons of the bar speak of the ticked ones."""
-        for verb in (APPROVE, REJECT):
+        for verb in (APPROVE_ACTION, REJECT_ACTION):
             if verb.name in request.POST:
                 return self.decide_one(request, verb, request.POST[verb.name])
         return self.bulk(request, route="decide")
 
-    def decide_one(self, request: WorkspaceRequest, verb: BulkVerb, key: str) -> HttpResponseBase:
-        memory = get_object_or_404(self.rows(request), pk=int(key) if is_key(key) else 0)
+    def decide_one(self, request: WorkspaceRequest, verb: BulkAction, key: str) -> HttpResponseBase:
+        memory = get_object_or_404(self.rows(request), pk=int(key) if is_row_id(key) else 0)
         try:
             done = getattr(self, f"{verb.name}_verb")(memory, request)
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            undo_url = self.way_back(request, memory, "revert" if verb is APPROVE else "")
+            undo_url = self.way_back(request, memory, "revert" if verb is APPROVE_ACTION else "")
             fields = {"expected": str(done.revision)}
-            say(request, f"{verb.done}: “{memory}”.", undo_url=undo_url, undo_fields=fields)
+            add_toast(request, f"{verb.done}: “{memory}”.", undo_url=undo_url, undo_fields=fields)
         if getattr(request, "htmx", None):
-            return bring_toasts(request, self.moved(request, memory))
-        return redirect(back_or(request, reverse("memories:board", args=[request.workspace.slug])))
+            return attach_toasts(request, self.moved(request, memory))
+        return redirect(get_back_url(request, reverse("memories:board", args=[request.workspace.slug])))
 
     def moved(self, request: WorkspaceRequest, before: Memory) -> HttpResponse:
         """The card where it stands now, and what the columns count on the page that asked."""
         page = QueryDict((request.headers.get("HX-Current-URL") or "").partition("?")[2])
-        counts = counts_by_state(request.workspace, wanted_in(page))
-        memory = board_memories(request.workspace).get(pk=before.pk)
+        counts = count_memories_by_state(request.workspace, parse_memory_filter(page))
+        memory = list_board_memories(request.workspace).get(pk=before.pk)
         context = {
             "memory": memory,
             "memories": [memory],
             "is_moved": memory.state != before.state,
-            "is_on_board": memory.state in COLUMNS,
-            "counts": [(state, counts.get(state, 0)) for state in COLUMNS],
+            "is_on_board": memory.state in BOARD_STATES,
+            "counts": [(state, counts.get(state, 0)) for state in BOARD_STATES],
             "bulk": self.board_verbs(request),
             "decide_url": reverse("memories:decide", args=[request.workspace.slug]),
         }
         return render(request, "personas/memories/_moved.html", context)
 
 
-def linked(request: WorkspaceRequest, column: Column) -> dict[str, Any]:
+def build_column_context(request: WorkspaceRequest, column: BoardColumn) -> dict[str, Any]:
     """A column with the addresses of its tab and of the pages before and after."""
     said = {name: str(value) for name, value in request.GET.items() if name != "column"}
     page, here = column.page, {"column": str(column.state)}
@@ -173,5 +179,5 @@ def linked(request: WorkspaceRequest, column: Column) -> dict[str, Any]:
     return {"column": column, "tab": "?" + urlencode(said | here), **urls}
 
 
-def is_key(said: str) -> bool:
+def is_row_id(said: str) -> bool:
     return said.isascii() and said.isdecimal() and len(said) < 16

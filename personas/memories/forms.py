@@ -8,10 +8,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Memory, MemoryState
-from personas.records.forms import RecordChoice, RecordForm
-from personas.selectors import agents_of
+from personas.records.forms import RecordChoiceField, RecordForm
+from personas.selectors import list_agents
 
-NEW_STATES = [
+NEW_STATE_CHOICES = [
     (MemoryState.ACTIVE.value, _("Active: reaches prompts at once")),
     (MemoryState.PROPOSED.value, _("Proposed: someone approves it first")),
 ]
@@ -41,15 +41,17 @@ class MemoryForm(RecordForm):
         ),
     )
 
-    agent = RecordChoice(required=False, empty_label=_("Every agent of this workspace"), label=_("Known to"))
-    state = forms.ChoiceField(choices=NEW_STATES, initial=MemoryState.ACTIVE.value)
+    agent = RecordChoiceField(
+        required=False, empty_label=_("Every agent of this workspace"), label=_("Known to")
+    )
+    state = forms.ChoiceField(choices=NEW_STATE_CHOICES, initial=MemoryState.ACTIVE.value)
 
     record: Memory | None
 
     def link_fields(self) -> None:
         self.offer(
             "agent",
-            agents_of(self.workspace).prefetch_related(None),
+            list_agents(self.workspace).prefetch_related(None),
             self.record.agent if self.record else None,
         )
 
@@ -59,7 +61,7 @@ class SuccessorForm(forms.Form):
 
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)
-        self.successor = RecordChoice(
+        self.successor = RecordChoiceField(
             label=gettext("Replace by"), empty_label=gettext("Choose the memory that holds now")
         )
         self.successor.offer(rows)

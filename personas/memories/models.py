@@ -14,9 +14,9 @@ from core.db.fields import LineField, ProseField
 from personas.agents.models import Agent
 from personas.records.models import Record
 
-MOMENTS = ("valid_from", "valid_until")
+VALIDITY_FIELDS = ("valid_from", "valid_until")
 # Nearer to the ends of the calendar a moment does not exist in every timezone, and no page could show it.
-YEARS = range(1000, 9999)
+ALLOWED_YEARS = range(1000, 9999)
 
 
 class MemoryState(models.TextChoices):
@@ -82,10 +82,10 @@ class Memory(Record):
         super().clean()
         if self.superseded_by_id is not None and self.superseded_by_id == self.pk:
             raise ValidationError({"superseded_by": gettext("A memory cannot replace itself.")})
-        far = [name for name in MOMENTS if is_far(getattr(self, name))]
+        far = [name for name in VALIDITY_FIELDS if is_year_out_of_range(getattr(self, name))]
         if far:
             said = gettext("Name a year from %(first)d to %(last)d, or leave this empty.")
-            years = {"first": YEARS.start, "last": YEARS.stop - 1}
+            years = {"first": ALLOWED_YEARS.start, "last": ALLOWED_YEARS.stop - 1}
             raise ValidationError(dict.fromkeys(far, said % years))
 
     def agent_ids(self) -> list[int]:
@@ -98,6 +98,6 @@ class Memory(Record):
         return agents.values_list("pk", flat=True)
 
 
-def is_far(moment: object) -> bool:
+def is_year_out_of_range(moment: object) -> bool:
     """What is no moment was refused as such."""
-    return isinstance(moment, datetime) and moment.year not in YEARS
+    return isinstance(moment, datetime) and moment.year not in ALLOWED_YEARS

@@ -7,11 +7,11 @@ from django.utils.translation import gettext as _
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Memory, MemoryState, Workspace
-from personas.records.services import Values, create_record, edit_record, locked
+from personas.records.services import FieldValues, create_record, edit_record, lock_record
 
 
 @transaction.atomic
-def remember(workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> Memory:
+def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Memory:
     """Add a memory; what a bot says is only proposed until someone approves it."""
     if by.is_bot:
         values = values | {"state": MemoryState.PROPOSED}
@@ -22,19 +22,19 @@ def remember(workspace: Workspace, values: Values, *, by: Actor, message: str = 
 @transaction.atomic
 def approve_memory(memory: Memory, *, by: Actor) -> Memory:
     """Believe a proposed memory: from now on it reaches prompts."""
-    memory = locked(memory)
+    memory = lock_record(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
             _("Only a proposed memory can be approved; this one is %(state)s.")
             % {"state": memory.get_state_display().lower()}
         )
-    return _move(memory, MemoryState.ACTIVE, by=by, verb="approved")
+    return _change_state(memory, MemoryState.ACTIVE, by=by, verb="approved")
 
 
 @transaction.atomic
 def reject_memory(memory: Memory, *, by: Actor) -> Memory:
     """Do not believe a proposed memory; what is believed already takes an editor to revoke."""
-    memory = locked(memory)
+    memory = lock_record(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
             _("Only a proposed memory can be rejected; this one is %(state)s.")
@@ -46,7 +46,7 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
 @transaction.atomic
 def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     """Replace a memory by a newer one; both stay readable."""
-    memory = locked(memory)
+    memory = lock_record(memory)
     if memory.pk == successor.pk:
         raise DomainError(_("A memory cannot replace itself."))
     if memory.state not in {MemoryState.ACTIVE, MemoryState.PROPOSED}:
@@ -63,26 +63,26 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
 @transaction.atomic
 def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
     """Leave a memory out of future prompts; the row stays for the record."""
-    memory = locked(memory)
+    memory = lock_record(memory)
     if memory.state == MemoryState.REVOKED:
         return memory
     memory.archived_at = timezone.now()
     memory.save(update_fields=["archived_at"])
-    return _move(memory, MemoryState.REVOKED, by=by, verb="revoked")
+    return _change_state(memory, MemoryState.REVOKED, by=by, verb="revoked")
 
 
 @transaction.atomic
 def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
     """Believe a revoked or superseded memory again."""
-    memory = locked(memory)
+    memory = lock_record(memory)
     if memory.state not in {MemoryState.REVOKED, MemoryState.SUPERSEDED}:
         raise DomainError(_("Only a revoked or superseded memory can be reinstated."))
     memory.archived_at = None
     memory.save(update_fields=["archived_at"])
-    return _move(memory, MemoryState.ACTIVE, by=by, verb="reinstated")
+    return _change_state(memory, MemoryState.ACTIVE, by=by, verb="reinstated")
 
 
-def _move(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:
-    values: Values = {"state": state, "superseded_by": None}
+def _change_state(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:
+    values: FieldValues = {"state": state, "superseded_by": None}
     said = verb.capitalize()
     return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb=verb)

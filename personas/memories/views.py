@@ -11,28 +11,32 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from personas.memories.board import WantedMemories
-from personas.memories.board_views import MemoryBoard
+from personas.memories.board import MemoryFilter
+from personas.memories.board_views import MemoryBoardPages
 from personas.memories.forms import MemoryForm, SuccessorForm
 from personas.memories.services import (
     approve_memory,
+    create_memory,
     reinstate_memory,
-    remember,
     revoke_memory,
     supersede_memory,
 )
 from personas.models import Memory, MemoryState
-from personas.records.list_views import DATES, Listing, chip
-from personas.records.services import Values
-from personas.records.views import asked, posted
+from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter_chip
+from personas.records.services import FieldValues
+from personas.records.views import get_query_param, post_only
 from personas.roles import Permission
-from personas.selectors import agents_of, memories_of
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.selectors import list_agents, list_memories
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 
-STATES = [("live", gettext_lazy("Proposed and active")), *MemoryState.choices, ("all", gettext_lazy("All"))]
+STATE_CHOICES = [
+    ("live", gettext_lazy("Proposed and active")),
+    *MemoryState.choices,
+    ("all", gettext_lazy("All")),
+]
 
 
-class MemoryPages(MemoryBoard):
+class MemoryPages(MemoryBoardPages):
     model, form = Memory, MemoryForm
     one, many = gettext_lazy("memory"), gettext_lazy("Memories")
     name, icon, templates = "memories", "memory", "personas/memories"
@@ -60,14 +64,17 @@ class MemoryPages(MemoryBoard):
         "valid_from",
         "valid_until",
         "superseded_by_id",
-        *DATES,
+        *DATE_FIELDS,
     )
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Memory]:
-        return memories_of(request.workspace)
+        return list_memories(request.workspace)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        return [{"name": "state", "label": _("State"), "options": STATES}, *self.board_filters(request)]
+        return [
+            {"name": "state", "label": _("State"), "options": STATE_CHOICES},
+            *self.board_filters(request),
+        ]
 
     def narrowed(self, rows: QuerySet[Memory], chosen: dict[str, str]) -> QuerySet[Memory]:
         state = chosen["state"]
@@ -75,21 +82,21 @@ class MemoryPages(MemoryBoard):
             rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
         elif state != "all":
             rows = rows.filter(state=state)
-        return WantedMemories(agent=chosen["agent"], told_by=chosen["told_by"]).narrow(rows)
+        return MemoryFilter(agent=chosen["agent"], told_by=chosen["told_by"]).narrow(rows)
 
-    def listing(self, request: WorkspaceRequest) -> Listing[Memory]:
-        listing, source = super().listing(request), asked(request, "source")[:300]
+    def listing(self, request: WorkspaceRequest) -> RecordListing[Memory]:
+        listing, source = super().listing(request), get_query_param(request, "source")[:300]
         if not source:
             return listing
-        chips = [chip(request, "source", _("Source"), source)]
+        chips = [build_filter_chip(request, "source", _("Source"), source)]
         return replace(listing, rows=listing.rows.filter(source=source), chips=chips)
 
     def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
-        agents = agents_of(request.workspace).prefetch_related(None)
-        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
+        agents = list_agents(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
-    def create(self, request: WorkspaceRequest, values: Values) -> Memory:
-        return remember(request.workspace, values, by=request.actor)
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> Memory:
+        return create_memory(request.workspace, values, by=request.actor)
 
     def archive_verb(self, record: Memory, request: WorkspaceRequest) -> Memory:
         return revoke_memory(record, by=request.actor)
@@ -103,9 +110,9 @@ class MemoryPages(MemoryBoard):
     def more_urls(self) -> list[URLPattern]:
         return [
             path("board/", self.board, name="board"),
-            path("decide/", posted(self.decide), name="decide"),
-            path("<int:key>/approve/", posted(self.approve), name="approve"),
-            path("<int:key>/supersede/", posted(self.supersede), name="supersede"),
+            path("decide/", post_only(self.decide), name="decide"),
+            path("<int:key>/approve/", post_only(self.approve), name="approve"),
+            path("<int:key>/supersede/", post_only(self.supersede), name="supersede"),
         ]
 
     def way_back(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
@@ -116,7 +123,7 @@ class MemoryPages(MemoryBoard):
             undo = "revert"
         return super().way_back(request, before, undo)
 
-    @needs(Permission.APPROVE)
+    @require_permission(Permission.APPROVE)
     def approve(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.carry_out(
             request,
@@ -126,7 +133,7 @@ class MemoryPages(MemoryBoard):
             undo="revert",
         )
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def supersede(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         memory = self.find(request, key)
         form = self.successor_form(request, memory, request.POST)
@@ -147,5 +154,5 @@ class MemoryPages(MemoryBoard):
         )
 
     def successor_form(self, request: WorkspaceRequest, memory: Memory, data: Any = None) -> SuccessorForm:
-        active = memories_of(request.workspace).filter(state=MemoryState.ACTIVE)
+        active = list_memories(request.workspace).filter(state=MemoryState.ACTIVE)
         return SuccessorForm(data, rows=active.exclude(pk=memory.pk))

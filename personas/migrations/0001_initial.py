@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.workspaces.models.refuse_reserved,
+                            personas.workspaces.models.validate_not_reserved,
                         ],
                     ),
                 ),
@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.workspaces.models.refuse_reserved,
+                            personas.workspaces.models.validate_not_reserved,
                         ],
                     ),
                 ),
@@ -133,7 +133,7 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.workspaces.models.refuse_reserved,
+                            personas.workspaces.models.validate_not_reserved,
                         ],
                     ),
                 ),
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
                 (
                     "timezone",
                     core.db.fields.LineField(
-                        blank=True, max_length=64, validators=[core.timezones.refuse_unknown_timezone]
+                        blank=True, max_length=64, validators=[core.timezones.validate_timezone]
                     ),
                 ),
                 ("location", core.db.fields.LineField(blank=True, max_length=120)),
@@ -231,7 +231,7 @@ class Migration(migrations.Migration):
                 (
                     "timezone",
                     core.db.fields.LineField(
-                        default="UTC", max_length=64, validators=[core.timezones.refuse_unknown_timezone]
+                        default="UTC", max_length=64, validators=[core.timezones.validate_timezone]
                     ),
                 ),
                 (
@@ -281,7 +281,7 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.workspaces.models.refuse_reserved,
+                            personas.workspaces.models.validate_not_reserved,
                         ],
                     ),
                 ),
@@ -441,7 +441,7 @@ class Migration(migrations.Migration):
                                 "Start with a letter or underscore, then letters, digits, dots, hyphens or underscores.",
                                 code="tool_name",
                             ),
-                            personas.workspaces.models.refuse_reserved,
+                            personas.workspaces.models.validate_not_reserved,
                         ],
                     ),
                 ),
@@ -796,7 +796,7 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.workspaces.models.refuse_reserved,
+                            personas.workspaces.models.validate_not_reserved,
                         ],
                     ),
                 ),

@@ -4,9 +4,13 @@ from typing import Any
 
 from django.db import migrations, models
 
-from personas.workspaces.models import refuse_reserved, slug_rule
+from personas.workspaces.models import slug_validator, validate_not_reserved
 
-SLUG: dict[str, Any] = {"max_length": 64, "db_index": False, "validators": [slug_rule, refuse_reserved]}
+SLUG: dict[str, Any] = {
+    "max_length": 64,
+    "db_index": False,
+    "validators": [slug_validator, validate_not_reserved],
+}
 
 
 class Migration(migrations.Migration):

@@ -10,17 +10,17 @@ from typing import ClassVar, TypeVar
 
 from core.text.front_matter import (
     BOM,
-    REFUSED,
-    REFUSED_IN_HEAD,
-    Block,
+    FORBIDDEN_HEAD_RANGES,
+    FORBIDDEN_RANGES,
     FrontMatterError,
-    Problem,
-    character_problems,
-    join,
-    load,
-    newlines,
-    refuse,
-    split,
+    TextProblem,
+    YamlBlock,
+    find_character_problems,
+    join_front_matter,
+    normalize_newlines,
+    parse_front_matter,
+    raise_for_problems,
+    split_front_matter,
 )
 
 # Settled on the way in: newlines become LF, a byte order mark goes, one blank line between front matter and
@@ -28,13 +28,13 @@ from core.text.front_matter import (
 # comments above or beside them; all other lines are kept as `extra`, byte for byte.
 IDENTITY_KEYS = ("name", "emoji", "creature", "vibe")
 USER_KEYS = ("name", "timezone", "location")
-ALL_KEYS = frozenset({*IDENTITY_KEYS, *USER_KEYS})
+ALL_KNOWN_KEYS = frozenset({*IDENTITY_KEYS, *USER_KEYS})
 
 # A letter or anything beyond ASCII first: no number, date or YAML sign can begin so.
-PLAIN = re.compile(r"[A-Za-z\u00a1-\U0010ffff].*")
+PLAIN_SCALAR_PATTERN = re.compile(r"[A-Za-z\u00a1-\U0010ffff].*")
 # Some reader takes each of these bare words for something other than text.
-WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-ESCAPED = re.compile(f"[{REFUSED}{REFUSED_IN_HEAD}]")
+RESERVED_YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+ESCAPED_CHARACTERS = re.compile(f"[{FORBIDDEN_RANGES}{FORBIDDEN_HEAD_RANGES}]")
 
 
 class _PersonaFile:
@@ -46,9 +46,9 @@ class _PersonaFile:
         """Settle what a file cannot carry, so that every value survives the trip there and back."""
         for key in self.keys:
             # The newline that ends a YAML block is punctuation.
-            self._settle(key, newlines(getattr(self, key)).rstrip("\n"))
-        self._settle(self.body, newlines(getattr(self, self.body)))
-        self._settle("extra", _whole_lines(self.extra))
+            self._settle(key, normalize_newlines(getattr(self, key)).rstrip("\n"))
+        self._settle(self.body, normalize_newlines(getattr(self, self.body)))
+        self._settle("extra", _trim_extra_lines(self.extra))
 
     def _settle(self, field: str, value: str) -> None:
         object.__setattr__(self, field, value)
@@ -79,29 +79,29 @@ class UserFile(_PersonaFile):
     extra: str = ""
 
 
-File = TypeVar("File", bound=_PersonaFile)
+FileT = TypeVar("FileT", bound=_PersonaFile)
 
 
 def parse_identity(text: str) -> IdentityFile:
-    return _parse(IdentityFile, text)
+    return _parse_file(IdentityFile, text)
 
 
 def render_identity(identity: IdentityFile) -> str:
-    return _render(identity)
+    return _render_file(identity)
 
 
 def parse_user(text: str) -> UserFile:
-    return _parse(UserFile, text)
+    return _parse_file(UserFile, text)
 
 
 def render_user(user: UserFile) -> str:
-    return _render(user)
+    return _render_file(user)
 
 
 def parse_soul(text: str) -> str:
     """Keep a soul as it is, front matter and all; only byte order mark and line ends are settled."""
-    soul = newlines(text.lstrip(BOM))
-    refuse(character_problems(soul, "text", 1))
+    soul = normalize_newlines(text.lstrip(BOM))
+    raise_for_problems(find_character_problems(soul, "text", 1))
     return soul
 
 
@@ -109,72 +109,80 @@ def render_soul(text: str) -> str:
     return parse_soul(text)
 
 
-def check_extra(raw: str, known: Collection[str] = ALL_KEYS) -> tuple[Problem, ...]:
+def find_extra_problems(raw: str, known: Collection[str] = ALL_KNOWN_KEYS) -> tuple[TextProblem, ...]:
     """Say why lines typed by a person cannot be kept beside the known keys; nothing means they can."""
-    raw = newlines(raw)
+    raw = normalize_newlines(raw)
     try:
-        blocks = load(raw)
+        blocks = parse_front_matter(raw)
     except FrontMatterError as error:
         return error.problems
     if "".join(block.source for block in blocks) != raw:
-        return (Problem("", 1, "Leave this empty instead of writing an empty pair of braces."),)
+        return (TextProblem("", 1, "Leave this empty instead of writing an empty pair of braces."),)
     message = '"{}" has a field of its own; remove it here.'
-    return tuple(Problem(b.key, b.line, message.format(b.key)) for b in blocks if b.key and b.key in known)
+    return tuple(
+        TextProblem(b.key, b.line, message.format(b.key)) for b in blocks if b.key and b.key in known
+    )
 
 
-def _parse(kind: type[File], text: str) -> File:
-    head, body, body_line = split(text)
-    problems = list(character_problems(body, kind.body, body_line))
+def _parse_file(kind: type[FileT], text: str) -> FileT:
+    head, body, body_line = split_front_matter(text)
+    problems = list(find_character_problems(body, kind.body, body_line))
     try:
-        blocks = load(head, first_line=2)
+        blocks = parse_front_matter(head, first_line=2)
     except FrontMatterError as error:
         raise FrontMatterError([*error.problems, *problems]) from error
-    refuse([*_shape_problems(blocks, kind.keys), *problems])
+    raise_for_problems([*_find_type_problems(blocks, kind.keys), *problems])
     values = {block.key: block.value for block in blocks if block.key in kind.keys}
-    return kind(**values, **{kind.body: body, "extra": _extra(blocks, kind.keys)})
+    return kind(**values, **{kind.body: body, "extra": _collect_extra(blocks, kind.keys)})
 
 
-def _shape_problems(blocks: tuple[Block, ...], known: tuple[str, ...]) -> Iterator[Problem]:
+def _find_type_problems(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> Iterator[TextProblem]:
     for block in blocks:
         if block.key in known and not isinstance(block.value, str):
             shape = "a list" if isinstance(block.value, list) else "a group of keys"
-            yield Problem(block.key, block.line, f'"{block.key}" must be text, not {shape}.')
+            yield TextProblem(block.key, block.line, f'"{block.key}" must be text, not {shape}.')
 
 
-def _extra(blocks: tuple[Block, ...], known: tuple[str, ...]) -> str:
+def _collect_extra(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> str:
     kept, after_known = "", False
     for block in blocks:
         if block.key is None and after_known and kept:
-            kept += _comments(block.source)
+            kept += _compact_comments(block.source)
         elif block.key not in known:
             kept += block.source
         after_known = block.key in known
     return kept
 
 
-def _comments(lines: str) -> str:
+def _compact_comments(lines: str) -> str:
     """With the known key between gone, blank or indented lines would run into a block of text above them."""
     return "".join(line.lstrip(" ") for line in lines.splitlines(keepends=True) if line.strip())
 
 
-def _render(file: _PersonaFile) -> str:
-    refuse(check_extra(file.extra, file.keys))
+def _render_file(file: _PersonaFile) -> str:
+    raise_for_problems(find_extra_problems(file.extra, file.keys))
     values = ((key, getattr(file, key)) for key in file.keys)
-    head = "".join(f"{key}: {_scalar(value)}\n" for key, value in values if value)
-    text = join(head + file.extra, getattr(file, file.body))
+    head = "".join(f"{key}: {_format_scalar(value)}\n" for key, value in values if value)
+    text = join_front_matter(head + file.extra, getattr(file, file.body))
     # Whatever we could not read again (too long, a control character) must not be written either.
-    _parse(type(file), text)
+    _parse_file(type(file), text)
     return text
 
 
-def _scalar(value: str) -> str:
-    plain = PLAIN.fullmatch(value) and value.isprintable() and value.lower() not in WORDS
+def _format_scalar(value: str) -> str:
+    plain = (
+        PLAIN_SCALAR_PATTERN.fullmatch(value)
+        and value.isprintable()
+        and value.lower() not in RESERVED_YAML_WORDS
+    )
     if plain and not re.search(r": | #|[: ]$", value):
         return value
     # JSON strings are YAML strings, except for what YAML refuses or folds when written bare.
-    return ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))
+    return ESCAPED_CHARACTERS.sub(
+        lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False)
+    )
 
 
-def _whole_lines(extra: str) -> str:
-    lines = re.sub(r"\A(?: *\n)+", "", newlines(extra))
+def _trim_extra_lines(extra: str) -> str:
+    lines = re.sub(r"\A(?: *\n)+", "", normalize_newlines(extra))
     return lines.removesuffix("\n") + "\n" if lines.strip(" \n") else ""

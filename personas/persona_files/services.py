@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from core.text.front_matter import FrontMatterError
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import Identity, Named, Soul, UserProfile
 from personas.persona_files.format import (
     parse_identity,
@@ -20,16 +20,16 @@ IDENTITY_FIELDS = ("name", "emoji", "creature", "vibe", "text", "extra")
 USER_FIELDS = ("name", "timezone", "location", "notes", "extra")
 
 
-def values_in(model: type[Named], text: str) -> dict[str, Any]:
+def parse_persona_file(model: type[Named], text: str) -> dict[str, Any]:
     """The values a file holds for this kind of record, or every reason why it cannot be read."""
     try:
         if model is Identity:
-            return picked(parse_identity(text), IDENTITY_FIELDS)
+            return get_attributes(parse_identity(text), IDENTITY_FIELDS)
         if model is UserProfile:
-            return picked(parse_user(text), USER_FIELDS)
+            return get_attributes(parse_user(text), USER_FIELDS)
         return {"text": parse_soul(text)}
     except FrontMatterError as error:
-        raise Invalid(
+        raise InvalidInput(
             {
                 "text": [
                     _("Line %(line)s: %(message)s") % {"line": problem.line, "message": problem.message}
@@ -39,7 +39,7 @@ def values_in(model: type[Named], text: str) -> dict[str, Any]:
         ) from error
 
 
-def file_of(record: Named) -> str:
+def render_persona_file(record: Named) -> str:
     """The record as the file other programs read."""
     if isinstance(record, Identity):
         return render_identity(record.as_file())
@@ -50,5 +50,5 @@ def file_of(record: Named) -> str:
     raise TypeError(f"{record.kind} has no file form.")
 
 
-def picked(holder: object, names: tuple[str, ...]) -> dict[str, Any]:
+def get_attributes(holder: object, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(holder, name) for name in names}

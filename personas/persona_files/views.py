@@ -10,17 +10,17 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import Named
-from personas.persona_files.services import file_of, values_in
+from personas.persona_files.services import parse_persona_file, render_persona_file
 from personas.records.views import RecordPages
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 
 N = TypeVar("N", bound=Named)
 
 
-class ImportForm(forms.Form):
+class PersonaFileImportForm(forms.Form):
     """A file, or its text pasted; the label is what lists will show."""
 
     label = forms.CharField(
@@ -75,14 +75,14 @@ class PersonaFilePages(RecordPages[N]):
             path("<slug:key>/file/", self.hand_out, name="file"),
         ]
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def take_in(self, request: WorkspaceRequest) -> HttpResponse:
-        form = ImportForm(request.POST or None, request.FILES or None)
+        form = PersonaFileImportForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():
             try:
-                values = values_in(self.model, form.cleaned_data["text"])
+                values = parse_persona_file(self.model, form.cleaned_data["text"])
                 record = self.create(request, values | {"label": form.cleaned_data["label"]})
-            except Invalid as error:
+            except InvalidInput as error:
                 for name, said in error.errors.items():
                     for message in said:
                         form.add_error("label" if name == "label" else "text", message)
@@ -95,6 +95,8 @@ class PersonaFilePages(RecordPages[N]):
         return self.show(request, "import", {"form": form}, status=422 if form.errors else 200)
 
     def hand_out(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        answer = HttpResponse(file_of(self.find(request, key)), content_type="text/markdown; charset=utf-8")
+        answer = HttpResponse(
+            render_persona_file(self.find(request, key)), content_type="text/markdown; charset=utf-8"
+        )
         answer["Content-Disposition"] = f'attachment; filename="{self.file_name}"'
         return answer

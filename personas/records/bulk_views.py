@@ -17,20 +17,20 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from personas.errors import DomainError
 from personas.models import Record
-from personas.roles import Permission, may
-from personas.tenancy.middleware import WorkspaceRequest, wanting
-from personas.ui.responses import back_or
-from personas.ui.toasts import say
+from personas.roles import Permission, has_permission
+from personas.tenancy.middleware import WorkspaceRequest, describe_required_roles
+from personas.ui.responses import get_back_url
+from personas.ui.toasts import add_toast
 
 M = TypeVar("M", bound=Model)
 R = TypeVar("R", bound=Record)
 # Four pages of a list: nobody ticks more by hand.
-MOST = 200
-TOLD_REFUSALS = 3
+MAX_BULK_ROWS = 200
+MAX_SHOWN_REFUSALS = 3
 
 
 @dataclass(frozen=True)
-class BulkVerb:
+class BulkAction:
     """A button under a list; the family's `<name>_verb` does it to one record."""
 
     name: str
@@ -49,7 +49,7 @@ class BulkVerb:
     needs_agent: bool = False
 
 
-ARCHIVE = BulkVerb(
+ARCHIVE_ACTION = BulkAction(
     "archive",
     gettext_lazy("Archive"),
     gettext_lazy("Archived"),
@@ -57,7 +57,7 @@ ARCHIVE = BulkVerb(
     undo="restore",
     shelves=("", "all"),
 )
-RESTORE = BulkVerb(
+RESTORE_ACTION = BulkAction(
     "restore",
     gettext_lazy("Restore"),
     gettext_lazy("Restored"),
@@ -65,11 +65,11 @@ RESTORE = BulkVerb(
     undo="archive",
     shelves=("archived", "all"),
 )
-SHELVING = (ARCHIVE, RESTORE)
+ARCHIVE_ACTIONS = (ARCHIVE_ACTION, RESTORE_ACTION)
 
 
 @dataclass
-class Outcome(Generic[M]):
+class BulkResult(Generic[M]):
     """What became of the chosen rows."""
 
     done: list[M] = field(default_factory=list)
@@ -84,7 +84,8 @@ class Outcome(Generic[M]):
 
     def why(self) -> str:
         told = [
-            f"“{Truncator(str(row)).chars(60)}”: {reason}" for row, reason in self.refused[:TOLD_REFUSALS]
+            f"“{Truncator(str(row)).chars(60)}”: {reason}"
+            for row, reason in self.refused[:MAX_SHOWN_REFUSALS]
         ]
         more = len(self.refused) - len(told)
         if more > 0:
@@ -92,12 +93,12 @@ class Outcome(Generic[M]):
         return " ".join(told)
 
 
-class RecordBulk(Generic[R]):
+class RecordBulkMixin(Generic[R]):
     """What a family of pages does to many of its records at once."""
 
     name: ClassVar[str]
     write: ClassVar[Permission]
-    bulk_verbs: ClassVar[tuple[BulkVerb, ...]] = ()
+    bulk_verbs: ClassVar[tuple[BulkAction, ...]] = ()
     # The filter that tells on which shelf the rows of a list stand.
     shelf_filter: ClassVar[str] = "shelf"
 
@@ -111,23 +112,23 @@ class RecordBulk(Generic[R]):
         if verb is None:
             messages.error(request, _("Press one of the buttons under the list."))
         elif not self.may_press(request, verb):
-            raise PermissionDenied(wanting(verb.permission or self.write))
+            raise PermissionDenied(describe_required_roles(verb.permission or self.write))
         else:
-            self.carry_out_on_all(request, verb, chosen_ids(request.POST.getlist("chosen")))
-        return redirect(back_or(request, reverse(f"{self.name}:list", args=[request.workspace.slug])))
+            self.carry_out_on_all(request, verb, parse_row_ids(request.POST.getlist("chosen")))
+        return redirect(get_back_url(request, reverse(f"{self.name}:list", args=[request.workspace.slug])))
 
-    def carry_out_on_all(self, request: WorkspaceRequest, verb: BulkVerb, ids: Sequence[int]) -> None:
+    def carry_out_on_all(self, request: WorkspaceRequest, verb: BulkAction, ids: Sequence[int]) -> None:
         rows = list(self.rows(request).filter(pk__in=ids).order_by("pk"))
         if not rows:
             messages.error(request, _("Tick the rows first, then press a button."))
             return
         act = getattr(self, f"{verb.name}_verb")
-        outcome = on_each(rows, lambda row: act(row, request))
+        outcome = apply_to_rows(rows, lambda row: act(row, request))
         undo_url = reverse(f"{self.name}:{verb.route}", args=[request.workspace.slug]) if verb.undo else ""
-        tell(request, outcome, str(verb.done), undo_url=undo_url, undo=verb.undo)
+        show_bulk_result(request, outcome, str(verb.done), undo_url=undo_url, undo=verb.undo)
 
-    def may_press(self, request: WorkspaceRequest, verb: BulkVerb) -> bool:
-        return may(request.membership.role, verb.permission or self.write)
+    def may_press(self, request: WorkspaceRequest, verb: BulkAction) -> bool:
+        return has_permission(request.membership.role, verb.permission or self.write)
 
     def bulk_shown(self, request: WorkspaceRequest, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The buttons under a list for this person; none where there is nothing to press."""
@@ -140,17 +141,17 @@ class RecordBulk(Generic[R]):
         ]
 
 
-def chosen_ids(values: Iterable[str]) -> list[int]:
+def parse_row_ids(values: Iterable[str]) -> list[int]:
     """Ids out of a form; an undo says them all in one field. Whatever else was sent is no choice."""
     words = [word for value in values for word in value.split(",")]
     found = [int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 16]
-    return found[:MOST]
+    return found[:MAX_BULK_ROWS]
 
 
 @transaction.atomic
-def on_each(rows: Iterable[M], act: Callable[[M], object]) -> Outcome[M]:
+def apply_to_rows(rows: Iterable[M], act: Callable[[M], object]) -> BulkResult[M]:
     """One refusal stops no other; together, so that each prompt they feed is built once."""
-    outcome: Outcome[M] = Outcome()
+    outcome: BulkResult[M] = BulkResult()
     for row in rows:
         try:
             act(row)
@@ -161,8 +162,8 @@ def on_each(rows: Iterable[M], act: Callable[[M], object]) -> Outcome[M]:
     return outcome
 
 
-def tell(
-    request: HttpRequest, outcome: Outcome[Any], done: str, *, undo_url: str = "", undo: str = ""
+def show_bulk_result(
+    request: HttpRequest, outcome: BulkResult[Any], done: str, *, undo_url: str = "", undo: str = ""
 ) -> None:
     words = outcome.words(done)
     if outcome.refused:
@@ -171,5 +172,5 @@ def tell(
         return
     # What stood on that shelf before was not put there now: taking it back would move it away.
     moved = [row.pk for row in outcome.done if row.is_archived == (undo == "archive")] if undo else []
-    fields = {"verb": undo, "chosen": ",".join(map(str, moved)), "back": back_or(request, "")}
-    say(request, words, undo_url=undo_url if moved else "", undo_fields=fields)
+    fields = {"verb": undo, "chosen": ",".join(map(str, moved)), "back": get_back_url(request, "")}
+    add_toast(request, words, undo_url=undo_url if moved else "", undo_fields=fields)

@@ -6,21 +6,21 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from personas.errors import Conflict
+from personas.errors import EditConflict
 from personas.records.forms import RecordForm
-from personas.records.revision_display import changes_between, item_words
-from personas.selectors import revisions_of
-from personas.ui.display_names import NOTHING
+from personas.records.revision_display import compare_revisions, format_list_item
+from personas.selectors import list_revisions
+from personas.ui.display_names import EMPTY_VALUE_DISPLAY
 
-NOT_ASKED = gettext_lazy("Not on this form: it stays as saved.")
+NOT_ON_FORM = gettext_lazy("Not on this form: it stays as saved.")
 
 
-def conflict_words(conflict: Conflict, form: RecordForm) -> SimpleNamespace:
+def describe_conflict(conflict: EditConflict, form: RecordForm) -> SimpleNamespace:
     """Who saved in between, what they changed, and what the person in front of the screen typed there."""
-    revisions = {row.number: row for row in revisions_of(conflict.record)[:200]}
+    revisions = {row.number: row for row in list_revisions(conflict.record)[:200]}
     latest = revisions[conflict.record.revision]
     seen = revisions.get(conflict.expected)
-    changes = changes_between(conflict.record, seen.data if seen else {}, latest.data)
+    changes = compare_revisions(conflict.record, seen.data if seen else {}, latest.data)
     return SimpleNamespace(
         who=latest.author_label,
         when=latest.at,
@@ -29,20 +29,22 @@ def conflict_words(conflict: Conflict, form: RecordForm) -> SimpleNamespace:
             SimpleNamespace(
                 label=form[change.name].label if change.name in form.fields else change.label,
                 theirs=change.after,
-                yours=typed(form.cleaned_data[change.name]) if change.name in form.fields else NOT_ASKED,
+                yours=format_form_value(form.cleaned_data[change.name])
+                if change.name in form.fields
+                else NOT_ON_FORM,
             )
             for change in changes
         ],
     )
 
 
-def typed(value: Any) -> str:
+def format_form_value(value: Any) -> str:
     """What the form holds, in the words a revision would use for it."""
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     if isinstance(value, list):
         separator = "\n" if value and isinstance(value[0], dict) else ", "
-        return separator.join(item_words(item) for item in value) or NOTHING
+        return separator.join(format_list_item(item) for item in value) or EMPTY_VALUE_DISPLAY
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {said}" for key, said in value.items()) or NOTHING
-    return NOTHING if value in (None, "") else str(value)
+        return "\n".join(f"{key}: {said}" for key, said in value.items()) or EMPTY_VALUE_DISPLAY
+    return EMPTY_VALUE_DISPLAY if value in (None, "") else str(value)

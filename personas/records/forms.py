@@ -10,13 +10,13 @@ from django.forms.models import fields_for_model
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import Record, Workspace
-from personas.ui.display_names import TITLES, title_of
-from personas.workspaces.models import slug_rule
+from personas.ui.display_names import DISPLAY_NAMES, get_display_name
+from personas.workspaces.models import slug_validator
 
-Words = str | Promise
-Fieldset = tuple[Words, Words, tuple[str, ...]]
+StrOrPromise = str | Promise
+Fieldset = tuple[StrOrPromise, StrOrPromise, tuple[str, ...]]
 
 
 class RecordForm(forms.Form):
@@ -26,8 +26,8 @@ class RecordForm(forms.Form):
     plain: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[tuple[str, ...]] = ()
     widgets: ClassVar[dict[str, type[forms.Widget] | forms.Widget]] = {}
-    help_texts: ClassVar[dict[str, Words]] = {}
-    labels: ClassVar[dict[str, Words]] = {}
+    help_texts: ClassVar[dict[str, StrOrPromise]] = {}
+    labels: ClassVar[dict[str, StrOrPromise]] = {}
     fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
     # Long texts and their language (markdown, yaml, plain), for the editor; the main one first.
     editors: ClassVar[dict[str, str]] = {}
@@ -41,7 +41,7 @@ class RecordForm(forms.Form):
         self._take_model_fields()
         self.link_fields()
         for name, field in self.fields.items():
-            field.label = title_of(name) if field.label is None else field.label
+            field.label = get_display_name(name) if field.label is None else field.label
         for name in self.fixed if record is not None else ():
             self.fields.pop(name, None)
         if self.fieldsets:
@@ -61,7 +61,7 @@ class RecordForm(forms.Form):
 
     def offer(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
         """Let a link field choose among these rows."""
-        cast("RecordChoice | RecordChoices", self.fields[name]).offer(rows, current)
+        cast("RecordChoiceField | RecordMultipleChoiceField", self.fields[name]).offer(rows, current)
 
     def groups(self) -> list[dict[str, Any]]:
         """The visible fields under their headings."""
@@ -75,7 +75,7 @@ class RecordForm(forms.Form):
     def values(self) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if name != "revision"}
 
-    def take_errors(self, error: Invalid) -> None:
+    def take_errors(self, error: InvalidInput) -> None:
         """Put a service's refusal under the fields it names."""
         for name, said in error.errors.items():
             for message in said:
@@ -87,29 +87,29 @@ class RecordForm(forms.Form):
             fields=self.plain,
             widgets=self.widgets,
             help_texts=cast("dict[str, str]", self.help_texts),
-            labels=cast("dict[str, str]", TITLES | self.labels),
+            labels=cast("dict[str, str]", DISPLAY_NAMES | self.labels),
         )
         for name in self.plain:
-            self.fields[name] = in_our_words(made[name] or _refuse_fixed(self, name))
+            self.fields[name] = use_slug_validator(made[name] or _raise_not_editable(self, name))
 
 
-def model_field(model: type[Model], name: str, label: Words) -> forms.Field:
+def build_model_field(model: type[Model], name: str, label: StrOrPromise) -> forms.Field:
     """One field as its model has it, under a label of ours."""
     made = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
-    return in_our_words(made[name])
+    return use_slug_validator(made[name])
 
 
-def in_our_words(field: forms.Field) -> forms.Field:
+def use_slug_validator(field: forms.Field) -> forms.Field:
     """Django's own rule for slugs is laxer than ours and would speak first."""
-    field.validators = [slug_rule if rule is validate_slug else rule for rule in field.validators]
+    field.validators = [slug_validator if rule is validate_slug else rule for rule in field.validators]
     return field
 
 
-def _refuse_fixed(form: RecordForm, name: str) -> forms.Field:
+def _raise_not_editable(form: RecordForm, name: str) -> forms.Field:
     raise TypeError(f"{form.model.__name__}.{name} cannot be edited.")
 
 
-class RecordChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+class RecordChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
     """One record of the workspace; anything else is not among the choices."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -121,7 +121,7 @@ class RecordChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic
         self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=kept)
 
 
-class RecordChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
     """Several records of the workspace, kept in their stored order; new ones come last."""
 
     widget = forms.CheckboxSelectMultiple

@@ -12,23 +12,23 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.models import Record
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.ui.export import Column, columns_of, file_answer, file_asked
-from personas.ui.sorting import Sorting, Sorts, in_order, sorting_asked
+from personas.ui.export import ExportColumn, build_export_columns, build_export_response, get_export_format
+from personas.ui.sorting import SortFields, SortOrder, get_sort_order, sort_rows
 
 R = TypeVar("R", bound=Record)
 PAGE_SIZE = 50
-SHELVES = [("", _("In use")), ("archived", _("Archived")), ("all", _("All"))]
-DATES = ("created_at", "updated_at", "archived_at")
+ARCHIVE_STATE_CHOICES = [("", _("In use")), ("archived", _("Archived")), ("all", _("All"))]
+DATE_FIELDS = ("created_at", "updated_at", "archived_at")
 
 
 @dataclass(frozen=True)
-class Listing(Generic[R]):
+class RecordListing(Generic[R]):
     """What was asked for and what was found, whichever way it is shown."""
 
     rows: QuerySet[R]
     filters: list[dict[str, Any]]
     words: str
-    sorting: Sorting
+    sorting: SortOrder
     # Filters that no choice offers, as links that take them off.
     chips: list[dict[str, str]] = field(default_factory=list)
 
@@ -43,7 +43,7 @@ class Listing(Generic[R]):
         )
 
 
-class RecordLists(Generic[R]):
+class RecordListMixin(Generic[R]):
     """The list of a family of pages; a theme says what it is searched, narrowed and sorted by."""
 
     model: type[R]
@@ -51,7 +51,7 @@ class RecordLists(Generic[R]):
     key: ClassVar[str] = "slug"
     searched: ClassVar[tuple[str, ...]] = ("label",)
     # By the words in the address; and the one that is the list's own order.
-    sorts: ClassVar[Sorts] = {}
+    sorts: ClassVar[SortFields] = {}
     usual_sort: ClassVar[str] = ""
     # Paths of attributes, `agent__slug`; none means what the record holds.
     columns_exported: ClassVar[tuple[str, ...]] = ()
@@ -66,7 +66,7 @@ class RecordLists(Generic[R]):
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         """Choices beside the search box; the first value of each is the default."""
-        return [{"name": "shelf", "label": _("Show"), "options": SHELVES}]
+        return [{"name": "shelf", "label": _("Show"), "options": ARCHIVE_STATE_CHOICES}]
 
     def narrowed(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
         shelf = chosen.get("shelf", "")
@@ -78,17 +78,19 @@ class RecordLists(Generic[R]):
             found |= Q(**{f"{name}__icontains": words})
         return rows.filter(found) if words else rows
 
-    def listing(self, request: WorkspaceRequest) -> Listing[R]:
-        filters, words = chosen_filters(request, self.filters(request)), search_words(request)
+    def listing(self, request: WorkspaceRequest) -> RecordListing[R]:
+        filters, words = set_filter_values(request, self.filters(request)), get_search_query(request)
         rows = self.narrowed(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
-        sorting = sorting_asked(request, self.sorts, self.usual_sort)
-        found = in_order(self.matching(rows, words), sorting, self.sorts)
-        return Listing(found, filters, words, sorting)
+        sorting = get_sort_order(request, self.sorts, self.usual_sort)
+        found = sort_rows(self.matching(rows, words), sorting, self.sorts)
+        return RecordListing(found, filters, words, sorting)
 
     def index(self, request: WorkspaceRequest) -> HttpResponseBase:
         listing = self.listing(request)
-        if file_format := file_asked(request):
-            return file_answer(request.workspace, self.name, file_format, self.columns(), listing.rows)
+        if file_format := get_export_format(request):
+            return build_export_response(
+                request.workspace, self.name, file_format, self.columns(), listing.rows
+            )
         page = Paginator(listing.rows, PAGE_SIZE).get_page(request.GET.get("page"))
         context = {
             "page": page,
@@ -100,27 +102,29 @@ class RecordLists(Generic[R]):
         }
         return self.show(request, "list", context)
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ExportColumn]:
         """What a file of this kind holds."""
-        return columns_of(self.columns_exported or [self.key, *plain_content(self.model), *DATES])
+        return build_export_columns(
+            self.columns_exported or [self.key, *list_content_fields(self.model), *DATE_FIELDS]
+        )
 
 
-def plain_content(model: type[Record]) -> list[str]:
+def list_content_fields(model: type[Record]) -> list[str]:
     """The fields of its own that a record consists of; links as the ids they are."""
     fields = [field for field in model._meta.concrete_fields if field.name in model.content]
     return [field.attname if isinstance(field, ForeignKey) else field.name for field in fields]
 
 
-def asked(request: HttpRequest, name: str) -> str:
+def get_query_param(request: HttpRequest, name: str) -> str:
     """A word from the address, without the one character that PostgreSQL refuses even to compare."""
     return request.GET.get(name, "").replace("\x00", "")
 
 
-def search_words(request: HttpRequest) -> str:
-    return asked(request, "q").strip()[:200]
+def get_search_query(request: HttpRequest) -> str:
+    return get_query_param(request, "q").strip()[:200]
 
 
-def chosen_filters(request: HttpRequest, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def set_filter_values(request: HttpRequest, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The filters with what the address says of each; strange values are the default."""
     for entry in filters:
         allowed = {str(value) for value, _label in entry["options"]}
@@ -129,7 +133,7 @@ def chosen_filters(request: HttpRequest, filters: list[dict[str, Any]]) -> list[
     return filters
 
 
-def chip(request: HttpRequest, name: str, label: str, value: str) -> dict[str, str]:
+def build_filter_chip(request: HttpRequest, name: str, label: str, value: str) -> dict[str, str]:
     """A filter that no choice offers: shown by name, with the address that is without it."""
     left = [(word, str(said)) for word, said in request.GET.items() if word not in {name, "page", "format"}]
     return {"name": name, "label": label, "value": value, "url": f"{request.path}?{urlencode(left)}"}

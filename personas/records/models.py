@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from core.db.fields import LineField
 from personas.tenancy.models import WorkspaceOwned
-from personas.workspaces.models import refuse_reserved, slug_rule
+from personas.workspaces.models import slug_validator, validate_not_reserved
 
 
 class Record(WorkspaceOwned):
@@ -78,7 +78,7 @@ class Named(Record):
     label = LineField(max_length=80)
     # Asked for with its workspace, so the index of the constraint below finds it.
     slug = models.SlugField(
-        max_length=64, db_index=False, validators=[slug_rule, refuse_reserved], editable=False
+        max_length=64, db_index=False, validators=[slug_validator, validate_not_reserved], editable=False
     )
 
     class Meta(Record.Meta):

@@ -6,12 +6,12 @@ from personas.models import Record, Revision
 
 def write_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
     """Keep the record's content as it now is, under its current revision number."""
-    revision = new_revision(record, by=by, message=message)
+    revision = build_revision(record, by=by, message=message)
     revision.save(force_insert=True)
     return revision
 
 
-def new_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
+def build_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
     """The same, not yet written."""
     return Revision(
         workspace_id=record.workspace_id,

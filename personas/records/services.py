@@ -9,102 +9,106 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.text.lists import first_few
-from personas.actors import SYSTEM, Actor
+from core.text.lists import format_short_list
+from personas.actors import SYSTEM_ACTOR, Actor
 from personas.agents.models import ReleasePolicy
-from personas.audit.services import write_audit
-from personas.errors import Conflict, Erased, InUse, Invalid
+from personas.audit.services import audit_record_change
+from personas.errors import EditConflict, InvalidInput, RecordErased, RecordInUse
 from personas.models import Agent, Erasure, Membership, Record, Revision, Workspace
 from personas.records.revisions import write_revision
-from personas.roles import Permission, may
+from personas.roles import Permission, has_permission
 from personas.signals import agent_changed
 
 
-def refuse_lifting_review(record: Record, values: dict[str, Any], by: Actor) -> None:
+def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> None:
     """Only somebody who may approve says that nobody has to."""
     if not isinstance(record, Agent) or record.release_policy != ReleasePolicy.REVIEWED:
         return
     wanted = values.get("release_policy", ReleasePolicy.REVIEWED)
-    if wanted != ReleasePolicy.REVIEWED and not may_approve(record, by):
-        raise Invalid.on("release_policy", _("Lifting the review takes an owner, an admin or a reviewer."))
+    if wanted != ReleasePolicy.REVIEWED and not can_approve(record, by):
+        raise InvalidInput.on(
+            "release_policy", _("Lifting the review takes an owner, an admin or a reviewer.")
+        )
 
 
-def may_approve(agent: Agent, by: Actor) -> bool:
-    if by == SYSTEM:
+def can_approve(agent: Agent, by: Actor) -> bool:
+    if by == SYSTEM_ACTOR:
         return True
     rows = Membership.objects.in_workspace(agent.workspace_id).filter(user=by.user) if by.user else None
     role = rows.values_list("role", flat=True).first() if rows is not None else None
-    return may(role or "", Permission.APPROVE)
+    return has_permission(role or "", Permission.APPROVE)
 
 
 R = TypeVar("R", bound=Record)
-Values = dict[str, Any]
-ERASABLE = ("memory", "user_profile")
+FieldValues = dict[str, Any]
+ERASABLE_KINDS = ("memory", "user_profile")
 
 
 @transaction.atomic
-def create_record(model: type[R], workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> R:
+def create_record(
+    model: type[R], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
+) -> R:
     """Add a record and its first revision."""
     fixed = {name: value for name, value in values.items() if name not in model.content}
     own = {field.name for field in model._meta.concrete_fields}
     record = model(workspace=workspace, **{name: value for name, value in fixed.items() if name in own})
-    return _write(record, values, before=None, verb="created", by=by, message=message)
+    return _save_record(record, values, before=None, verb="created", by=by, message=message)
 
 
 @transaction.atomic
 def edit_record(
-    record: R, values: Values, *, expected: int, by: Actor, message: str = "", verb: str = "edited"
+    record: R, values: FieldValues, *, expected: int, by: Actor, message: str = "", verb: str = "edited"
 ) -> R:
     """Change a record's content, if it is still at the revision the caller saw."""
-    record = locked(record)
-    refuse_erased(record)
+    record = lock_record(record)
+    check_not_erased(record)
     if record.revision != expected:
-        raise Conflict(record, expected)
-    refuse_lifting_review(record, values, by)
-    return _write(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
+        raise EditConflict(record, expected)
+    check_review_removal(record, values, by)
+    return _save_record(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
 
 
 @transaction.atomic
 def archive_record(record: R, *, by: Actor) -> R:
     """Take a record out of use; it stays for the record, and can come back."""
-    record = locked(record)
+    record = lock_record(record)
     if record.is_archived:
         return record
-    refuse_while_in_use(record)
+    check_not_in_use(record)
     fed = record.agent_ids()
     record.archived_at = timezone.now()
-    return _note_shelving(record, "archived", fed, by=by)
+    return _save_archived_state(record, "archived", fed, by=by)
 
 
 @transaction.atomic
 def restore_record(record: R, *, by: Actor) -> R:
     """Bring an archived record back into use."""
-    record = locked(record)
+    record = lock_record(record)
     if not record.is_archived:
         return record
-    refuse_erased(record)
+    check_not_erased(record)
     record.archived_at = None
-    with readable_errors():
+    with convert_save_errors():
         record.full_clean()
-    return _note_shelving(record, "restored", record.agent_ids(), by=by)
+    return _save_archived_state(record, "restored", record.agent_ids(), by=by)
 
 
 @transaction.atomic
 def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
     """Make an old revision's content current again; that is a new revision."""
-    refuse_erased(record)
-    revision = revision_of(record, number)
+    check_not_erased(record)
+    revision = get_revision(record, number)
     values = record.values_from(revision.data)
     said = f"Restored revision {number}"
     return edit_record(record, values, expected=expected, by=by, message=said, verb="reverted")
 
 
-def revision_of(record: Record, number: int) -> Revision:
+def get_revision(record: Record, number: int) -> Revision:
     revisions = Revision.objects.in_workspace(record.workspace_id)
     return revisions.get(kind=record.kind, object_id=record.pk, number=number)
 
 
-def locked(record: R) -> R:
+def lock_record(record: R) -> R:
     """The record as it is now, held until the transaction ends."""
     rows = type(record).objects.in_workspace(record.workspace_id)
     held = rows.select_for_update(of=("self",)).get(pk=record.pk)
@@ -113,14 +117,14 @@ def locked(record: R) -> R:
     return held
 
 
-def refuse_erased(record: Record) -> None:
+def check_not_erased(record: Record) -> None:
     """What is gone for good cannot come back, not even by name."""
     rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
-    if record.kind in ERASABLE and rows.exists():
-        raise Erased(_("The words of this record were erased. Write a new one instead."))
+    if record.kind in ERASABLE_KINDS and rows.exists():
+        raise RecordErased(_("The words of this record were erased. Write a new one instead."))
 
 
-def refuse_while_in_use(record: Record) -> None:
+def check_not_in_use(record: Record) -> None:
     """An agent may not lose a part it names without someone noticing."""
     if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool", "source"}:
         return
@@ -128,32 +132,36 @@ def refuse_while_in_use(record: Record) -> None:
     users = Agent.objects.in_workspace(record.workspace_id).filter(pk__in=others, archived_at=None)
     names = list(users.values_list("name", flat=True))
     if names:
-        raise InUse(_("Still used by %(names)s. Take it out there first.") % {"names": first_few(names)})
+        raise RecordInUse(
+            _("Still used by %(names)s. Take it out there first.") % {"names": format_short_list(names)}
+        )
 
 
 @contextmanager
-def readable_errors() -> Iterator[None]:
+def convert_save_errors() -> Iterator[None]:
     """Turn the database's and the models' refusals into messages on fields."""
     try:
         with transaction.atomic():
             yield
     except ValidationError as error:
-        raise Invalid.from_validation(error) from error
+        raise InvalidInput.from_validation(error) from error
     except IntegrityError as error:
         message = _("Someone else has just taken this name or place. Reload and try again.")
-        raise Invalid.on(NON_FIELD_ERRORS, message) from error
+        raise InvalidInput.on(NON_FIELD_ERRORS, message) from error
 
 
-def _write(record: R, values: Values, *, before: Values | None, verb: str, by: Actor, message: str) -> R:
+def _save_record(
+    record: R, values: FieldValues, *, before: FieldValues | None, verb: str, by: Actor, message: str
+) -> R:
     fed = record.agent_ids() if record.pk else []
     stood = record.revision, record.updated_at
     record.put(values)
     record.revision, record.updated_at = record.revision + 1, timezone.now()
-    with readable_errors():
+    with convert_save_errors():
         record.full_clean()
         record.save()
         record.put_children(values)
-        _forget_loaded_children(record)
+        _clear_prefetch_cache(record)
     after = record.snapshot()
     if after == before:
         # Nothing has happened; few save without a change, so they pay for the second question.
@@ -161,21 +169,21 @@ def _write(record: R, values: Values, *, before: Values | None, verb: str, by: A
         record.save(update_fields=["revision", "updated_at"])
         return record
     revision = write_revision(record, by=by, message=message)
-    write_audit(record, verb, by=by, before=before, after=after)
-    _ring(record, fed, revision)
+    audit_record_change(record, verb, by=by, before=before, after=after)
+    _send_agent_changed(record, fed, revision)
     return record
 
 
-def _note_shelving(record: R, verb: str, fed: list[int], *, by: Actor) -> R:
+def _save_archived_state(record: R, verb: str, fed: list[int], *, by: Actor) -> R:
     state = {"archived": record.is_archived}
     record.updated_at = timezone.now()
     record.save(update_fields=["archived_at", "updated_at"])
-    write_audit(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
-    _ring(record, fed, None)
+    audit_record_change(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
+    _send_agent_changed(record, fed, None)
     return record
 
 
-def _ring(record: Record, fed_before: list[int], cause: Revision | None) -> None:
+def _send_agent_changed(record: Record, fed_before: list[int], cause: Revision | None) -> None:
     agent_ids = sorted({*fed_before, *record.agent_ids()})
     if agent_ids:
         agent_changed.send(
@@ -183,5 +191,5 @@ def _ring(record: Record, fed_before: list[int], cause: Revision | None) -> None
         )
 
 
-def _forget_loaded_children(record: Record) -> None:
+def _clear_prefetch_cache(record: Record) -> None:
     record._prefetched_objects_cache = {}  # type: ignore[attr-defined]  # else snapshot() would show the old ones

@@ -16,31 +16,38 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
-from personas.errors import Conflict, DomainError, Invalid
+from personas.errors import DomainError, EditConflict, InvalidInput
 from personas.models import Record
-from personas.records.bulk_views import RecordBulk
-from personas.records.conflict_views import conflict_words
+from personas.records.bulk_views import RecordBulkMixin
+from personas.records.conflict_views import describe_conflict
 from personas.records.forms import RecordForm
-from personas.records.list_views import PAGE_SIZE, SHELVES, RecordLists, asked
-from personas.records.revision_display import changes_between, content_of
+from personas.records.list_views import ARCHIVE_STATE_CHOICES, PAGE_SIZE, RecordListMixin, get_query_param
+from personas.records.revision_display import compare_revisions, list_revision_fields
 from personas.records.services import (
-    Values,
+    FieldValues,
     archive_record,
     create_record,
     edit_record,
     restore_record,
     restore_revision,
 )
-from personas.roles import Permission, may
-from personas.selectors import agents_fed_by, revisions_of
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.toasts import say
+from personas.roles import Permission, has_permission
+from personas.selectors import list_agents_using, list_revisions
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.toasts import add_toast
 
 R = TypeVar("R", bound=Record)
-__all__ = ["PAGE_SIZE", "SHELVES", "RecordPages", "asked", "expected", "posted"]
+__all__ = [
+    "ARCHIVE_STATE_CHOICES",
+    "PAGE_SIZE",
+    "RecordPages",
+    "get_base_revision",
+    "get_query_param",
+    "post_only",
+]
 
 
-class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
+class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
     """A family of pages for one kind; a theme says what is different about it."""
 
     model: type[R]
@@ -63,7 +70,7 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
 
     # --- what a theme may say otherwise -----------------------------------------------------------------
 
-    def create(self, request: WorkspaceRequest, values: Values) -> R:
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> R:
         return create_record(self.model, request.workspace, values, by=request.actor)
 
     def archive_verb(self, record: R, request: WorkspaceRequest) -> R:
@@ -86,7 +93,7 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
-        history = list(revisions_of(record).defer("data")[:5])
+        history = list(list_revisions(record).defer("data")[:5])
         context = {"record": record, "revisions": history, "agents": self.users(record)}
         context["used_url"] = self.used_address(record)
         return self.show(request, "detail", context | self.detail_context(request, record))
@@ -96,7 +103,7 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
         if request.method == "POST" and form.is_valid():
             try:
                 record = self.create(request, form.values())
-            except Invalid as error:
+            except InvalidInput as error:
                 form.take_errors(error)
             else:
                 messages.success(
@@ -120,12 +127,14 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
         if not form.is_valid():
             return self.show(request, "form", context, status=422)
         try:
-            saved = edit_record(record, form.values(), expected=expected(request, form), by=request.actor)
-        except Invalid as error:
+            saved = edit_record(
+                record, form.values(), expected=get_base_revision(request, form), by=request.actor
+            )
+        except InvalidInput as error:
             form.take_errors(error)
             return self.show(request, "form", context, status=422)
-        except Conflict as conflict:
-            context["conflict"] = conflict_words(conflict, form)
+        except EditConflict as conflict:
+            context["conflict"] = describe_conflict(conflict, form)
             return self.show(request, "form", context, status=409)
         unchanged = saved.revision == form.cleaned_data["revision"]
         messages.success(
@@ -141,24 +150,26 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
 
     def history(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
-        page = Paginator(revisions_of(record), PAGE_SIZE).get_page(request.GET.get("page"))
+        page = Paginator(list_revisions(record), PAGE_SIZE).get_page(request.GET.get("page"))
         return self.show(request, "history", {"record": record, "page": page})
 
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         record = self.find(request, key)
-        revision = get_object_or_404(revisions_of(record), number=number)
-        earlier = revisions_of(record).filter(number=number - 1).first()
-        changes = changes_between(record, earlier.data, revision.data) if earlier else []
+        revision = get_object_or_404(list_revisions(record), number=number)
+        earlier = list_revisions(record).filter(number=number - 1).first()
+        changes = compare_revisions(record, earlier.data, revision.data) if earlier else []
         context = {"record": record, "revision": revision, "earlier": earlier, "changes": changes}
-        return self.show(request, "revision", context | {"content": content_of(record, revision.data)})
+        return self.show(
+            request, "revision", context | {"content": list_revision_fields(record, revision.data)}
+        )
 
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
-        if not revisions_of(self.find(request, key)).filter(number=number).exists():
+        if not list_revisions(self.find(request, key)).filter(number=number).exists():
             raise Http404("No such revision.")
 
         def verb(record: R, request: WorkspaceRequest) -> R:
             return restore_revision(
-                record, number, expected=undone_revision(request, record), by=request.actor
+                record, number, expected=get_undo_revision(request, record), by=request.actor
             )
 
         return self.carry_out(
@@ -174,7 +185,7 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
         def guarded(request: WorkspaceRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             return view(request, *args, **kwargs)
 
-        return needs(self.write)(guarded)
+        return require_permission(self.write)(guarded)
 
     def find(self, request: WorkspaceRequest, key: str) -> R:
         return get_object_or_404(self.rows(request), **{self.key: key})
@@ -207,7 +218,7 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
 
     def users(self, record: R) -> Any:
         """The first agents that it feeds; one more than is shown tells that there are others."""
-        return list(agents_fed_by(record)[:13])
+        return list(list_agents_using(record)[:13])
 
     def carry_out(
         self,
@@ -227,12 +238,12 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
             fields = {"expected": str(done.revision)}
             undo_url = self.way_back(request, record, undo)
             told = _("%(done)s: “%(record)s”.") % {"done": said, "record": record}
-            say(request, told, undo_url=undo_url, undo_fields=fields)
+            add_toast(request, told, undo_url=undo_url, undo_fields=fields)
         return redirect(self.address(done))
 
     def way_back(self, request: WorkspaceRequest, before: R, undo: str) -> str:
         """Where what was just done can be undone; `before` is the record as it was."""
-        if not undo or not may(request.membership.role, self.write):
+        if not undo or not has_permission(request.membership.role, self.write):
             return ""
         if undo == "revert":
             return reverse(f"{self.name}:revert", args=[*self.place(before), before.revision])
@@ -245,7 +256,7 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
         names = [f"{self.templates}/{page}.html", f"personas/records/{page}.html"]
         if page == "form":
             context["impact_url"] = self.impact_address(request, context.get("record"))
-        can_write = may(request.membership.role, self.write)
+        can_write = has_permission(request.membership.role, self.write)
         context |= {
             "pages": self,
             "can_write": can_write,
@@ -264,31 +275,35 @@ class RecordPages(RecordLists[R], RecordBulk[R], Generic[R]):
             path("", self.index, name="list"),
             path("new/", self.writing(self.new), name="new"),
             # No record's page lies under this, whatever its name.
-            *([path("all/bulk/", posted(self.writing(self.bulk)), name="bulk")] if self.bulk_verbs else []),
+            *(
+                [path("all/bulk/", post_only(self.writing(self.bulk)), name="bulk")]
+                if self.bulk_verbs
+                else []
+            ),
             *self.more_urls(),
             path(one, self.detail, name="detail"),
             path(f"{one}edit/", self.writing(self.edit), name="edit"),
-            path(f"{one}archive/", posted(self.writing(self.archive)), name="archive"),
-            path(f"{one}restore/", posted(self.writing(self.restore)), name="restore"),
+            path(f"{one}archive/", post_only(self.writing(self.archive)), name="archive"),
+            path(f"{one}restore/", post_only(self.writing(self.restore)), name="restore"),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
-            path(f"{one}history/<int:number>/restore/", posted(self.writing(self.revert)), name="revert"),
+            path(f"{one}history/<int:number>/restore/", post_only(self.writing(self.revert)), name="revert"),
         ]
         return routes, self.name
 
 
-def posted(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+def post_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """A view that changes something and shows nothing; `needs` is carried over."""
     return require_POST(view)
 
 
-def undone_revision(request: WorkspaceRequest, record: Record) -> int:
+def get_undo_revision(request: WorkspaceRequest, record: Record) -> int:
     """An undo takes back one change and no later one; the page of a revision takes back whatever stands."""
     said = request.POST.get("expected", "")
     return int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else record.revision
 
 
-def expected(request: WorkspaceRequest, form: RecordForm) -> int:
+def get_base_revision(request: WorkspaceRequest, form: RecordForm) -> int:
     """The revision the person saw; after a conflict, the one they chose to overwrite."""
     overwritten = request.POST.get("overwrite", "")
     if overwritten.isdecimal() and len(overwritten) < 10:

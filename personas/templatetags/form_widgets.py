@@ -8,9 +8,9 @@ from typing import Any
 from django import forms
 from django.forms import BoundField, Widget
 
-NATIVE_TYPES = {forms.DateTimeInput: "datetime-local", forms.DateInput: "date", forms.TimeInput: "time"}
-NATIVE_FORMATS = {"datetime-local": "%Y-%m-%dT%H:%M", "date": "%Y-%m-%d", "time": "%H:%M"}
-CLASSES = {
+NATIVE_INPUT_TYPES = {forms.DateTimeInput: "datetime-local", forms.DateInput: "date", forms.TimeInput: "time"}
+NATIVE_INPUT_FORMATS = {"datetime-local": "%Y-%m-%dT%H:%M", "date": "%Y-%m-%d", "time": "%H:%M"}
+WIDGET_CSS_CLASSES = {
     "input": "input",
     "textarea": "textarea",
     "select": "select",
@@ -19,33 +19,36 @@ CLASSES = {
 }
 
 
-def drawn(
+def build_field_context(
     bound: BoundField, *, mono: bool, rows: int | None, hide_label: bool, prefix_icon: str
 ) -> dict[str, Any]:
     """What components/field.html needs to know."""
-    kind = _kind(bound.field.widget)
+    kind = _get_widget_kind(bound.field.widget)
     context = {
         "bound": bound,
         "kind": kind,
         "hide_label": hide_label,
         "prefix_icon": prefix_icon if kind == "input" else "",
-        "described_by": _described_by(bound),
+        "described_by": _get_described_by(bound),
     }
     if kind == "choices":
-        return context | {"groups": _choices(bound), "single": not _many(bound.field.widget)}
+        return context | {
+            "groups": _list_option_groups(bound),
+            "single": not _is_multiple(bound.field.widget),
+        }
     return context | {
-        "control": _control(bound, kind, mono=mono, rows=rows, bare=bool(context["prefix_icon"]))
+        "control": _render_control(bound, kind, mono=mono, rows=rows, bare=bool(context["prefix_icon"]))
     }
 
 
-def _many(widget: Widget) -> bool:
+def _is_multiple(widget: Widget) -> bool:
     return isinstance(widget, forms.SelectMultiple | forms.CheckboxSelectMultiple)
 
 
-def _kind(widget: Widget) -> str:
+def _get_widget_kind(widget: Widget) -> str:
     if widget.is_hidden:
         return "hidden"
-    if _many(widget) or isinstance(widget, forms.RadioSelect):
+    if _is_multiple(widget) or isinstance(widget, forms.RadioSelect):
         return "choices"
     if isinstance(widget, forms.CheckboxInput):
         return "check"
@@ -56,43 +59,43 @@ def _kind(widget: Widget) -> str:
     return "file" if isinstance(widget, forms.FileInput) else "input"
 
 
-def _described_by(bound: BoundField) -> str:
+def _get_described_by(bound: BoundField) -> str:
     ids = [f"{bound.auto_id}_helptext"] if bound.help_text else []
     return " ".join([*ids, f"{bound.auto_id}_error"] if bound.errors else ids)
 
 
-def _control(bound: BoundField, kind: str, *, mono: bool, rows: int | None, bare: bool) -> str:
-    widget = _native(bound.field.widget)
+def _render_control(bound: BoundField, kind: str, *, mono: bool, rows: int | None, bare: bool) -> str:
+    widget = _use_native_picker(bound.field.widget)
     own = str(widget.attrs.get("class", ""))
-    look = "" if bare else CLASSES.get(kind, "")
+    look = "" if bare else WIDGET_CSS_CLASSES.get(kind, "")
     attrs: dict[str, Any] = {}
     if names := " ".join(filter(None, [look, own, "dr-mono" if mono else ""])):
         attrs["class"] = names
-    if described_by := _described_by(bound):
+    if described_by := _get_described_by(bound):
         attrs["aria-describedby"] = described_by
-    if _repeats(str(widget.attrs.get("placeholder", "")), str(bound.label)):
+    if _is_redundant_placeholder(str(widget.attrs.get("placeholder", "")), str(bound.label)):
         attrs["placeholder"] = False
     if rows and kind == "textarea":
         attrs["rows"] = rows
     return bound.as_widget(widget=widget, attrs=attrs)
 
 
-def _repeats(placeholder: str, label: str) -> bool:
+def _is_redundant_placeholder(placeholder: str, label: str) -> bool:
     """A placeholder that says what the label says only looks like a value already typed."""
     return bool(placeholder) and label.lower() in placeholder.lower()
 
 
-def _native(widget: Widget) -> Widget:
+def _use_native_picker(widget: Widget) -> Widget:
     """Dates and times get the browser's own picker, which speaks ISO."""
-    for plain, kind in NATIVE_TYPES.items():
+    for plain, kind in NATIVE_INPUT_TYPES.items():
         if isinstance(widget, plain):
             widget = copy(widget)
-            widget.input_type, widget.format = kind, NATIVE_FORMATS[kind]
+            widget.input_type, widget.format = kind, NATIVE_INPUT_FORMATS[kind]
             return widget
     return widget
 
 
-def _choices(bound: BoundField) -> list[tuple[str | None, list[dict[str, Any]]]]:
+def _list_option_groups(bound: BoundField) -> list[tuple[str | None, list[dict[str, Any]]]]:
     """Options of a multiple or radio choice, in their groups, ready for a list of boxes."""
     widget: Any = bound.field.widget
     groups = widget.optgroups(bound.html_name, widget.format_value(bound.value()))

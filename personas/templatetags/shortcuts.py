@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from personas.ui.keyboard_shortcuts import GROUPS
+from personas.ui.keyboard_shortcuts import SHORTCUT_GROUPS
 
 register = template.Library()
 
@@ -12,4 +12,4 @@ register = template.Library()
 @register.simple_tag
 def shortcut_groups() -> Any:
     """Every group of keys with its title."""
-    return GROUPS
+    return SHORTCUT_GROUPS

@@ -8,15 +8,17 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from personas.templatetags.ui import icon
-from personas.ui.sorting import Sorting
+from personas.ui.sorting import SortOrder
 
 register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def column(context: dict[str, Any], name: str, label: str, first: str = "", look: str = "") -> SafeString:
+def sortable_column(
+    context: dict[str, Any], name: str, label: str, first: str = "", look: str = ""
+) -> SafeString:
     """The head of a column as a link; `first="-"` where the largest or newest is wanted first."""
-    sorting: Sorting = context.get("sorting") or Sorting()
+    sorting: SortOrder = context.get("sorting") or SortOrder()
     is_current = sorting.name == name
     wanted = f"{first}{name}" if not is_current else name if sorting.is_down else f"-{name}"
     said = [

@@ -9,6 +9,6 @@ register = template.Library()
 
 
 @register.filter
-def undo(message: Message) -> toasts.Undo | None:
+def undo(message: Message) -> toasts.UndoAction | None:
     """Where the button of a message leads, and what it sends; None where there is no way back."""
-    return toasts.undo_of(message)
+    return toasts.get_undo_action(message)

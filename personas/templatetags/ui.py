@@ -18,16 +18,22 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext as _
 
-from personas.templatetags.form_widgets import drawn
-from personas.ui.display_names import title_of, verb_of
+from personas.templatetags.form_widgets import build_field_context
+from personas.ui.display_names import get_display_name, get_verb_label
 
 register = template.Library()
 
-TONES = ("neutral", "info", "success", "warning", "error", "accent")
-AVATAR_COLOURS = 6
+BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
+AVATAR_COLOUR_COUNT = 6
 # First match wins: Edge and Opera also call themselves Chrome, and Chrome calls itself Safari.
-BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
-SYSTEMS = {
+BROWSER_NAMES = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "Firefox/": "Firefox",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
+SYSTEM_NAMES = {
     "Android": "Android",
     "iPhone": "iPhone",
     "iPad": "iPad",
@@ -46,57 +52,57 @@ def field(
     prefix_icon: str = "",
 ) -> dict[str, Any]:
     """A whole form field: label, control, help, errors, joined for screen readers."""
-    return drawn(bound, mono=mono, rows=rows, hide_label=hide_label, prefix_icon=prefix_icon)
+    return build_field_context(bound, mono=mono, rows=rows, hide_label=hide_label, prefix_icon=prefix_icon)
 
 
 @register.simple_tag
 def icon(name: str, label: str = "", size: str = "") -> SafeString:
     """A drawing from the sprite; silent for screen readers unless it is given a label."""
     if not label:
-        return _silent_icon(name, size)
+        return _render_decorative_icon(name, size)
     return format_html(
         '<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>',
-        _icon_look(size),
+        _get_icon_class(size),
         label,
-        _icon_address(name),
+        _get_icon_url(name),
     )
 
 
 @lru_cache(maxsize=1024)
-def _silent_icon(name: str, size: str) -> SafeString:
+def _render_decorative_icon(name: str, size: str) -> SafeString:
     """A page draws some sixty, few of which differ; what it is given is escaped, marked as safe or not."""
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>',
-        _icon_look(size),
-        _icon_address(name),
+        _get_icon_class(size),
+        _get_icon_url(name),
     )
 
 
-def _icon_look(size: str) -> str:
+def _get_icon_class(size: str) -> str:
     return f"dr-icon dr-icon-{size}" if size else "dr-icon"
 
 
-def _icon_address(name: str) -> str:
+def _get_icon_url(name: str) -> str:
     return f"{static('icons.svg')}#{name}"
 
 
 @register.simple_tag
 def badge(text: object, tone: str = "neutral") -> SafeString:
     """A short coloured word; an unknown tone is neutral, because data may choose it."""
-    known = tone if tone in TONES else "neutral"
+    known = tone if tone in BADGE_TONES else "neutral"
     return format_html('<span class="dr-badge dr-badge-{}">{}</span>', known, text)
 
 
 @register.filter
-def title_words(name: str) -> str:
+def display_name(name: str) -> str:
     """The stored name of a kind, field or section, as a heading."""
-    return title_of(name)
+    return get_display_name(name)
 
 
 @register.filter
-def verb_words(name: str) -> str:
+def verb_label(name: str) -> str:
     """The stored name of what somebody did."""
-    return verb_of(name)
+    return get_verb_label(name)
 
 
 @register.simple_tag
@@ -109,11 +115,11 @@ def ago(moment: datetime | None) -> SafeString | str:
         '<time datetime="{}" title="{}">{}</time>',
         exact.isoformat(timespec="seconds"),
         date_format(exact, "d M Y, H:i:s T"),
-        _distance(moment, timezone.now()),
+        _format_time_distance(moment, timezone.now()),
     )
 
 
-def _distance(moment: datetime, now: datetime) -> str:
+def _format_time_distance(moment: datetime, now: datetime) -> str:
     if abs((now - moment).total_seconds()) < 60:
         return _("just now")
     if moment > now:
@@ -127,8 +133,8 @@ def _distance(moment: datetime, now: datetime) -> str:
 def avatar(text: object, size: str = "") -> SafeString:
     """An emoji as it is, or the initials of a name, on a colour that stays with the name."""
     name = str(text or "").strip()
-    initials = _initials(name)
-    classes = ["dr-avatar", f"dr-avatar-{zlib.crc32(name.encode()) % AVATAR_COLOURS + 1}"]
+    initials = _get_initials(name)
+    classes = ["dr-avatar", f"dr-avatar-{zlib.crc32(name.encode()) % AVATAR_COLOUR_COUNT + 1}"]
     if not initials:
         classes.append("dr-avatar-emoji")
     if size:
@@ -138,7 +144,7 @@ def avatar(text: object, size: str = "") -> SafeString:
     )
 
 
-def _initials(name: str) -> str:
+def _get_initials(name: str) -> str:
     words = [
         word
         for word in name.replace("@", " ").replace("_", " ").replace("-", " ").split()
@@ -151,16 +157,16 @@ def _initials(name: str) -> str:
 
 
 @register.simple_tag
-def elided(page: Page[Any]) -> list[int | str]:
+def elided_page_range(page: Page[Any]) -> list[int | str]:
     """Page numbers around the current one, with dots for the rest."""
     return list(page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1))
 
 
 @register.filter
-def browser(user_agent: str) -> str:
+def browser_name(user_agent: str) -> str:
     """A browser's long name in words a person knows, or the name itself."""
-    program = next((name for mark, name in BROWSERS.items() if mark in user_agent), "")
-    system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
+    program = next((name for mark, name in BROWSER_NAMES.items() if mark in user_agent), "")
+    system = next((name for mark, name in SYSTEM_NAMES.items() if mark in user_agent), "")
     if program and system:
         return _("%(program)s on %(system)s") % {"program": program, "system": system}
     return program or system or user_agent[:60] or _("Unknown browser")

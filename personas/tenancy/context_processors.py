@@ -8,13 +8,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
-from personas.roles import Permission, may
-from personas.tenancy.middleware import WorkspaceRequest, memberships_of
-from personas.ui.command_palette import deeds, other_workspaces
-from personas.ui.navigation import navigation, palette_entries
+from personas.roles import Permission, has_permission
+from personas.tenancy.middleware import WorkspaceRequest, list_memberships
+from personas.ui.command_palette import list_commands, list_workspace_entries
+from personas.ui.navigation import build_navigation, list_page_entries
 
 
-def shell(request: HttpRequest) -> dict[str, Any]:
+def page_context(request: HttpRequest) -> dict[str, Any]:
     """What the frame around every page shows, made on demand: refusals and parts of a page have no frame."""
     workspace = getattr(request, "workspace", None)
     if workspace is None:
@@ -22,27 +22,31 @@ def shell(request: HttpRequest) -> dict[str, Any]:
             "workspace": None,
             "role": "",
             "can": SimpleNamespace(),
-            "memberships": SimpleLazyObject(lambda: switcher(request)),
+            "memberships": SimpleLazyObject(lambda: list_workspace_choices(request)),
             "nav": [],
             "palette": [],
         }
     inside = cast("WorkspaceRequest", request)
     role = inside.membership.role
-    can = SimpleNamespace(**{permission.value: may(role, permission) for permission in Permission})
-    doors = cache(lambda: switcher(request))
+    can = SimpleNamespace(**{permission.value: has_permission(role, permission) for permission in Permission})
+    doors = cache(lambda: list_workspace_choices(request))
     return {
         "workspace": workspace,
         "role": inside.membership.get_role_display(),
         "can": can,
         "memberships": doors,
-        "nav": cache(lambda: navigation(workspace, request.path, can)),
+        "nav": cache(lambda: build_navigation(workspace, request.path, can)),
         "palette": cache(
-            lambda: palette_entries(workspace, can) + deeds(workspace, can) + other_workspaces(doors())
+            lambda: (
+                list_page_entries(workspace, can)
+                + list_commands(workspace, can)
+                + list_workspace_entries(doors())
+            )
         ),
     }
 
 
-def switcher(request: HttpRequest) -> list[SimpleNamespace]:
+def list_workspace_choices(request: HttpRequest) -> list[SimpleNamespace]:
     """The workspaces to choose from; outside of one they are looked up only if a page shows them."""
     user, current = getattr(request, "user", None), getattr(request, "workspace", None)
     if user is None or not user.is_authenticated:
@@ -55,5 +59,5 @@ def switcher(request: HttpRequest) -> list[SimpleNamespace]:
             is_current=membership.workspace == current,
             role_label=membership.get_role_display(),
         )
-        for membership in (memberships_of(user) if known is None else known)
+        for membership in (list_memberships(user) if known is None else known)
     ]

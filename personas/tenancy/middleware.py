@@ -18,10 +18,10 @@ from django.utils.translation import gettext as _
 from core.db import workspace_scope
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
-from personas.roles import ALLOWED, Permission, Role, may
+from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
 
-READING = ("GET", "HEAD")
-WRITING = (*READING, "POST")
+READ_METHODS = ("GET", "HEAD")
+WRITE_METHODS = (*READ_METHODS, "POST")
 
 
 class WorkspaceRequest(HttpRequest):
@@ -35,7 +35,7 @@ class WorkspaceRequest(HttpRequest):
     refused: Permission | None = None
 
 
-class View(Protocol):
+class ViewFunction(Protocol):
     """Any view; `needs` says which permission it asks for."""
 
     def __call__(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase: ...
@@ -44,7 +44,7 @@ class View(Protocol):
 V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
-def needs(permission: Permission) -> Callable[[V], V]:
+def require_permission(permission: Permission) -> Callable[[V], V]:
     """Open a workspace view to the roles that have this permission, for reading and writing."""
 
     def mark(view: V) -> V:
@@ -54,7 +54,7 @@ def needs(permission: Permission) -> Callable[[V], V]:
     return mark
 
 
-def freshly_signed_in(view: V) -> V:
+def require_reauthentication(view: V) -> V:
     """Ask for the password or second factor again when the last time is a while ago.
 
     Once it has been given, allauth calls the view itself, past the middleware: so the gate stands here too.
@@ -63,7 +63,9 @@ def freshly_signed_in(view: V) -> V:
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return admit(request, guarded, kwargs) or cast("HttpResponseBase", asking(request, *args, **kwargs))
+        return check_workspace_access(request, guarded, kwargs) or cast(
+            "HttpResponseBase", asking(request, *args, **kwargs)
+        )
 
     return cast("V", guarded)
 
@@ -82,57 +84,59 @@ class TenancyMiddleware:
             timezone.deactivate()
 
     def process_view(
-        self, request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any]
+        self, request: HttpRequest, view: ViewFunction, args: Any, kwargs: dict[str, Any]
     ) -> HttpResponseBase | None:
-        return admit(request, view, kwargs)
+        return check_workspace_access(request, view, kwargs)
 
 
-def admit(request: HttpRequest, view: View, kwargs: dict[str, Any]) -> HttpResponseBase | None:
+def check_workspace_access(
+    request: HttpRequest, view: ViewFunction, kwargs: dict[str, Any]
+) -> HttpResponseBase | None:
     """Let a request for a workspace in, or answer in the view's place."""
     if "workspace" not in kwargs:
         return None
-    inside = enter(request, kwargs.pop("workspace"))
+    inside = resolve_workspace(request, kwargs.pop("workspace"))
     permission = getattr(view, "needs", None)
     # Closed by default: a view that has not said who may write to it takes no writes.
-    taken = READING if permission is None else WRITING
+    taken = READ_METHODS if permission is None else WRITE_METHODS
     if request.method not in taken:
         return HttpResponseNotAllowed(taken)
     wanted = permission or Permission.READ
-    if not may(inside.membership.role, wanted):
+    if not has_permission(inside.membership.role, wanted):
         # The page that refuses names those who could.
         inside.refused = wanted
-        raise PermissionDenied(wanting(wanted))
-    return ask_for_second_factor(inside)
+        raise PermissionDenied(describe_required_roles(wanted))
+    return require_second_factor(inside)
 
 
-def enter(request: HttpRequest, slug: str) -> WorkspaceRequest:
+def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
     """Put the workspace, the membership and the actor on the request."""
     inside = cast("WorkspaceRequest", request)
-    inside.memberships = memberships_of(inside.user)
+    inside.memberships = list_memberships(inside.user)
     found = [membership for membership in inside.memberships if membership.workspace.slug == slug]
     if not found:
         raise Http404("No such workspace.")
     inside.membership, inside.workspace = found[0], found[0].workspace
-    workspace_scope.enter(inside.workspace.pk)
+    workspace_scope.enter_workspace(inside.workspace.pk)
     inside.actor = Actor.person(inside.user)
     timezone.activate(inside.user.timezone)
     return inside
 
 
-def memberships_of(user: User) -> list[Membership]:
+def list_memberships(user: User) -> list[Membership]:
     """Every workspace a person may enter, by name; one question per request."""
     rows = Membership.unscoped.filter(user=user).select_related("workspace")
-    with workspace_scope.everywhere():
+    with workspace_scope.all_workspaces():
         return list(rows.order_by("workspace__name", "pk"))
 
 
-def wanting(permission: Permission) -> str:
+def describe_required_roles(permission: Permission) -> str:
     """Say who could do what was refused."""
-    roles = [role.label.lower() for role in Role if role in ALLOWED[permission]]
+    roles = [role.label.lower() for role in Role if role in ROLES_BY_PERMISSION[permission]]
     return _("Your role does not allow this. It takes one of: %(roles)s.") % {"roles": ", ".join(roles)}
 
 
-def ask_for_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
+def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
     """Owners hold the keys to everything, so where it is required they need more than a password."""
     if not settings.DRAMATIS_REQUIRE_OWNER_MFA or request.membership.role != Role.OWNER:
         return None

@@ -17,11 +17,11 @@ class UnscopedQuery(RuntimeError):
     """A query on a tenant table that does not say for which workspace."""
 
 
-class ForeignLink(ValidationError):
+class CrossWorkspaceLink(ValidationError):
     """A link from one workspace into another."""
 
 
-def own_key() -> list[str]:
+def get_upsert_fields() -> list[str]:
     """The fields by which rows written once more are told; SQLite takes no key that holds its row number."""
     return ["workspace", "id"] if connection.vendor == "postgresql" else ["id"]
 
@@ -32,12 +32,14 @@ class TenantQuerySet(models.QuerySet[T]):
     def update(self, **values: Any) -> int:
         links = {"workspace", *(field.name for field in self.model.tenant_links())}
         if refused := sorted(links & {name.removesuffix("_id") for name in values}):
-            raise ForeignLink(f"Set {', '.join(refused)} row by row: only save() looks where a link leads.")
+            raise CrossWorkspaceLink(
+                f"Set {', '.join(refused)} row by row: only save() looks where a link leads."
+            )
         return super().update(**values)
 
     def bulk_create(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> list[T]:
         rows = list(objs)
-        find_homes(rows)
+        load_link_workspaces(rows)
         for row in rows:
             row.refuse_foreign_links()
         made = super().bulk_create(rows, *args, **kwargs)
@@ -48,14 +50,14 @@ class TenantQuerySet(models.QuerySet[T]):
     def bulk_update(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> int:
         """Each row has looked where its links lead, so the stock way behind it may set them."""
         rows = list(objs)
-        find_homes(rows)
+        load_link_workspaces(rows)
         for row in rows:
             row.refuse_foreign_links()
         plain: models.QuerySet[T] = models.QuerySet(self.model, query=self.query.chain(), using=self.db)
         return plain.bulk_update(rows, *args, **kwargs)
 
 
-def find_homes(rows: Sequence["WorkspaceOwned"]) -> None:
+def load_link_workspaces(rows: Sequence["WorkspaceOwned"]) -> None:
     """Tell rows where their links lead: one question for each kind of link, not for each row."""
     for field in rows[0].tenant_links() if rows else ():
         asking = [row for row in rows if not field.is_cached(row)]
@@ -118,11 +120,11 @@ class WorkspaceOwned(models.Model):
     def refuse_foreign_links(self) -> None:
         """Stop a row from moving to, or pointing into, another workspace."""
         if self._stored_home() not in {None, self.workspace_id}:
-            raise ForeignLink({"workspace": _("A record cannot move to another workspace.")})
+            raise CrossWorkspaceLink({"workspace": _("A record cannot move to another workspace.")})
         for field in self.tenant_links():
             linked = getattr(self, field.attname)
             if linked is not None and self._workspace_of(field, linked) != self.workspace_id:
-                raise ForeignLink({field.name: _("There is no such record in this workspace.")})
+                raise CrossWorkspaceLink({field.name: _("There is no such record in this workspace.")})
 
     @classmethod
     def tenant_links(cls) -> list["models.ForeignKey[Any, Any]"]:

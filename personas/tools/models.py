@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy
 
 from core.db.fields import LineField, ProseField
 from personas.records.models import Record
-from personas.workspaces.models import refuse_reserved
+from personas.workspaces.models import validate_not_reserved
 
-tool_name_rule = RegexValidator(
+validate_tool_name = RegexValidator(
     r"\A[A-Za-z_][A-Za-z0-9_.-]*\Z",
     gettext_lazy("Start with a letter or underscore, then letters, digits, dots, hyphens or underscores."),
     code="tool_name",
@@ -26,7 +26,7 @@ class Tool(Record):
     kind = "tool"
     content = ("name", "description", "snippet", "guidelines", "parameters", "signature")
 
-    name = LineField(max_length=64, validators=[tool_name_rule, refuse_reserved])
+    name = LineField(max_length=64, validators=[validate_tool_name, validate_not_reserved])
     description = ProseField(max_length=4_000, blank=True)
     snippet = LineField(max_length=300, blank=True)
     guidelines = ProseField(max_length=4_000, blank=True, help_text=gettext_lazy("One guideline per line."))
@@ -43,7 +43,7 @@ class Tool(Record):
     def clean(self) -> None:
         super().clean()
         if self.parameters:
-            refuse_bad_schema(self.parameters)
+            validate_tool_schema(self.parameters)
 
     def guideline_lines(self) -> list[str]:
         return [line.strip() for line in self.guidelines.splitlines() if line.strip()]
@@ -52,7 +52,7 @@ class Tool(Record):
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
 
 
-def refuse_bad_schema(text: str) -> None:
+def validate_tool_schema(text: str) -> None:
     """A schema must be one JSON object, or no provider would take it."""
     try:
         schema = json.loads(text)

@@ -6,21 +6,21 @@ from django.urls.converters import StringConverter
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Tool
-from personas.records.bulk_views import SHELVING
+from personas.records.bulk_views import ARCHIVE_ACTIONS
 from personas.records.views import RecordPages
-from personas.selectors import tools_of
+from personas.selectors import list_tools
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.tools.forms import ToolForm
-from personas.ui.sorting import USED_SORTS
+from personas.ui.sorting import USAGE_SORTS
 
 
-class ToolName(StringConverter):
+class ToolNameConverter(StringConverter):
     """What a tool may be called, so that no other text gets as far as the database."""
 
     regex = "[A-Za-z0-9_.-]+"
 
 
-register_converter(ToolName, "tool")
+register_converter(ToolNameConverter, "tool")
 
 
 class ToolPages(RecordPages[Tool]):
@@ -30,8 +30,8 @@ class ToolPages(RecordPages[Tool]):
     lede = _("What agents can call: words for the model, a schema for the caller.")
     used_word = "tool"
     key, converter, searched = "name", "tool", ("name", "description", "snippet")
-    sorts = {"name": ("name",), **USED_SORTS}
-    usual_sort, bulk_verbs = "name", SHELVING
+    sorts = {"name": ("name",), **USAGE_SORTS}
+    usual_sort, bulk_verbs = "name", ARCHIVE_ACTIONS
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Tool]:
-        return tools_of(request.workspace)
+        return list_tools(request.workspace)

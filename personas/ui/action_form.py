@@ -2,13 +2,13 @@
 
 from django import forms
 
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 
 
-class VerbForm(forms.Form):
+class ActionForm(forms.Form):
     """Values for one verb; what the verb refuses stands under the field it speaks of."""
 
-    def take_errors(self, error: Invalid) -> None:
+    def take_errors(self, error: InvalidInput) -> None:
         for name, said in error.errors.items():
             for message in said:
                 self.add_error(name if name in self.fields else None, message)

@@ -8,31 +8,31 @@ from django.utils.translation import gettext as _
 
 from personas.models import Workspace
 
-Entry = dict[str, str]
+PaletteEntry = dict[str, str]
 
 
-def deeds(workspace: Workspace, can: SimpleNamespace) -> list[Entry]:
+def list_commands(workspace: Workspace, can: SimpleNamespace) -> list[PaletteEntry]:
     """What changes something leads to a page that asks first, or is sent as a form: `post`."""
     entries = []
     if can.edit:
         rebuild = reverse("rebuilding:everything", args=[workspace.slug])
-        entries.append(entry(_("Rebuild everything"), "refresh", url=rebuild))
+        entries.append(build_palette_entry(_("Rebuild everything"), "refresh", url=rebuild))
     entries += [
-        entry(_("Switch to the light theme"), "sun", theme="light"),
-        entry(_("Switch to the dark theme"), "moon", theme="dark"),
-        entry(_("Follow the system's theme"), "monitor", theme="system"),
-        entry(_("Keyboard shortcuts"), "keyboard", opens="help"),
-        entry(_("Your profile"), "profile", url=reverse("profile")),
-        entry(_("New workspace"), "plus", url=reverse("new-workspace")),
-        entry(_("Sign out"), "logout", post=reverse("account_logout")),
+        build_palette_entry(_("Switch to the light theme"), "sun", theme="light"),
+        build_palette_entry(_("Switch to the dark theme"), "moon", theme="dark"),
+        build_palette_entry(_("Follow the system's theme"), "monitor", theme="system"),
+        build_palette_entry(_("Keyboard shortcuts"), "keyboard", opens="help"),
+        build_palette_entry(_("Your profile"), "profile", url=reverse("profile")),
+        build_palette_entry(_("New workspace"), "plus", url=reverse("new-workspace")),
+        build_palette_entry(_("Sign out"), "logout", post=reverse("account_logout")),
     ]
     return entries
 
 
-def other_workspaces(memberships: Iterable[SimpleNamespace]) -> list[Entry]:
+def list_workspace_entries(memberships: Iterable[SimpleNamespace]) -> list[PaletteEntry]:
     """The doors to the other workspaces of this person."""
     return [
-        entry(
+        build_palette_entry(
             _("Switch to %(workspace)s") % {"workspace": membership.workspace.name},
             "building",
             url=membership.url,
@@ -44,5 +44,5 @@ def other_workspaces(memberships: Iterable[SimpleNamespace]) -> list[Entry]:
     ]
 
 
-def entry(label: str, icon: str, **more: str) -> Entry:
+def build_palette_entry(label: str, icon: str, **more: str) -> PaletteEntry:
     return {"label": label, "icon": icon, "group": _("Actions")} | more

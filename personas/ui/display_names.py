@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-TITLES = {
+DISPLAY_NAMES = {
     # Kinds of records, as the audit log and causes keep them.
     "agent": _("Agent"),
     "identity": _("Identity"),
@@ -161,7 +161,7 @@ TITLES = {
     "manage_members": _("Manage members"),
 }
 # In the order in which the audit log offers them.
-VERBS = {
+VERB_LABELS = {
     "created": _("created"),
     "edited": _("edited"),
     "archived": _("archived"),
@@ -211,15 +211,15 @@ VERBS = {
 }
 
 
-def title_of(name: str) -> str:
+def get_display_name(name: str) -> str:
     """A stored name as the heading of its value; of a strange one, its own letters."""
-    known = TITLES.get(name.replace("-", "_"))
+    known = DISPLAY_NAMES.get(name.replace("-", "_"))
     return str(known) if known is not None else name.replace("_", " ").replace("-", " ").capitalize()
 
 
-def verb_of(name: str) -> str:
+def get_verb_label(name: str) -> str:
     """What somebody did, within a sentence."""
-    return str(VERBS.get(name, name))
+    return str(VERB_LABELS.get(name, name))
 
 
-NOTHING = "—"
+EMPTY_VALUE_DISPLAY = "—"

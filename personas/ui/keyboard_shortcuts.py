@@ -19,10 +19,10 @@ class Shortcut:
 
 
 # Rows of lists and boards; a page may mark others with data-row.
-ROWS = "[data-row], main .dr-table tbody tr:has(a[href])"
-TICKS = "[data-row] input[type=checkbox], main .dr-table tbody tr input[type=checkbox]"
+ROW_SELECTOR = "[data-row], main .dr-table tbody tr:has(a[href])"
+CHECKBOX_SELECTOR = "[data-row] input[type=checkbox], main .dr-table tbody tr input[type=checkbox]"
 
-GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
+SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
     (
         _("Everywhere"),
         (
@@ -35,10 +35,10 @@ GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
     (
         _("Lists and boards"),
         (
-            Shortcut(("j",), _("Next row"), "next", ROWS),
-            Shortcut(("k",), _("Previous row"), "previous", ROWS),
-            Shortcut(("o", "Enter"), _("Open the row"), "open", ROWS),
-            Shortcut(("x", "Space"), _("Tick the row"), "tick", TICKS),
+            Shortcut(("j",), _("Next row"), "next", ROW_SELECTOR),
+            Shortcut(("k",), _("Previous row"), "previous", ROW_SELECTOR),
+            Shortcut(("o", "Enter"), _("Open the row"), "open", ROW_SELECTOR),
+            Shortcut(("x", "Space"), _("Tick the row"), "tick", CHECKBOX_SELECTOR),
             Shortcut(("/",), _("Search in this list"), "search", "[data-search]"),
         ),
     ),

@@ -14,7 +14,7 @@ from personas.models import Workspace
 
 
 @dataclass(frozen=True)
-class Place:
+class NavItem:
     """A page in the menu: `adds` the words for making one there, `needs` who may see it, `key` its letter."""
 
     label: str | Promise
@@ -26,96 +26,98 @@ class Place:
 
 
 # How many things wait at a place; an app adds its own when it is ready.
-COUNTERS: dict[str, Callable[[Workspace], int]] = {}
+NAV_COUNTERS: dict[str, Callable[[Workspace], int]] = {}
 
-GROUPS: tuple[tuple[str | Promise, tuple[Place, ...]], ...] = (
+NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
     (
         "",
         (
-            Place(_("Fleet"), "home", "home", key="f"),
-            Place(_("Agents"), "agents:list", "agents", _("New agent"), key="a"),
-            Place(_("Studio"), "studio:home", "studio", key="s"),
-            Place(_("Releases"), "releases:list", "release", _("New release"), key="r"),
+            NavItem(_("Fleet"), "home", "home", key="f"),
+            NavItem(_("Agents"), "agents:list", "agents", _("New agent"), key="a"),
+            NavItem(_("Studio"), "studio:home", "studio", key="s"),
+            NavItem(_("Releases"), "releases:list", "release", _("New release"), key="r"),
         ),
     ),
     (
         _("Persona"),
         (
-            Place(_("Identities"), "identities:list", "identity", _("New identity")),
-            Place(_("Souls"), "souls:list", "soul", _("New soul")),
-            Place(_("User profiles"), "user-profiles:list", "profile", _("New user profile")),
+            NavItem(_("Identities"), "identities:list", "identity", _("New identity")),
+            NavItem(_("Souls"), "souls:list", "soul", _("New soul")),
+            NavItem(_("User profiles"), "user-profiles:list", "profile", _("New user profile")),
         ),
     ),
     (
         _("Knowledge and work"),
         (
-            Place(_("Memories"), "memories:list", "memory", _("New memory"), key="m"),
-            Place(_("Responsibilities"), "responsibilities:list", "duty", _("New responsibility")),
-            Place(_("Tasks"), "tasks:list", "task", _("New task")),
+            NavItem(_("Memories"), "memories:list", "memory", _("New memory"), key="m"),
+            NavItem(_("Responsibilities"), "responsibilities:list", "duty", _("New responsibility")),
+            NavItem(_("Tasks"), "tasks:list", "task", _("New task")),
         ),
     ),
     (
         _("Means"),
         (
-            Place(_("Skills"), "skills:list", "skill", _("New skill")),
-            Place(_("Tools"), "tools:list", "tool", _("New tool")),
-            Place(_("Channels"), "channels:list", "channel", _("New channel")),
+            NavItem(_("Skills"), "skills:list", "skill", _("New skill")),
+            NavItem(_("Tools"), "tools:list", "tool", _("New tool")),
+            NavItem(_("Channels"), "channels:list", "channel", _("New channel")),
         ),
     ),
     (
         _("Context"),
         (
-            Place(_("Inbox"), "inbox:list", "inbox", key="i"),
-            Place(_("Sources"), "sources:list", "source"),
-            Place(_("Rule sets"), "rule-sets:list", "rules"),
+            NavItem(_("Inbox"), "inbox:list", "inbox", key="i"),
+            NavItem(_("Sources"), "sources:list", "source"),
+            NavItem(_("Rule sets"), "rule-sets:list", "rules"),
         ),
     ),
     (
         _("Record"),
         (
-            Place(_("Time machine"), "time-machine:find", "moment", key="t"),
-            Place(_("Ledger"), "ledger:list", "ledger", key="l"),
-            Place(_("Proof"), "verify:show", "chain"),
+            NavItem(_("Time machine"), "time-machine:find", "moment", key="t"),
+            NavItem(_("Ledger"), "ledger:list", "ledger", key="l"),
+            NavItem(_("Proof"), "verify:show", "chain"),
         ),
     ),
     (
         _("Workspace"),
         (
-            Place(_("Members"), "members:list", "members"),
-            Place(_("Keys"), "keys:list", "key", _("New key"), needs="manage_keys", key="k"),
-            Place(_("Audit log"), "audit", "audit"),
-            Place(_("Prompt settings"), "prompt-settings:list", "rules"),
-            Place(_("Erasures"), "erasures:list", "shield"),
-            Place(_("Settings"), "workspace-settings", "settings"),
+            NavItem(_("Members"), "members:list", "members"),
+            NavItem(_("Keys"), "keys:list", "key", _("New key"), needs="manage_keys", key="k"),
+            NavItem(_("Audit log"), "audit", "audit"),
+            NavItem(_("Prompt settings"), "prompt-settings:list", "rules"),
+            NavItem(_("Erasures"), "erasures:list", "shield"),
+            NavItem(_("Settings"), "workspace-settings", "settings"),
         ),
     ),
 )
 
 
-def navigation(workspace: Workspace, path: str, can: SimpleNamespace | None = None) -> list[SimpleNamespace]:
+def build_navigation(
+    workspace: Workspace, path: str, can: SimpleNamespace | None = None
+) -> list[SimpleNamespace]:
     """The sidebar, with the current place marked."""
     groups = []
-    for label, places in GROUPS:
-        items = [nav_item(place, workspace, path) for place in places if is_open(place, can)]
+    for label, places in NAV_GROUPS:
+        items = [build_nav_link(place, workspace, path) for place in places if is_item_visible(place, can)]
         groups.append(SimpleNamespace(label=label, items=items))
     return groups
 
 
 @lru_cache(maxsize=4096)
-def door(route: str, slug: str) -> str:
+def get_page_url(route: str, slug: str) -> str:
     """The address of a place; every page asks for some seventy, and they never change."""
     return reverse(route, args=[slug])
 
 
-def is_open(place: Place, can: SimpleNamespace | None) -> bool:
+def is_item_visible(place: NavItem, can: SimpleNamespace | None) -> bool:
     """Whether a place is worth showing to somebody with these permissions."""
     return not place.needs or can is None or getattr(can, place.needs)
 
 
-def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
-    url = door(place.route, workspace.slug)
+def build_nav_link(place: NavItem, workspace: Workspace, path: str) -> SimpleNamespace:
+    url = get_page_url(place.route, workspace.slug)
     is_current = path == url if place.route == "home" else path.startswith(url)
-    waiting = COUNTERS[place.route](workspace) if place.route in COUNTERS else 0
+    waiting = NAV_COUNTERS[place.route](workspace) if place.route in NAV_COUNTERS else 0
     return SimpleNamespace(
         label=place.label,
         url=url,
@@ -126,27 +128,27 @@ def nav_item(place: Place, workspace: Workspace, path: str) -> SimpleNamespace:
     )
 
 
-def palette_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
+def list_page_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
     """Where one can go, and what one may add, from anywhere."""
-    places = [place for _heading, group in GROUPS for place in group if is_open(place, can)]
+    places = [place for _heading, group in NAV_GROUPS for place in group if is_item_visible(place, can)]
     hint, pages = gettext("Go to"), gettext("Pages")
     entries = [
         {
             "label": str(place.label),
             "hint": hint,
-            "url": door(place.route, workspace.slug),
+            "url": get_page_url(place.route, workspace.slug),
             "icon": place.icon,
             "group": pages,
         }
         for place in places
     ]
     if can.edit:
-        entries += [new_entry(workspace, place) for place in places if place.adds]
+        entries += [build_create_entry(workspace, place) for place in places if place.adds]
     return entries
 
 
-def new_entry(workspace: Workspace, place: Place) -> dict[str, str]:
-    url = door(place.route.replace(":list", ":new"), workspace.slug)
+def build_create_entry(workspace: Workspace, place: NavItem) -> dict[str, str]:
+    url = get_page_url(place.route.replace(":list", ":new"), workspace.slug)
     return {
         "label": str(place.adds),
         "hint": gettext("Create"),

@@ -6,17 +6,17 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 
-def mark_of(*figures: object) -> str:
+def hash_page_state(*figures: object) -> str:
     """A short word for what was shown; equal figures give the same one."""
     return sha256(repr(figures).encode()).hexdigest()[:16]
 
 
-def unchanged(request: HttpRequest, mark: str) -> HttpResponse | None:
+def get_unchanged_response(request: HttpRequest, mark: str) -> HttpResponse | None:
     """The empty answer for someone who has seen just this."""
     return HttpResponse(status=204) if request.GET.get("seen") == mark else None
 
 
-def back_or(request: HttpRequest, otherwise: str) -> str:
+def get_back_url(request: HttpRequest, otherwise: str) -> str:
     """The page a form says it stands on, as long as it is one of ours."""
     said = request.POST.get("back", "")
     # A path alone: not even our own host is taken from a form.

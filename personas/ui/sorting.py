@@ -9,14 +9,14 @@ from django.http import HttpRequest
 
 M = TypeVar("M", bound=Model)
 # The name in the address, and the fields that give the order.
-Sorts = Mapping[str, Sequence[str]]
+SortFields = Mapping[str, Sequence[str]]
 # What most lists offer.
-USED_SORTS: dict[str, Sequence[str]] = {"agents": ("agent_count",), "changed": ("updated_at",)}
-NAMED_SORTS: dict[str, Sequence[str]] = {"label": ("label",), **USED_SORTS}
+USAGE_SORTS: dict[str, Sequence[str]] = {"agents": ("agent_count",), "changed": ("updated_at",)}
+NAMED_RECORD_SORTS: dict[str, Sequence[str]] = {"label": ("label",), **USAGE_SORTS}
 
 
 @dataclass(frozen=True)
-class Sorting:
+class SortOrder:
     """A column and a direction; no column means the list's own order."""
 
     name: str = ""
@@ -28,20 +28,20 @@ class Sorting:
         return f"-{self.name}" if self.is_down else self.name
 
 
-def sorting_asked(request: HttpRequest, sorts: Sorts, usual: str = "") -> Sorting:
+def get_sort_order(request: HttpRequest, sorts: SortFields, usual: str = "") -> SortOrder:
     """What the address asks for, or the usual order; unknown columns are as if unsaid."""
     said = request.GET.get("sort", "")
     known = said if said.removeprefix("-") in sorts else usual
-    return Sorting(known.removeprefix("-"), known.startswith("-"))
+    return SortOrder(known.removeprefix("-"), known.startswith("-"))
 
 
-def in_order(rows: QuerySet[M], sorting: Sorting, sorts: Sorts) -> QuerySet[M]:
+def sort_rows(rows: QuerySet[M], sorting: SortOrder, sorts: SortFields) -> QuerySet[M]:
     """Rows without a value come last either way; equal ones keep one order, or pages would overlap."""
     if sorting.name not in sorts:
         return rows
-    fields = [directed(field, is_down=sorting.is_down) for field in sorts[sorting.name]]
+    fields = [build_order_by(field, is_down=sorting.is_down) for field in sorts[sorting.name]]
     return rows.order_by(*fields, "-pk" if sorting.is_down else "pk")
 
 
-def directed(field: str, *, is_down: bool) -> OrderBy:
+def build_order_by(field: str, *, is_down: bool) -> OrderBy:
     return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)

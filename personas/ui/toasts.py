@@ -12,18 +12,18 @@ from django.http.response import HttpResponseBase
 from django_htmx.http import trigger_client_event
 
 # What a page's script listens for.
-EVENT = "dr:toast"
+TOAST_EVENT = "dr:toast"
 
 
 @dataclass(frozen=True)
-class Undo:
+class UndoAction:
     """A form of one button: where it goes and what it sends along."""
 
     url: str
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-def say(
+def add_toast(
     request: HttpRequest, text: str, *, undo_url: str = "", undo_fields: Mapping[str, str] | None = None
 ) -> None:
     """Tell that something was done; with an address, offer to undo it by a POST there."""
@@ -31,24 +31,24 @@ def say(
     messages.success(request, text, extra_tags=json.dumps(undo) if undo else "")
 
 
-def undo_of(message: Message) -> Undo | None:
+def get_undo_action(message: Message) -> UndoAction | None:
     """The way back that a message holds; other apps' tags are none."""
     try:
         said = json.loads(message.extra_tags or "")
-        return Undo(said["undo"], said["fields"])
+        return UndoAction(said["undo"], said["fields"])
     except (ValueError, TypeError, KeyError):
         return None
 
 
-def bring_toasts(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+def attach_toasts(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Let a fragment carry what waits to be said, instead of the next whole page."""
-    waiting = [as_event(message) for message in messages.get_messages(request)]
+    waiting = [toast_json(message) for message in messages.get_messages(request)]
     if waiting:
-        trigger_client_event(response, EVENT, {"toasts": waiting})
+        trigger_client_event(response, TOAST_EVENT, {"toasts": waiting})
     return response
 
 
-def as_event(message: Message) -> dict[str, Any]:
-    undo = undo_of(message)
+def toast_json(message: Message) -> dict[str, Any]:
+    undo = get_undo_action(message)
     said = {"text": str(message.message), "tone": message.level_tag}
     return said | ({"undo": undo.url, "fields": dict(undo.fields)} if undo else {})

@@ -4,7 +4,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core.timezones import timezone_names
+from core.timezones import list_timezone_names
 from personas.models import UserProfile
 from personas.records.forms import RecordForm
 
@@ -27,5 +27,5 @@ class UserProfileForm(RecordForm):
     )
 
     def link_fields(self) -> None:
-        names = [("", gettext("Unknown")), *((name, name) for name in timezone_names())]
+        names = [("", gettext("Unknown")), *((name, name) for name in list_timezone_names())]
         self.fields["timezone"] = forms.ChoiceField(choices=names, required=False)

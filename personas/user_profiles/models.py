@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy
 
 from core.db.fields import LineField, ProseField
 from core.text.front_matter import FrontMatterError
-from core.timezones import refuse_unknown_timezone
-from personas.persona_files.format import USER_KEYS, UserFile, check_extra, render_user
+from core.timezones import validate_timezone
+from personas.persona_files.format import USER_KEYS, UserFile, find_extra_problems, render_user
 from personas.records.models import Named
 
 
@@ -22,14 +22,14 @@ class UserProfile(Named):
     content = ("label", "name", "timezone", "location", "notes", "extra")
 
     name = LineField(max_length=80, blank=True)
-    timezone = LineField(max_length=64, blank=True, validators=[refuse_unknown_timezone])
+    timezone = LineField(max_length=64, blank=True, validators=[validate_timezone])
     location = LineField(max_length=120, blank=True)
     notes = ProseField(max_length=20_000, blank=True)
     extra = ProseField(gettext_lazy("other front matter"), max_length=8_000, blank=True)
 
     def clean(self) -> None:
         super().clean()
-        refuse_unwritable_file(self.extra, USER_KEYS, lambda: render_user(self.as_file()))
+        validate_extra_front_matter(self.extra, USER_KEYS, lambda: render_user(self.as_file()))
 
     def as_file(self) -> UserFile:
         return UserFile(self.name, self.timezone, self.location, self.notes, self.extra)
@@ -38,9 +38,9 @@ class UserProfile(Named):
         return self.agents.filter(archived_at=None).values_list("pk", flat=True)
 
 
-def refuse_unwritable_file(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:
+def validate_extra_front_matter(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:
     """What a person typed as further front matter must make a file that can be read back."""
-    problems = check_extra(extra, known)
+    problems = find_extra_problems(extra, known)
     if not problems:
         try:
             write()

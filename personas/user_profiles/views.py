@@ -3,14 +3,14 @@
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from personas.agents.services import create_named
+from personas.agents.services import create_named_record
 from personas.models import UserProfile
 from personas.persona_files.views import PersonaFilePages
-from personas.records.bulk_views import SHELVING
-from personas.records.services import Values
-from personas.selectors import profiles_of
+from personas.records.bulk_views import ARCHIVE_ACTIONS
+from personas.records.services import FieldValues
+from personas.selectors import list_user_profiles
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.ui.sorting import NAMED_SORTS
+from personas.ui.sorting import NAMED_RECORD_SORTS
 from personas.user_profiles.forms import UserProfileForm
 
 
@@ -20,12 +20,12 @@ class UserProfilePages(PersonaFilePages[UserProfile]):
     name, icon, templates = "user-profiles", "profile", "personas/profiles"
     lede = _("The people your agents serve: what to call them, where they are, what to mind.")
     used_word, searched = "user_profile", ("label", "name", "location")
-    sorts = NAMED_SORTS | {"name": ("name", "label"), "timezone": ("timezone", "label")}
-    usual_sort, bulk_verbs = "label", SHELVING
+    sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "timezone": ("timezone", "label")}
+    usual_sort, bulk_verbs = "label", ARCHIVE_ACTIONS
     file_name = "USER.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[UserProfile]:
-        return profiles_of(request.workspace)
+        return list_user_profiles(request.workspace)
 
-    def create(self, request: WorkspaceRequest, values: Values) -> UserProfile:
-        return create_named(UserProfile, request.workspace, values, by=request.actor)
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> UserProfile:
+        return create_named_record(UserProfile, request.workspace, values, by=request.actor)

@@ -6,22 +6,34 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.operations import Call, Operation
+from personas.api.operations import ApiRequest, Operation
 from personas.api.record_resource import RecordResource
-from personas.api.responses import Answer, empty
-from personas.api.schema import choice, flag, line, listed, shape, slug, whole
+from personas.api.responses import ApiResponse, no_content_response
+from personas.api.schema import (
+    array_schema,
+    boolean_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    object_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
 from personas.models import Agent, Responsibility, Task, TaskStatus, Workspace
-from personas.records.services import Values, archive_record
+from personas.records.services import FieldValues, archive_record
 from personas.roles import Permission
-from personas.selectors import responsibilities_of, tasks_of
-from personas.work.services import add_responsibility, open_task, tick_step
+from personas.selectors import list_responsibilities, list_tasks
+from personas.work.services import add_responsibility, create_task, tick_step
 
-OF_AGENT = {"agent": slug(description="Only those of this agent.")}
-STEPS = listed(shape({"title": line(300, least=1), "is_done": flag(default=False)}, required=["title"]))
+AGENT_FILTER = {"agent": slug_schema(description="Only those of this agent.")}
+STEPS_SCHEMA = array_schema(
+    object_schema(
+        {"title": line_schema(300, least=1), "is_done": boolean_schema(default=False)}, required=["title"]
+    )
+)
 
 
-class Responsibilities(RecordResource[Responsibility]):
+class ResponsibilityResource(RecordResource[Responsibility]):
     """Standing duties."""
 
     model = Responsibility
@@ -31,31 +43,31 @@ class Responsibilities(RecordResource[Responsibility]):
     fixed = ("agent",)
     derived = ("position",)
     links = {"agent": (Agent, "slug")}
-    shown = {"position": whole()}
+    shown = {"position": integer_schema()}
     agent_path = "agent__slug"
-    filters = OF_AGENT
+    filters = AGENT_FILTER
 
     def rows(self, workspace: Workspace) -> QuerySet[Responsibility]:
-        return responsibilities_of(workspace)
+        return list_responsibilities(workspace)
 
-    def narrowed(self, rows: QuerySet[Responsibility], call: Call) -> QuerySet[Responsibility]:
+    def narrowed(self, rows: QuerySet[Responsibility], call: ApiRequest) -> QuerySet[Responsibility]:
         agent = call.query.get("agent")
         return rows.filter(agent__slug=agent) if agent else rows
 
     def also(self, record: Responsibility) -> dict[str, object]:
         return {"position": record.position}
 
-    def create(self, call: Call, values: Values, message: str) -> Responsibility:
+    def create(self, call: ApiRequest, values: FieldValues, message: str) -> Responsibility:
         return add_responsibility(call.workspace, values, by=call.actor, message=message)
 
-    def give_up(self, call: Call, agent: str) -> Answer:
+    def give_up(self, call: ApiRequest, agent: str) -> ApiResponse:
         """By title, which is how the agent itself knows it."""
         rows = self.visible(call.caller).filter(agent__slug=agent, archived_at=None)
         duty = rows.filter(title=call.body["title"].strip()).first()
         if duty is None:
             raise Http404
         archive_record(duty, by=call.actor)
-        return empty()
+        return no_content_response()
 
     def more_urls(self) -> list[URLPattern]:
         return [
@@ -67,7 +79,7 @@ class Responsibilities(RecordResource[Responsibility]):
                     "Take a responsibility from an agent, by title",
                     permission=Permission.EDIT,
                     bots=True,
-                    body=shape({"title": line(120, least=1)}),
+                    body=object_schema({"title": line_schema(120, least=1)}),
                     status=204,
                     tag=self.name,
                     is_retryable=True,
@@ -77,7 +89,7 @@ class Responsibilities(RecordResource[Responsibility]):
         ]
 
 
-class Tasks(RecordResource[Task]):
+class TaskResource(RecordResource[Task]):
     """Numbered pieces of work with steps."""
 
     model = Task
@@ -85,15 +97,18 @@ class Tasks(RecordResource[Task]):
     key, converter = "number", "int"
     searched = ("title", "description")
     links = {"agent": (Agent, "slug")}
-    more = {"steps": STEPS}
+    more = {"steps": STEPS_SCHEMA}
     agent_path = "agent__slug"
     bots_may_add = True
-    filters = {**OF_AGENT, "status": choice(TaskStatus.values, description="Only those that stand so.")}
+    filters = {
+        **AGENT_FILTER,
+        "status": enum_schema(TaskStatus.values, description="Only those that stand so."),
+    }
 
     def rows(self, workspace: Workspace) -> QuerySet[Task]:
-        return tasks_of(workspace)
+        return list_tasks(workspace)
 
-    def narrowed(self, rows: QuerySet[Task], call: Call) -> QuerySet[Task]:
+    def narrowed(self, rows: QuerySet[Task], call: ApiRequest) -> QuerySet[Task]:
         if agent := call.query.get("agent"):
             rows = rows.filter(agent__slug=agent)
         if status := call.query.get("status"):
@@ -105,10 +120,10 @@ class Tasks(RecordResource[Task]):
             return [{"title": step.title, "is_done": step.is_done} for step in record.steps.all()]
         return super().value_told(record, name)
 
-    def create(self, call: Call, values: Values, message: str) -> Task:
-        return open_task(call.workspace, values, by=call.actor, message=message)
+    def create(self, call: ApiRequest, values: FieldValues, message: str) -> Task:
+        return create_task(call.workspace, values, by=call.actor, message=message)
 
-    def tick(self, call: Call, key: int, place: int) -> Answer:
+    def tick(self, call: ApiRequest, key: int, place: int) -> ApiResponse:
         task = self.find(call, key)
         if place >= task.steps.count():
             raise Http404
@@ -125,7 +140,7 @@ class Tasks(RecordResource[Task]):
                     "Mark a step done or open; steps are counted from 0",
                     permission=Permission.EDIT,
                     bots=True,
-                    body=shape({"is_done": flag()}),
+                    body=object_schema({"is_done": boolean_schema()}),
                     answer=self.answer(),
                     tag=self.name,
                     is_retryable=True,
@@ -135,4 +150,4 @@ class Tasks(RecordResource[Task]):
         ]
 
 
-urlpatterns = [*Responsibilities().urls(), *Tasks().urls()]
+urlpatterns = [*ResponsibilityResource().urls(), *TaskResource().urls()]

@@ -7,10 +7,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Responsibility, Task
-from personas.records.forms import RecordChoice, RecordForm
-from personas.selectors import agents_of
+from personas.records.forms import RecordChoiceField, RecordForm
+from personas.selectors import list_agents
 
-DONE, OPEN = "[x]", "[ ]"
+DONE_MARK, OPEN_MARK = "[x]", "[ ]"
 
 
 class ResponsibilityForm(RecordForm):
@@ -24,10 +24,10 @@ class ResponsibilityForm(RecordForm):
     }
     fieldsets = ((_("Responsibility"), _("A standing duty of one agent."), ("agent", "title", "text")),)
 
-    agent = RecordChoice(empty_label=_("Choose an agent"))
+    agent = RecordChoiceField(empty_label=_("Choose an agent"))
 
     def link_fields(self) -> None:
-        self.offer("agent", agents_of(self.workspace).prefetch_related(None))
+        self.offer("agent", list_agents(self.workspace).prefetch_related(None))
 
 
 class TaskForm(RecordForm):
@@ -40,7 +40,7 @@ class TaskForm(RecordForm):
         (_("Steps"), "", ("steps",)),
     )
 
-    agent = RecordChoice(required=False, empty_label=_("Nobody yet"), label=_("Assigned to"))
+    agent = RecordChoiceField(required=False, empty_label=_("Nobody yet"), label=_("Assigned to"))
     steps = forms.CharField(
         required=False,
         max_length=30_000,
@@ -54,20 +54,20 @@ class TaskForm(RecordForm):
         if self.record is None:
             return {}
         steps = self.record.steps.all()
-        lines = [f"{DONE if step.is_done else OPEN} {step.title}" for step in steps]
+        lines = [f"{DONE_MARK if step.is_done else OPEN_MARK} {step.title}" for step in steps]
         return super().initial_values() | {"steps": "\n".join(lines)}
 
     def link_fields(self) -> None:
         self.offer(
             "agent",
-            agents_of(self.workspace).prefetch_related(None),
+            list_agents(self.workspace).prefetch_related(None),
             self.record.agent if self.record else None,
         )
 
     def clean_steps(self) -> list[dict[str, Any]]:
         """Lines to steps; marks such as `- [ ]` are read, not kept."""
         lines = [line.strip().removeprefix("- ") for line in self.cleaned_data["steps"].splitlines()]
-        steps = [step_from(line) for line in lines if line]
+        steps = [parse_step(line) for line in lines if line]
         for number, step in enumerate(steps, start=1):
             if not step["title"]:
                 raise forms.ValidationError(gettext("Step %(number)s has no words.") % {"number": number})
@@ -78,7 +78,7 @@ class TaskForm(RecordForm):
         return steps
 
 
-def step_from(line: str) -> dict[str, Any]:
-    is_done = line.lower().startswith(DONE)
-    title = line[3:] if is_done or line.startswith(OPEN) else line
+def parse_step(line: str) -> dict[str, Any]:
+    is_done = line.lower().startswith(DONE_MARK)
+    title = line[3:] if is_done or line.startswith(OPEN_MARK) else line
     return {"title": title.strip(), "is_done": is_done}

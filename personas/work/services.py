@@ -10,15 +10,15 @@ from django.utils.translation import gettext as _
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Agent, Responsibility, Task, TaskStatus, Workspace
-from personas.records.services import Values, create_record, edit_record, locked
+from personas.records.services import FieldValues, create_record, edit_record, lock_record
 
 
 @transaction.atomic
 def add_responsibility(
-    workspace: Workspace, values: Values, *, by: Actor, message: str = ""
+    workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> Responsibility:
     """Give an agent a further duty, after those it has."""
-    agent = locked(values["agent"])
+    agent = lock_record(values["agent"])
     last = agent.responsibilities.aggregate(last=Max("position"))["last"]
     position = 0 if last is None else last + 1
     return create_record(Responsibility, workspace, values | {"position": position}, by=by, message=message)
@@ -27,27 +27,27 @@ def add_responsibility(
 @transaction.atomic
 def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], *, by: Actor) -> None:
     """Swap a duty with its neighbour; at either end nothing happens."""
-    agent = locked(duty.agent)
+    agent = lock_record(duty.agent)
     duties = list(agent.responsibilities.filter(archived_at=None))
     place = [row.pk for row in duties].index(duty.pk)
     target = place + (1 if direction == "down" else -1)
     if not 0 <= target < len(duties):
         return
     duties[place], duties[target] = duties[target], duties[place]
-    number_anew(duties, f"Moved {direction}", by=by)
+    renumber_responsibilities(duties, f"Moved {direction}", by=by)
 
 
 @transaction.atomic
 def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> None:
     """Put an agent's duties into this order; it must name each of them once."""
-    agent = locked(agent)
+    agent = lock_record(agent)
     duties = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
     if sorted(order) != sorted(duties):
         raise DomainError(_("The responsibilities have changed meanwhile. Reload the page, then order them."))
-    number_anew([duties[pk] for pk in order], "Put in order", by=by)
+    renumber_responsibilities([duties[pk] for pk in order], "Put in order", by=by)
 
 
-def number_anew(duties: Sequence[Responsibility], said: str, *, by: Actor) -> None:
+def renumber_responsibilities(duties: Sequence[Responsibility], said: str, *, by: Actor) -> None:
     """All places, from the first on: a restored duty may share its old place with another."""
     for position, row in enumerate(duties):
         if row.position != position:
@@ -55,7 +55,7 @@ def number_anew(duties: Sequence[Responsibility], said: str, *, by: Actor) -> No
 
 
 @transaction.atomic
-def open_task(workspace: Workspace, values: Values, *, by: Actor, message: str = "") -> Task:
+def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Task:
     """Add a task under the workspace's next number."""
     # The row lock makes numbers gapless and unique under concurrency.
     counter = Workspace.objects.select_for_update().get(pk=workspace.pk)
@@ -68,14 +68,14 @@ def open_task(workspace: Workspace, values: Values, *, by: Actor, message: str =
 @transaction.atomic
 def tick_step(task: Task, place: int, *, is_done: bool, by: Actor) -> Task:
     """Mark one step done or open; the first tick sets an open task in motion."""
-    task = locked(task)
+    task = lock_record(task)
     steps = task.snapshot()["steps"]
     if not 0 <= place < len(steps):
         raise DomainError(
             _("Task #%(number)s has no step %(step)s.") % {"number": task.number, "step": place + 1}
         )
     steps[place]["is_done"] = is_done
-    values: Values = {"steps": steps}
+    values: FieldValues = {"steps": steps}
     if is_done and task.status == TaskStatus.OPEN:
         values["status"] = TaskStatus.IN_PROGRESS
     word = "Done" if is_done else "Reopened"

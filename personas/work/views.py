@@ -11,18 +11,18 @@ from django.utils.translation import gettext_lazy
 
 from personas.errors import DomainError
 from personas.models import Responsibility, Task, TaskStatus
-from personas.records.bulk_views import SHELVING
-from personas.records.list_views import DATES
-from personas.records.services import Values
-from personas.records.views import SHELVES, RecordPages, asked, posted
+from personas.records.bulk_views import ARCHIVE_ACTIONS
+from personas.records.list_views import DATE_FIELDS
+from personas.records.services import FieldValues
+from personas.records.views import ARCHIVE_STATE_CHOICES, RecordPages, get_query_param, post_only
 from personas.roles import Permission
-from personas.selectors import agents_of, responsibilities_of, tasks_of
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.selectors import list_agents, list_responsibilities, list_tasks
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.work.forms import ResponsibilityForm, TaskForm
 from personas.work.services import (
     add_responsibility,
+    create_task,
     move_responsibility,
-    open_task,
     order_responsibilities,
     tick_step,
 )
@@ -40,38 +40,38 @@ class ResponsibilityPages(RecordPages[Responsibility]):
         "agent": ("agent__name", "agent_id", "position"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "agent", SHELVING
-    columns_exported = ("pk", "agent__slug", "position", "title", "text", *DATES)
+    usual_sort, bulk_verbs = "agent", ARCHIVE_ACTIONS
+    columns_exported = ("pk", "agent__slug", "position", "title", "text", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Responsibility]:
-        return responsibilities_of(request.workspace)
+        return list_responsibilities(request.workspace)
 
     def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
-        agents = agents_of(request.workspace).prefetch_related(None)
-        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
+        agents = list_agents(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
-    def create(self, request: WorkspaceRequest, values: Values) -> Responsibility:
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> Responsibility:
         return add_responsibility(request.workspace, values, by=request.actor)
 
     def more_urls(self) -> list[URLPattern]:
         return [
-            path("order/", posted(self.order), name="order"),
-            path("<int:key>/up/", posted(self.up), name="up"),
-            path("<int:key>/down/", posted(self.down), name="down"),
+            path("order/", post_only(self.order), name="order"),
+            path("<int:key>/up/", post_only(self.up), name="up"),
+            path("<int:key>/down/", post_only(self.down), name="down"),
         ]
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def up(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.move(request, key, "up")
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def down(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         return self.move(request, key, "down")
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def order(self, request: WorkspaceRequest) -> HttpResponse:
         """A whole new order at once, asked for by script: nothing to show, or the reason why not."""
-        agents = agents_of(request.workspace).prefetch_related(None)
+        agents = list_agents(request.workspace).prefetch_related(None)
         agent = get_object_or_404(agents, slug=request.POST.get("agent", "").replace("\x00", ""))
         said = request.POST.getlist("duty")
         try:
@@ -100,17 +100,17 @@ class TaskPages(RecordPages[Task]):
         "agent": ("agent__name", "number"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "-task", SHELVING
-    columns_exported = ("number", "title", "status", "agent__slug", "description", *DATES)
+    usual_sort, bulk_verbs = "-task", ARCHIVE_ACTIONS
+    columns_exported = ("number", "title", "status", "agent__slug", "description", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Task]:
-        return tasks_of(request.workspace)
+        return list_tasks(request.workspace)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         statuses = [("", _("Any status")), *TaskStatus.choices]
         return [
             {"name": "status", "label": _("Status"), "options": statuses},
-            {"name": "shelf", "label": _("Show"), "options": SHELVES},
+            {"name": "shelf", "label": _("Show"), "options": ARCHIVE_STATE_CHOICES},
         ]
 
     def narrowed(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
@@ -118,16 +118,16 @@ class TaskPages(RecordPages[Task]):
         return rows.filter(status=chosen["status"]) if chosen["status"] else rows
 
     def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
-        agents = agents_of(request.workspace).prefetch_related(None)
-        return {"agent": agents.filter(slug=asked(request, "agent")).first()}
+        agents = list_agents(request.workspace).prefetch_related(None)
+        return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
-    def create(self, request: WorkspaceRequest, values: Values) -> Task:
-        return open_task(request.workspace, values, by=request.actor)
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> Task:
+        return create_task(request.workspace, values, by=request.actor)
 
     def more_urls(self) -> list[URLPattern]:
-        return [path("<int:key>/steps/<int:place>/", posted(self.tick), name="tick")]
+        return [path("<int:key>/steps/<int:place>/", post_only(self.tick), name="tick")]
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def tick(self, request: WorkspaceRequest, key: str, place: int) -> HttpResponse:
         is_done = request.POST.get("is_done") == "1"
 

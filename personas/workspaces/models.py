@@ -12,20 +12,20 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
-from core.timezones import refuse_unknown_timezone
+from core.timezones import validate_timezone
 
-slug_rule = RegexValidator(
+slug_validator = RegexValidator(
     r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", _("Use lower-case letters, digits and single hyphens."), code="slug"
 )
 
 
 # Words that stand in addresses beside the slugs.
-RESERVED = {"new", "import"}
+RESERVED_SLUGS = {"new", "import"}
 
 
-def refuse_reserved(value: str) -> None:
+def validate_not_reserved(value: str) -> None:
     """A record called `new` would hide behind the page that makes new ones."""
-    if value in RESERVED:
+    if value in RESERVED_SLUGS:
         raise ValidationError(
             gettext("“%(value)s” is reserved. Choose another word."), "reserved", {"value": value}
         )
@@ -52,7 +52,7 @@ class User(AbstractUser):
     last_name = None  # type: ignore[assignment]
     email = models.EmailField(_("e-mail address"), unique=True)
     name = LineField(max_length=80, blank=True)
-    timezone = LineField(max_length=64, default="UTC", validators=[refuse_unknown_timezone])
+    timezone = LineField(max_length=64, default="UTC", validators=[validate_timezone])
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -75,7 +75,7 @@ class Workspace(models.Model):
     """A tenant: nothing crosses from one workspace to another."""
 
     name = LineField(max_length=80)
-    slug = models.SlugField(max_length=48, unique=True, validators=[slug_rule])
+    slug = models.SlugField(max_length=48, unique=True, validators=[slug_validator])
     # A discovered skill then reaches no prompt before someone has trusted exactly that content.
     skills_need_trust = models.BooleanField(default=True)
     last_task_number = models.PositiveIntegerField(default=0, editable=False)

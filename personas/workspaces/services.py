@@ -2,27 +2,27 @@
 
 from django.db import transaction
 
-from core.db.workspace_scope import everywhere
+from core.db.workspace_scope import all_workspaces
 from personas.actors import Actor
-from personas.audit.services import new_event, note_event
+from personas.audit.services import build_audit_event, write_audit_event
 from personas.channels.models import BUILT_IN_FORMATTING
-from personas.models import BUILT_IN, AuditEvent, Channel, Membership, Revision, User, Workspace
-from personas.records.revisions import new_revision
-from personas.records.services import readable_errors
+from personas.models import BUILT_IN_CHANNELS, AuditEvent, Channel, Membership, Revision, User, Workspace
+from personas.records.revisions import build_revision
+from personas.records.services import convert_save_errors
 from personas.roles import Role
 
 
 # It has no number yet, and its address must be nobody else's.
-@everywhere()
+@all_workspaces()
 @transaction.atomic
 def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
     """Open a workspace with its first owner and the built-in channels."""
     workspace, by = Workspace(name=name, slug=slug), Actor.person(owner)
-    with readable_errors():
+    with convert_save_errors():
         workspace.full_clean()
         workspace.save()
     Membership(workspace=workspace, user=owner, role=Role.OWNER).save()
-    note_event(
+    write_audit_event(
         workspace,
         "created",
         "workspace",
@@ -31,11 +31,11 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
         by=by,
         after={"name": name, "slug": slug},
     )
-    open_channels(workspace, by=by)
+    create_built_in_channels(workspace, by=by)
     return workspace
 
 
-def open_channels(workspace: Workspace, *, by: Actor) -> None:
+def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
     """The built-in channels, as if made one by one, but in three statements instead of a hundred."""
     channels = [
         Channel(
@@ -45,13 +45,13 @@ def open_channels(workspace: Workspace, *, by: Actor) -> None:
             formatting=BUILT_IN_FORMATTING.get(slug, ""),
             revision=1,
         )
-        for slug, title in BUILT_IN.items()
+        for slug, title in BUILT_IN_CHANNELS.items()
     ]
     Channel.objects.in_workspace(workspace).bulk_create(channels)
-    revisions = [new_revision(channel, by=by, message="Built in") for channel in channels]
+    revisions = [build_revision(channel, by=by, message="Built in") for channel in channels]
     Revision.objects.in_workspace(workspace).bulk_create(revisions)
     events = [
-        new_event(workspace, "created", one.kind, one.pk, str(one), by=by, after=one.snapshot())
+        build_audit_event(workspace, "created", one.kind, one.pk, str(one), by=by, after=one.snapshot())
         for one in channels
     ]
     AuditEvent.objects.in_workspace(workspace).bulk_create(events)
@@ -62,10 +62,10 @@ def rename_workspace(workspace: Workspace, name: str, *, by: Actor) -> Workspace
     """Change what people read; the address stays."""
     workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
     before, workspace.name = {"name": workspace.name}, name
-    with readable_errors():
+    with convert_save_errors():
         workspace.full_clean()
         workspace.save(update_fields=["name"])
-    note_event(
+    write_audit_event(
         workspace,
         "renamed",
         "workspace",

@@ -8,35 +8,35 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from personas.errors import Invalid
-from personas.members.forms import PersonForm, RenameForm, WorkspaceForm
+from personas.errors import InvalidInput
+from personas.members.forms import AccountForm, RenameWorkspaceForm, WorkspaceForm
 from personas.models import User
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, memberships_of, needs
-from personas.workspaces.account_adapter import INVITED
+from personas.tenancy.middleware import WorkspaceRequest, list_memberships, require_permission
+from personas.workspaces.account_adapter import INVITATION_SESSION_KEY
 from personas.workspaces.services import create_workspace, rename_workspace
 
-READ_OR_WRITE = ["GET", "HEAD", "POST"]
+ALLOWED_METHODS = ["GET", "HEAD", "POST"]
 
 
 @require_safe
-def start(request: HttpRequest) -> HttpResponse:
+def choose_workspace(request: HttpRequest) -> HttpResponse:
     """Straight on to the only workspace; a choice between several; a first step for newcomers."""
-    if token := request.session.get(INVITED):
+    if token := request.session.get(INVITATION_SESSION_KEY):
         return redirect("invitation", token)
-    memberships = memberships_of(cast("User", request.user))
+    memberships = list_memberships(cast("User", request.user))
     if len(memberships) == 1:
         return redirect("home", memberships[0].workspace.slug)
     return render(request, "personas/workspaces/choose.html", {"own": memberships})
 
 
-@require_http_methods(READ_OR_WRITE)
+@require_http_methods(ALLOWED_METHODS)
 def new_workspace(request: HttpRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
             workspace = create_workspace(**form.cleaned_data, owner=cast("User", request.user))
-        except Invalid as error:
+        except InvalidInput as error:
             for name, said in error.errors.items():
                 form.add_error(name if name in form.fields else None, said)
         else:
@@ -48,13 +48,13 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
     return render(request, "personas/workspaces/new.html", context, status=422 if form.errors else 200)
 
 
-@needs(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS)
 def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
-    form = RenameForm(request.POST or None, initial={"name": request.workspace.name})
+    form = RenameWorkspaceForm(request.POST or None, initial={"name": request.workspace.name})
     if request.method == "POST" and form.is_valid():
         try:
             rename_workspace(request.workspace, form.cleaned_data["name"], by=request.actor)
-        except Invalid as error:
+        except InvalidInput as error:
             form.add_error("name", error.errors.get("name", [error.message]))
         else:
             messages.success(request, _("Saved."))
@@ -64,11 +64,11 @@ def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
     )
 
 
-@require_http_methods(READ_OR_WRITE)
-def profile(request: HttpRequest) -> HttpResponse:
+@require_http_methods(ALLOWED_METHODS)
+def edit_profile(request: HttpRequest) -> HttpResponse:
     """How the signed-in person is shown, and in which timezone they read."""
     user = cast("User", request.user)
-    form = PersonForm(request.POST or None, initial={"name": user.name, "timezone": user.timezone})
+    form = AccountForm(request.POST or None, initial={"name": user.name, "timezone": user.timezone})
     if request.method == "POST" and form.is_valid():
         user.name, user.timezone = form.cleaned_data["name"], form.cleaned_data["timezone"]
         user.save(update_fields=["name", "timezone"])

@@ -13,11 +13,11 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from personas.api.problems import TITLES
-from project.api.openapi import document
+from personas.api.problems import PROBLEM_TITLES
+from project.api.openapi import build_openapi_document
 from project.api.urls import urlpatterns
 
-ADVICE = {
+PROBLEM_ADVICE = {
     "bad_request": _("Something about the request as a whole cannot be read. The detail says what."),
     "bad_json": _("Send UTF-8 JSON: no NaN, no name twice in an object, at most 64 levels."),
     "bad_key": _("The key is missing, mistyped, expired or revoked; which of them is not told."),
@@ -70,30 +70,30 @@ ADVICE = {
 
 
 @cache
-def whole_document() -> dict[str, Any]:
-    return document(urlpatterns, settings.PUBLIC_URL)
+def get_openapi_document() -> dict[str, Any]:
+    return build_openapi_document(urlpatterns, settings.PUBLIC_URL)
 
 
 @cache
-def written() -> bytes:
-    return json.dumps(whole_document(), ensure_ascii=False).encode()
+def render_openapi() -> bytes:
+    return json.dumps(get_openapi_document(), ensure_ascii=False).encode()
 
 
 @login_not_required
 @require_safe
-def schema(request: HttpRequest) -> HttpResponse:
-    answer = HttpResponse(written(), content_type="application/json")
+def openapi_json(request: HttpRequest) -> HttpResponse:
+    answer = HttpResponse(render_openapi(), content_type="application/json")
     answer["Cache-Control"] = "public, max-age=300"
     answer["Access-Control-Allow-Origin"] = "*"
     return answer
 
 
-METHODS = ("get", "post", "put", "patch", "delete")
-KINDS = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}
+HTTP_METHODS = ("get", "post", "put", "patch", "delete")
+TYPE_LABELS = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}
 
 
 @dataclass(frozen=True)
-class Line:
+class FieldDoc:
     """One value that is taken or given."""
 
     name: str
@@ -103,7 +103,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Told:
+class OperationDoc:
     """One operation as the page shows it."""
 
     id: str
@@ -111,93 +111,97 @@ class Told:
     path: str
     summary: str
     note: str
-    takes: list[Line]
-    body: list[Line]
-    gives: list[Line]
+    takes: list[FieldDoc]
+    body: list[FieldDoc]
+    gives: list[FieldDoc]
     status: str
     refusals: list[tuple[str, str]]
     try_it: str
 
 
 @dataclass
-class Theme:
+class OperationGroup:
     """Operations that belong together."""
 
     name: str
-    operations: list[Told] = field(default_factory=list)
+    operations: list[OperationDoc] = field(default_factory=list)
 
 
 @cache
-def themes() -> list[Theme]:
-    found: dict[str, Theme] = {}
-    for path, item in whole_document()["paths"].items():
-        for method in METHODS:
+def list_operation_groups() -> list[OperationGroup]:
+    found: dict[str, OperationGroup] = {}
+    for path, item in get_openapi_document()["paths"].items():
+        for method in HTTP_METHODS:
             if said := item.get(method):
                 tag = said["tags"][0]
-                theme = found.setdefault(tag, Theme(tag))
-                theme.operations.append(told(method, path, item.get("parameters", []), said))
+                theme = found.setdefault(tag, OperationGroup(tag))
+                theme.operations.append(build_operation_doc(method, path, item.get("parameters", []), said))
     return list(found.values())
 
 
-def told(method: str, path: str, named: list[dict[str, Any]], said: Mapping[str, Any]) -> Told:
+def build_operation_doc(
+    method: str, path: str, named: list[dict[str, Any]], said: Mapping[str, Any]
+) -> OperationDoc:
     body = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     good = next(status for status in said["responses"] if status < "300")
     answer = said["responses"][good].get("content", {}).get("application/json", {}).get("schema")
-    return Told(
+    return OperationDoc(
         id=said["operationId"],
         method=method.upper(),
         path=path,
         summary=said["summary"],
         note=said.get("description", ""),
-        takes=[parameter_line(one) for one in [*named, *said.get("parameters", [])]],
-        body=list(lines(body)) if body else [],
-        gives=list(lines(answer)) if answer else [],
+        takes=[build_parameter_doc(one) for one in [*named, *said.get("parameters", [])]],
+        body=list(list_field_docs(body)) if body else [],
+        gives=list(list_field_docs(answer)) if answer else [],
         status=good,
         refusals=[
             (status, words["description"]) for status, words in said["responses"].items() if status >= "400"
         ],
-        try_it=curl(method.upper(), path, said, body),
+        try_it=build_curl_command(method.upper(), path, said, body),
     )
 
 
-def parameter_line(one: Mapping[str, Any]) -> Line:
+def build_parameter_doc(one: Mapping[str, Any]) -> FieldDoc:
     shape = one["schema"]
-    words = " ".join(filter(None, [one.get("description", ""), shape.get("description", ""), bounds(shape)]))
-    return Line(f"{one['name']} ({one['in']})", kind_of(shape), one.get("required", False), words)
+    words = " ".join(
+        filter(None, [one.get("description", ""), shape.get("description", ""), describe_bounds(shape)])
+    )
+    return FieldDoc(f"{one['name']} ({one['in']})", describe_type(shape), one.get("required", False), words)
 
 
-def lines(shape: Mapping[str, Any], prefix: str = "") -> Iterator[Line]:
+def list_field_docs(shape: Mapping[str, Any], prefix: str = "") -> Iterator[FieldDoc]:
     """The fields of an object, and of the objects in it; lists are marked with []."""
     if shape.get("type") == "array":
-        yield from lines(shape["items"], f"{prefix}[]")
+        yield from list_field_docs(shape["items"], f"{prefix}[]")
         return
     needed = set(shape.get("required", ()))
     for name, one in shape.get("properties", {}).items():
         place = f"{prefix}.{name}" if prefix else name
-        yield Line(
+        yield FieldDoc(
             place,
-            kind_of(one),
+            describe_type(one),
             name in needed,
-            " ".join(filter(None, [one.get("description", ""), bounds(one)])),
+            " ".join(filter(None, [one.get("description", ""), describe_bounds(one)])),
         )
         inner = one.get("items", one)
         if inner.get("properties"):
-            yield from lines(inner, f"{place}[]" if "items" in one else place)
+            yield from list_field_docs(inner, f"{place}[]" if "items" in one else place)
 
 
-def kind_of(shape: Mapping[str, Any]) -> str:
+def describe_type(shape: Mapping[str, Any]) -> str:
     if "anyOf" in shape:
-        return " or ".join(kind_of(one) for one in shape["anyOf"])
+        return " or ".join(describe_type(one) for one in shape["anyOf"])
     if "enum" in shape:
         return "one of: " + ", ".join(map(str, shape["enum"]))
     kinds = shape.get("type", "anything")
     names = [kinds] if isinstance(kinds, str) else kinds
     if shape.get("format") == "date-time":
         names = ["moment" if name == "string" else name for name in names]
-    return " or ".join(KINDS.get(name, name) for name in names)
+    return " or ".join(TYPE_LABELS.get(name, name) for name in names)
 
 
-def bounds(shape: Mapping[str, Any]) -> str:
+def describe_bounds(shape: Mapping[str, Any]) -> str:
     if most := shape.get("maxLength"):
         return f"At most {most:,} characters."
     if shape.get("type") == "integer" and shape.get("maximum", 2**31) < 2**31 - 1:
@@ -205,46 +209,50 @@ def bounds(shape: Mapping[str, Any]) -> str:
     return f"At most {shape['maxItems']:,}." if "maxItems" in shape else ""
 
 
-def curl(method: str, path: str, said: Mapping[str, Any], body: Mapping[str, Any] | None) -> str:
+def build_curl_command(
+    method: str, path: str, said: Mapping[str, Any], body: Mapping[str, Any] | None
+) -> str:
     parts = [f"curl -X {method} {settings.PUBLIC_URL}{path}", "-H 'Authorization: Bearer $DRAMATIS_KEY'"]
     if any(one["name"] == "If-Match" for one in said.get("parameters", [])):
         parts.append("""-H 'If-Match: "1"'""")
     if body is not None:
-        example = said["requestBody"]["content"]["application/json"].get("example") or made_up(body)
+        example = said["requestBody"]["content"]["application/json"].get("example") or build_example_body(
+            body
+        )
         parts += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(example, ensure_ascii=False)}'"]
     return " \\\n  ".join(parts).replace(
         "'Authorization: Bearer $DRAMATIS_KEY'", '"Authorization: Bearer $DRAMATIS_KEY"'
     )
 
 
-def made_up(shape: Mapping[str, Any]) -> dict[str, Any]:
+def build_example_body(shape: Mapping[str, Any]) -> dict[str, Any]:
     """The needed fields, each with something in it."""
     fields = shape.get("properties", {})
     names = shape.get("required") or list(fields)[:1]
-    return {name: value_of(name, fields[name]) for name in names}
+    return {name: build_example_value(name, fields[name]) for name in names}
 
 
-def value_of(name: str, shape: Mapping[str, Any]) -> Any:
+def build_example_value(name: str, shape: Mapping[str, Any]) -> Any:
     if "enum" in shape:
         return shape["enum"][0]
     kind = shape.get("type")
     if kind == "array":
-        return [value_of(name, shape["items"])]
+        return [build_example_value(name, shape["items"])]
     if kind == "object":
-        return made_up(shape)
+        return build_example_body(shape)
     return {"integer": 1, "boolean": True}.get(str(kind), name)
 
 
 @login_not_required
 @require_safe
-def docs(request: HttpRequest) -> HttpResponse:
-    found = themes()
+def api_reference(request: HttpRequest) -> HttpResponse:
+    found = list_operation_groups()
     count = sum(len(theme.operations) for theme in found)
     return render(request, "api/docs.html", {"themes": found, "count": count, "server": settings.PUBLIC_URL})
 
 
 @login_not_required
 @require_safe
-def errors(request: HttpRequest) -> HttpResponse:
-    said = [(code, title, ADVICE[code]) for code, title in sorted(TITLES.items())]
+def error_reference(request: HttpRequest) -> HttpResponse:
+    said = [(code, title, PROBLEM_ADVICE[code]) for code, title in sorted(PROBLEM_TITLES.items())]
     return render(request, "api/errors.html", {"problems": said})

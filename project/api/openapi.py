@@ -7,23 +7,23 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.idempotency import HEADER
+from personas.api.idempotency import IDEMPOTENCY_HEADER
 from personas.api.operations import Operation
-from personas.api.problems import CONTENT_TYPE, TITLES
-from personas.api.schema import SLUG, WORD, Shape, shape, whole
-from personas.api.views import view_of
+from personas.api.problems import PROBLEM_CONTENT_TYPE, PROBLEM_TITLES
+from personas.api.schema import NAME_PATTERN, SLUG_PATTERN, Schema, integer_schema, object_schema
+from personas.api.views import get_api_view
 
-PREFIX = "/api/v1/"
-PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
-KINDS: dict[str, Shape] = {
-    "slug": {"type": "string", "pattern": SLUG, "maxLength": 64},
-    "word": {"type": "string", "pattern": WORD, "maxLength": 64},
-    "int": whole(0, 2**31 - 1),
+API_PREFIX = "/api/v1/"
+PATH_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
+CONVERTER_SCHEMAS: dict[str, Schema] = {
+    "slug": {"type": "string", "pattern": SLUG_PATTERN, "maxLength": 64},
+    "word": {"type": "string", "pattern": NAME_PATTERN, "maxLength": 64},
+    "int": integer_schema(0, 2**31 - 1),
     "str": {"type": "string", "minLength": 1},
     "path": {"type": "string", "minLength": 1, "maxLength": 1_000},
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
 }
-FIELD_ERROR = shape(
+FIELD_ERROR_SCHEMA = object_schema(
     {
         "detail": {"type": "string"},
         "pointer": {"type": "string", "description": "A JSON pointer into the body."},
@@ -32,84 +32,92 @@ FIELD_ERROR = shape(
     },
     required=["detail"],
 )
-PROBLEM = shape(
+PROBLEM_SCHEMA = object_schema(
     {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "code": {"type": "string", "enum": sorted(TITLES)},
+        "code": {"type": "string", "enum": sorted(PROBLEM_TITLES)},
         "request_id": {"type": "string"},
         "errors": {"type": "array", "items": {"$ref": "#/components/schemas/FieldError"}},
     },
     required=["type", "title", "status", "detail", "code", "request_id"],
 )
 # What may go wrong at every address, and what with certain kinds of operation.
-ALWAYS = {400: "bad_request", 401: "bad_key", 403: "out_of_scope", 406: "not_acceptable", 429: "rate_limited"}
-ALWAYS |= {500: "server_error", 503: "unavailable"}
-WITH_BODY = {413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
-RETRYABLE = {409: "in_progress", 422: "key_reused"}
-CONDITIONAL = {412: "precondition_failed", 428: "precondition_required"}
-DESCRIPTION = """The programs' door of Dramatis: bots fetch prompts, write memories, tick task steps and load
+COMMON_PROBLEMS = {
+    400: "bad_request",
+    401: "bad_key",
+    403: "out_of_scope",
+    406: "not_acceptable",
+    429: "rate_limited",
+}
+COMMON_PROBLEMS |= {500: "server_error", 503: "unavailable"}
+BODY_PROBLEMS = {413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
+IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "key_reused"}
+PRECONDITION_PROBLEMS = {412: "precondition_failed", 428: "precondition_required"}
+API_DESCRIPTION = """\
+The programs' door of Dramatis: bots fetch prompts, write memories, tick task steps and load
 skills; scripts manage everything else. Keys go into the Authorization header. The guide is
 docs/api.md."""
 
 
-def document(patterns: Iterable[URLPattern], server: str) -> dict[str, Any]:
+def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[str, Any]:
     """The whole document for these addresses."""
     paths: dict[str, dict[str, Any]] = {}
     for pattern in patterns:
-        if operations := operations_of(pattern):
-            paths[PREFIX + address_of(pattern)] = path_item(pattern, operations)
+        if operations := get_operations(pattern):
+            paths[API_PREFIX + get_openapi_path(pattern)] = build_path_item(pattern, operations)
     return {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "info": {"title": "Dramatis", "version": "1", "description": DESCRIPTION},
+        "info": {"title": "Dramatis", "version": "1", "description": API_DESCRIPTION},
         "servers": [{"url": server}],
         "security": [{"key": []}],
-        "tags": [{"name": name} for name in tags_in(paths)],
+        "tags": [{"name": name} for name in list_tags(paths)],
         "paths": paths,
         "components": {
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "A key: drm_bot_… or drm_admin_…"}
             },
-            "schemas": {"Problem": PROBLEM, "FieldError": FIELD_ERROR},
+            "schemas": {"Problem": PROBLEM_SCHEMA, "FieldError": FIELD_ERROR_SCHEMA},
         },
     }
 
 
-def operations_of(pattern: URLPattern) -> Mapping[str, Operation]:
+def get_operations(pattern: URLPattern) -> Mapping[str, Operation]:
     """By method; views that are not built on the base name their own."""
-    view = view_of(pattern)
+    view = get_api_view(pattern)
     return view.operations if view else getattr(pattern.callback, "operations", {})
 
 
-def address_of(pattern: URLPattern) -> str:
-    return PARAMETER.sub(r"{\2}", str(pattern.pattern))
+def get_openapi_path(pattern: URLPattern) -> str:
+    return PATH_PARAMETER.sub(r"{\2}", str(pattern.pattern))
 
 
-def path_item(pattern: URLPattern, operations: Mapping[str, Operation]) -> dict[str, Any]:
-    named = [parameter_in_path(kind, name) for kind, name in PARAMETER.findall(str(pattern.pattern))]
+def build_path_item(pattern: URLPattern, operations: Mapping[str, Operation]) -> dict[str, Any]:
+    named = [build_path_parameter(kind, name) for kind, name in PATH_PARAMETER.findall(str(pattern.pattern))]
     item: dict[str, Any] = {
-        method.lower(): described(method, pattern, operation) for method, operation in operations.items()
+        method.lower(): build_operation(method, pattern, operation)
+        for method, operation in operations.items()
     }
     return ({"parameters": named} if named else {}) | item
 
 
-def parameter_in_path(kind: str, name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": KINDS[kind or "str"]}
+def build_path_parameter(kind: str, name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": CONVERTER_SCHEMAS[kind or "str"]}
 
 
-def described(method: str, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+def build_operation(method: str, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
     said: dict[str, Any] = {
         "operationId": f"{pattern.name}-{method.lower()}",
         "summary": operation.summary,
         "tags": [operation.tag or "other"],
-        "responses": responses(pattern, operation),
+        "responses": build_responses(pattern, operation),
     }
     if operation.note:
         said["description"] = operation.note
-    if parameters := [*query_parameters(operation), *headers_of(operation)]:
+    if parameters := [*list_query_parameters(operation), *list_header_parameters(operation)]:
         said["parameters"] = parameters
     if operation.body is not None:
         content: dict[str, Any] = {"schema": operation.body}
@@ -118,24 +126,32 @@ def described(method: str, pattern: URLPattern, operation: Operation) -> dict[st
     return said
 
 
-def query_parameters(operation: Operation) -> list[dict[str, Any]]:
+def list_query_parameters(operation: Operation) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "query", "required": name in operation.needed, "schema": schema}
         for name, schema in operation.query.items()
     ]
 
 
-def headers_of(operation: Operation) -> list[dict[str, Any]]:
+def list_header_parameters(operation: Operation) -> list[dict[str, Any]]:
     found = []
     if operation.is_conditional:
-        found.append(header("If-Match", "The ETag of what you have seen, or *.", required=True))
+        found.append(
+            build_header_parameter("If-Match", "The ETag of what you have seen, or *.", required=True)
+        )
     if operation.is_retryable:
         said = "A word of your choice; sent again with the same body, the first answer is given again."
-        found.append(header(HEADER, said, schema={"type": "string", "pattern": r"^[!-~]{1,255}$"}))
+        found.append(
+            build_header_parameter(
+                IDEMPOTENCY_HEADER, said, schema={"type": "string", "pattern": r"^[!-~]{1,255}$"}
+            )
+        )
     return found
 
 
-def header(name: str, said: str, *, required: bool = False, schema: Shape | None = None) -> dict[str, Any]:
+def build_header_parameter(
+    name: str, said: str, *, required: bool = False, schema: Schema | None = None
+) -> dict[str, Any]:
     return {
         "name": name,
         "in": "header",
@@ -145,52 +161,52 @@ def header(name: str, said: str, *, required: bool = False, schema: Shape | None
     }
 
 
-def responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "Done." if operation.status == 204 else operation.summary + "."}
     if operation.answer is not None:
         content: dict[str, Any] = {"schema": operation.answer}
         content |= {"example": operation.example} if operation.example is not None else {}
         good["content"] = {"application/json": content} | dict(operation.other_answers)
     said = {str(operation.status): good} | {str(status): dict(words) for status, words in operation.others}
-    for status, code in sorted(refusals_of(pattern, operation).items()):
-        said.setdefault(str(status), refusal(status, code))
+    for status, code in sorted(get_problem_codes(pattern, operation).items()):
+        said.setdefault(str(status), build_problem_response(status, code))
     return said
 
 
-def refusals_of(pattern: URLPattern, operation: Operation) -> dict[int, str]:
-    found = dict(ALWAYS)
+def get_problem_codes(pattern: URLPattern, operation: Operation) -> dict[int, str]:
+    found = dict(COMMON_PROBLEMS)
     if operation.query:
         found[422] = "invalid"
     if operation.body is not None:
-        found |= WITH_BODY
+        found |= BODY_PROBLEMS
     if operation.is_retryable:
-        found = RETRYABLE | found
+        found = IDEMPOTENCY_PROBLEMS | found
     if operation.permission.value != "read" or operation.body is not None:
         found.setdefault(409, "refused")
         found.setdefault(422, "invalid")
         found.setdefault(410, "erased")
     if operation.is_conditional:
-        found |= CONDITIONAL
-    if PARAMETER.search(str(pattern.pattern)):
+        found |= PRECONDITION_PROBLEMS
+    if PATH_PARAMETER.search(str(pattern.pattern)):
         found[404] = "not_found"
     return found | dict(operation.refusals)
 
 
 @cache
-def refusal(status: int, code: str) -> dict[str, Any]:
+def build_problem_response(status: int, code: str) -> dict[str, Any]:
     example = {
-        "type": f"{PREFIX}docs/errors#{code}",
-        "title": TITLES[code],
+        "type": f"{API_PREFIX}docs/errors#{code}",
+        "title": PROBLEM_TITLES[code],
         "status": status,
-        "detail": TITLES[code] + ".",
+        "detail": PROBLEM_TITLES[code] + ".",
         "code": code,
         "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e",
     }
-    content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}}
-    return {"description": TITLES[code] + ".", "content": content}
+    content = {PROBLEM_CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}}
+    return {"description": PROBLEM_TITLES[code] + ".", "content": content}
 
 
-def tags_in(paths: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def list_tags(paths: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found: dict[str, None] = {}
     for item in paths.values():
         for method in item.values():

@@ -6,7 +6,7 @@ from django.urls import URLPattern
 
 import personas.api.url_converters  # noqa: F401  # registers what its addresses are made of
 
-RESOURCES = (
+RESOURCE_MODULES = (
     "personas.agents.api",
     "personas.memories.api",
     "personas.work.api",
@@ -38,4 +38,6 @@ RESOURCES = (
     "prompts.settings.api",
 )
 
-urlpatterns: list[URLPattern] = [pattern for name in RESOURCES for pattern in import_module(name).urlpatterns]
+urlpatterns: list[URLPattern] = [
+    pattern for name in RESOURCE_MODULES for pattern in import_module(name).urlpatterns
+]

@@ -7,33 +7,35 @@ from typing import Any
 from django.db import connection
 
 # Log-ins and passing notes: those who were logged out since must not be let in again by a restore.
-PASSING = frozenset({"django_session", "usersessions_usersession", "project_cache"})
+EXCLUDED_TABLES = frozenset({"django_session", "usersessions_usersession", "project_cache"})
 # Written by migrations, so that a database that holds only these is empty still.
-MADE_BY_MIGRATIONS = frozenset({"django_migrations", "django_content_type", "auth_permission"})
-CHUNK = 1_000
+MIGRATION_TABLES = frozenset({"django_migrations", "django_content_type", "auth_permission"})
+CHUNK_SIZE = 1_000
 
-Tables = dict[str, list[Any]]
+TableChecksums = dict[str, list[Any]]
 
 
-def table_names() -> list[str]:
+def list_tables() -> list[str]:
     """Tables of their own; the partitions of one are part of it."""
     return sorted(connection.introspection.table_names())
 
 
-def lasting_tables() -> list[str]:
-    return [name for name in table_names() if name not in PASSING]
+def list_backup_tables() -> list[str]:
+    return [name for name in list_tables() if name not in EXCLUDED_TABLES]
 
 
-def digests() -> Tables:
+def checksum_tables() -> TableChecksums:
     """By table: the number of rows, and the digest over them."""
-    return {name: list(digest_of(name)) for name in lasting_tables()}
+    return {name: list(checksum_table(name)) for name in list_backup_tables()}
 
 
-def digest_of(table: str) -> tuple[int, str]:
-    return postgres_digest(table) if connection.vendor == "postgresql" else sqlite_digest(table)
+def checksum_table(table: str) -> tuple[int, str]:
+    return (
+        checksum_postgres_table(table) if connection.vendor == "postgresql" else checksum_sqlite_table(table)
+    )
 
 
-def postgres_digest(table: str) -> tuple[int, str]:
+def checksum_postgres_table(table: str) -> tuple[int, str]:
     """A sum over the rows, so that their order does not matter: nothing promises one after a restore."""
     name = connection.ops.quote_name(table)
     row = "('x' || substr(md5(t::text), {}, 15))::bit(60)::bigint"
@@ -44,29 +46,29 @@ def postgres_digest(table: str) -> tuple[int, str]:
     return count, "-".join(f"{int(part):x}" for part in parts)
 
 
-def sqlite_digest(table: str) -> tuple[int, str]:
+def checksum_sqlite_table(table: str) -> tuple[int, str]:
     whole, count = sha256(), 0
-    for row in sqlite_rows(table):
+    for row in iterate_sqlite_rows(table):
         whole.update(repr(row).encode())
         count += 1
     return count, whole.hexdigest()
 
 
-def sqlite_rows(table: str) -> Iterator[tuple[Any, ...]]:
+def iterate_sqlite_rows(table: str) -> Iterator[tuple[Any, ...]]:
     """As they are stored: the plus keeps Python from making times and truths of them."""
     name = connection.ops.quote_name(table)
     with connection.cursor() as cursor:
         columns = [one.name for one in connection.introspection.get_table_description(cursor, table)]
         chosen = ", ".join(f"+{connection.ops.quote_name(column)}" for column in columns)
         cursor.execute(f"SELECT {chosen} FROM {name} ORDER BY rowid")  # noqa: S608  # a table of ours
-        while rows := cursor.fetchmany(CHUNK):
+        while rows := cursor.fetchmany(CHUNK_SIZE):
             yield from rows
 
 
-def filled_table() -> str | None:
+def find_filled_table() -> str | None:
     """A table with rows that no migration wrote; None while the database is empty."""
-    for table in table_names():
-        if table not in PASSING | MADE_BY_MIGRATIONS and has_rows(table):
+    for table in list_tables():
+        if table not in EXCLUDED_TABLES | MIGRATION_TABLES and has_rows(table):
             return table
     return None
 
@@ -78,9 +80,9 @@ def has_rows(table: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def applied_migrations() -> list[list[str]]:
+def list_applied_migrations() -> list[list[str]]:
     """By app and name; none where there is no table for them yet."""
-    if "django_migrations" not in table_names():
+    if "django_migrations" not in list_tables():
         return []
     with connection.cursor() as cursor:
         cursor.execute("SELECT app, name FROM django_migrations ORDER BY app, name")

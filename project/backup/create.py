@@ -13,33 +13,33 @@ from django.db import connection
 from django.utils import timezone
 
 from project.backup import checkpoint_files, pg_dump, postgres_copy, sqlite
-from project.backup.checksums import applied_migrations, digests
-from project.backup.errors import TROUBLES, BackupError, refuse_held_role
+from project.backup.checksums import checksum_tables, list_applied_migrations
+from project.backup.errors import STORAGE_ERRORS, BackupError, require_unrestricted_role
 from project.backup.manifest import Manifest, write_manifest
-from project.backup.samples import chain_heads, sampled_prompts
-from project.backup.snapshot import held_moment
-from prompts.builds.compiler import compiler
+from project.backup.samples import list_chain_heads, sample_prompts
+from project.backup.snapshot import open_snapshot
+from prompts.builds.compiler import get_compiler_digest
 
-SAMPLE = 200
+DEFAULT_SAMPLE_SIZE = 200
 
 
-def make_backup(target: Path, *, sample: int = SAMPLE) -> Manifest:
+def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifest:
     """One moment of everything, in a new folder; BackupError with the reason, and then there is no folder."""
     if connection.in_atomic_block:
         raise BackupError("A backup cannot be made inside of a transaction.")
     try:
-        refuse_held_role()
-        with written_aside(target) as draft:
-            checkpoint_files.take_along(draft)
-            manifest = dumped(draft, sample)
+        require_unrestricted_role()
+        with create_folder_atomically(target) as draft:
+            checkpoint_files.copy_checkpoint_files(draft)
+            manifest = dump_database(draft, sample)
             write_manifest(draft, manifest)
-    except TROUBLES as error:
+    except STORAGE_ERRORS as error:
         raise BackupError(f"No backup was made: {' '.join(str(error).split())}") from error
     return manifest
 
 
 @contextmanager
-def written_aside(target: Path) -> Iterator[Path]:
+def create_folder_atomically(target: Path) -> Iterator[Path]:
     """A folder that nobody takes for a backup, until the renaming that makes it one."""
     if os.path.lexists(target):
         raise BackupError(f"{target} is there already. Name a folder that is not.")
@@ -54,45 +54,51 @@ def written_aside(target: Path) -> Iterator[Path]:
         raise
 
 
-def dumped(folder: Path, sample: int) -> Manifest:
-    with held_moment() as moment:
+def dump_database(folder: Path, sample: int) -> Manifest:
+    with open_snapshot() as moment:
         if connection.vendor != "postgresql":
-            sqlite.dump(folder)
-            return described(sqlite.FORM, {}, sample)
-        program = pg_dump.usable_program("pg_dump", pg_dump.server_major())
+            sqlite.dump_sqlite(folder)
+            return build_manifest(sqlite.DUMP_FORMAT, {}, sample)
+        program = pg_dump.find_program("pg_dump", pg_dump.get_server_major_version())
         if program is None:
-            return described(postgres_copy.FORM, postgres_copy.dump(folder), sample)
-        return beside_program(program, moment, folder, sample)
+            return build_manifest(
+                postgres_copy.DUMP_FORMAT, postgres_copy.dump_postgres_tables(folder), sample
+            )
+        return dump_with_program(program, moment, folder, sample)
 
 
-def beside_program(program: Path, moment: str, folder: Path, sample: int) -> Manifest:
+def dump_with_program(program: Path, moment: str, folder: Path, sample: int) -> Manifest:
     """The program writes while we count: both see the same moment."""
-    process = pg_dump.begin_dump(program, moment, folder)
+    process = pg_dump.start_pg_dump(program, moment, folder)
     try:
-        manifest = described(pg_dump.FORM, {}, sample)
+        manifest = build_manifest(pg_dump.DUMP_FORMAT, {}, sample)
     except BaseException:
         process.kill()
         process.communicate()
         raise
-    pg_dump.end_dump(process)
+    pg_dump.finish_pg_dump(process)
     return manifest
 
 
-def described(form: str, details: dict[str, Any], sample: int) -> Manifest:
+def build_manifest(form: str, details: dict[str, Any], sample: int) -> Manifest:
     """What is true in this moment; called while it is held."""
     return Manifest(
         made_at=timezone.now().isoformat(),
-        database={"vendor": connection.vendor, "version": server_version(), "form": form},
-        versions={"django": django.__version__, "python": platform.python_version(), "compiler": compiler()},
-        migrations=applied_migrations(),
-        tables=digests(),
-        chain=chain_heads(),
-        prompts=sampled_prompts(sample),
+        database={"vendor": connection.vendor, "version": get_server_version(), "form": form},
+        versions={
+            "django": django.__version__,
+            "python": platform.python_version(),
+            "compiler": get_compiler_digest(),
+        },
+        migrations=list_applied_migrations(),
+        tables=checksum_tables(),
+        chain=list_chain_heads(),
+        prompts=sample_prompts(sample),
         details=details,
     )
 
 
-def server_version() -> str:
+def get_server_version() -> str:
     with connection.cursor() as cursor:
         cursor.execute(
             "SHOW server_version" if connection.vendor == "postgresql" else "SELECT sqlite_version()"

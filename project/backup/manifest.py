@@ -9,9 +9,9 @@ from typing import Any
 
 from project.backup.errors import BackupError
 
-NAME = "manifest.json"
-FORMAT = 1
-BLOCK = 1024 * 1024
+MANIFEST_NAME = "manifest.json"
+MANIFEST_FORMAT = 1
+BLOCK_SIZE = 1024 * 1024
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Manifest:
     details: dict[str, Any] = field(default_factory=dict)
     # By path in the folder: size and SHA-256.
     files: dict[str, list[Any]] = field(default_factory=dict)
-    format: int = FORMAT
+    format: int = MANIFEST_FORMAT
 
     @property
     def rows(self) -> int:
@@ -46,59 +46,61 @@ class Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """List the files that are there, and put everything on the disk for good."""
-    manifest.files = {name: described(folder / name) for name in names_in(folder)}
+    manifest.files = {name: checksum_file(folder / name) for name in list_file_names(folder)}
     body = asdict(manifest)
-    text = json.dumps(body | {"digest": digest_of(body)}, indent=1, sort_keys=True)
-    (folder / NAME).write_text(text, encoding="utf-8")
-    for path in [folder / name for name in (*manifest.files, NAME)]:
-        sync(path)
+    text = json.dumps(body | {"digest": compute_manifest_digest(body)}, indent=1, sort_keys=True)
+    (folder / MANIFEST_NAME).write_text(text, encoding="utf-8")
+    for path in [folder / name for name in (*manifest.files, MANIFEST_NAME)]:
+        sync_to_disk(path)
     for path in [*(path for path in folder.rglob("*") if path.is_dir()), folder]:
-        sync(path)
+        sync_to_disk(path)
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a backup whose every file is what was written."""
-    manifest = stated(folder)
+    manifest = parse_manifest(folder)
     for name, expected in manifest.files.items():
         if not (folder / name).is_file():
             raise BackupError(f"This backup is not whole: {name} is missing. Take another one.")
-        if described(folder / name) != expected:
+        if checksum_file(folder / name) != expected:
             raise BackupError(f"This backup was changed: {name} is not what was written. Take another one.")
     return manifest
 
 
-def stated(folder: Path) -> Manifest:
+def parse_manifest(folder: Path) -> Manifest:
     try:
-        body: dict[str, Any] = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        if body.get("format") != FORMAT:
-            raise BackupError(f"This backup has the form {body.get('format')}; this release reads {FORMAT}.")
+        body: dict[str, Any] = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
+        if body.get("format") != MANIFEST_FORMAT:
+            raise BackupError(
+                f"This backup has the form {body.get('format')}; this release reads {MANIFEST_FORMAT}."
+            )
         said = body.pop("digest", "")
-        if said != digest_of(body):
+        if said != compute_manifest_digest(body):
             raise BackupError("This backup was changed: its manifest is not what was written.")
         return Manifest(**body)
     except FileNotFoundError:
-        raise BackupError(f"There is no backup in {folder}: it has no {NAME}.") from None
+        raise BackupError(f"There is no backup in {folder}: it has no {MANIFEST_NAME}.") from None
     except (ValueError, TypeError, AttributeError) as error:
         raise BackupError(f"The manifest of this backup cannot be read: {error}.") from error
 
 
-def digest_of(body: dict[str, Any]) -> str:
+def compute_manifest_digest(body: dict[str, Any]) -> str:
     return sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def names_in(folder: Path) -> list[str]:
+def list_file_names(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def described(path: Path) -> list[Any]:
+def checksum_file(path: Path) -> list[Any]:
     whole = sha256()
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_SIZE):
             whole.update(block)
         return [file.tell(), whole.hexdigest()]
 
 
-def sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """On the disk, not only on its way there."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -7,17 +7,17 @@ from typing import Any
 
 from django.db import connection
 
-from project.backup.checksums import PASSING, table_names
+from project.backup.checksums import EXCLUDED_TABLES, list_tables
 from project.backup.errors import BackupError
 
-FORM, FILE = "sqlite", "database.sqlite3"
+DUMP_FORMAT, DUMP_FILE = "sqlite", "database.sqlite3"
 
 
-def dump(folder: Path) -> None:
+def dump_sqlite(folder: Path) -> None:
     """All pages as the open transaction sees them; those who write go on meanwhile."""
     source: Any = connection.connection
-    passing = sorted(PASSING & set(table_names()))
-    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as copy:
+    passing = sorted(EXCLUDED_TABLES & set(list_tables()))
+    with closing(sqlite3.connect(folder / DUMP_FILE, isolation_level=None)) as copy:
         # Put on the disk at the end, once for all files.
         copy.execute("PRAGMA synchronous = OFF")
         source.backup(copy)
@@ -29,12 +29,12 @@ def dump(folder: Path) -> None:
             copy.execute(f'DELETE FROM "{table}"')  # noqa: S608  # a table of ours
 
 
-def load(folder: Path) -> None:
+def load_sqlite(folder: Path) -> None:
     """Into the file of the settings, in one transaction of SQLite's own."""
     target = str(connection.settings_dict["NAME"])
     connection.close()
     with (
-        closing(sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)) as copy,
+        closing(sqlite3.connect(f"file:{folder / DUMP_FILE}?mode=ro", uri=True)) as copy,
         closing(sqlite3.connect(target)) as database,
     ):
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):

@@ -4,34 +4,36 @@ from typing import Any
 
 import environ
 
-SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+SQLITE_INIT_COMMAND = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
 
 
-def database(url: str, *, pool_size: int, statement_ms: int, password: str = "") -> dict[str, Any]:
+def build_database_config(
+    url: str, *, pool_size: int, statement_ms: int, password: str = ""
+) -> dict[str, Any]:
     config: dict[str, Any] = environ.Env.db_url_config(url)
     # Apart from the address it can be a file, and may hold characters that an address cannot.
     config["PASSWORD"] = config.get("PASSWORD") or password
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):
-        options.update(sqlite_options())
+        options.update(build_sqlite_options())
         # A file, not memory: tests then meet the same WAL and locks as the product.
         config["TEST"] = {"NAME": f"{config['NAME']}.test"}
     else:
         # Django's own, which also tells row security how far a statement may look.
         config["ENGINE"] = "project.database.postgresql"
-        options.update(postgres_options(pool_size, statement_ms))
+        options.update(build_postgres_options(pool_size, statement_ms))
         # A pooled connection may have died with the server; without this check Django would not notice.
         config["CONN_HEALTH_CHECKS"] = True
     return config
 
 
-def sqlite_options() -> dict[str, Any]:
+def build_sqlite_options() -> dict[str, Any]:
     # IMMEDIATE: a transaction that may write takes its lock at once, so it waits and never fails half-way.
     # FULL: with NORMAL a committed row may vanish when the power goes.
-    return {"init_command": SQLITE_START, "transaction_mode": "IMMEDIATE", "timeout": 10}
+    return {"init_command": SQLITE_INIT_COMMAND, "transaction_mode": "IMMEDIATE", "timeout": 10}
 
 
-def postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
+def build_postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
     limits = {
         "statement_timeout": statement_ms,
         "lock_timeout": 2_000,
@@ -44,9 +46,9 @@ def postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
     }
 
 
-def replica(url: str, *, statement_ms: int, password: str = "") -> dict[str, Any]:
+def build_replica_config(url: str, *, statement_ms: int, password: str = "") -> dict[str, Any]:
     """A copy that PostgreSQL keeps up to date by itself; it is read and never written to."""
-    config = database(url, pool_size=1, statement_ms=statement_ms, password=password)
+    config = build_database_config(url, pool_size=1, statement_ms=statement_ms, password=password)
     options = config["OPTIONS"]
     # A pool would wait for a copy that is away; a connection for each thread is refused at once.
     del options["pool"]

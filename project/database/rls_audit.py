@@ -7,20 +7,20 @@ from typing import NamedTuple
 from django.apps import apps
 from django.db import connection
 
-from core.db.row_level_security import POLICY
-from core.db.workspace_scope import SETTING
+from core.db.row_level_security import POLICY_NAME
+from core.db.workspace_scope import SCOPE_SETTING
 from personas.models import Workspace, WorkspaceOwned
 
-STANDING = """
+POLICIES_SQL = """
 SELECT t.relname, t.relrowsecurity, coalesce(p.polname, ''), coalesce(p.polcmd::text, ''),
 coalesce(pg_get_expr(p.polqual, t.oid), ''), coalesce(pg_get_expr(p.polwithcheck, t.oid), '')
 FROM pg_class t LEFT JOIN pg_policy p ON p.polrelid = t.oid
 WHERE t.relname = ANY(%s) AND t.relnamespace = current_schema()::regnamespace
 """
-ALL_VERBS = "*"
+ALL_COMMANDS = "*"
 
 
-class Policy(NamedTuple):
+class TablePolicy(NamedTuple):
     """One of a table's policies, as PostgreSQL tells it."""
 
     is_on: bool
@@ -30,33 +30,43 @@ class Policy(NamedTuple):
     written: str
 
 
-def tenant_tables() -> dict[str, str]:
+def get_tenant_tables() -> dict[str, str]:
     """Every table with rows of workspaces, and the column that says whose they are."""
     owned = [model for model in apps.get_models() if issubclass(model, WorkspaceOwned)]
     return {Workspace._meta.db_table: "id", **{model._meta.db_table: "workspace_id" for model in owned}}
 
 
-def open_tables() -> list[str]:
+def find_unprotected_tables() -> list[str]:
     """Those that show more than one workspace, in words; none where all is well."""
-    tables, found = tenant_tables(), defaultdict[str, list[Policy]](list)
+    tables, found = get_tenant_tables(), defaultdict[str, list[TablePolicy]](list)
     with connection.cursor() as cursor:
-        cursor.execute(STANDING, [list(tables)])
+        cursor.execute(POLICIES_SQL, [list(tables)])
         for table, *rest in cursor.fetchall():
-            found[table].append(Policy(*rest))
-    return [f"{table}: {hole}" for table, column in tables.items() for hole in holes(found[table], column)]
+            found[table].append(TablePolicy(*rest))
+    return [
+        f"{table}: {hole}"
+        for table, column in tables.items()
+        for hole in find_policy_gaps(found[table], column)
+    ]
 
 
-def holes(policies: list[Policy], column: str) -> Iterator[str]:
+def find_policy_gaps(policies: list[TablePolicy], column: str) -> Iterator[str]:
     if not any(policy.is_on for policy in policies):
         yield "row security is off"
-    if [policy.name for policy in policies] != [POLICY]:
+    if [policy.name for policy in policies] != [POLICY_NAME]:
         # A second one would not narrow the first: either may let a row through.
-        yield f"its policies are not just {POLICY}"
+        yield f"its policies are not just {POLICY_NAME}"
     for policy in policies:
-        if policy.verb != ALL_VERBS or not all(asks(said, column) for said in (policy.seen, policy.written)):
+        if policy.verb != ALL_COMMANDS or not all(
+            has_workspace_condition(said, column) for said in (policy.seen, policy.written)
+        ):
             yield f"{policy.name or 'no policy'} does not ask for the workspace"
 
 
-def asks(said: str, column: str) -> bool:
+def has_workspace_condition(said: str, column: str) -> bool:
     """Loosely: each version of PostgreSQL has its own spelling."""
-    return said.strip().startswith("CASE") and said.count(SETTING) == 2 and f"WHEN {column} THEN true" in said
+    return (
+        said.strip().startswith("CASE")
+        and said.count(SCOPE_SETTING) == 2
+        and f"WHEN {column} THEN true" in said
+    )

@@ -6,11 +6,11 @@ from typing import Any
 from django.db import DatabaseError, connection, transaction
 from psycopg import sql
 
-from project.database.postgresql.rls_cursor import is_walled
+from project.database.postgresql.rls_cursor import is_connection_restricted
 
-POWERS = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION NOINHERIT"
-CONNECT = "GRANT CONNECT ON DATABASE {database} TO {role}"
-GRANTS = (
+ROLE_ATTRIBUTES = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION NOINHERIT"
+GRANT_CONNECT_SQL = "GRANT CONNECT ON DATABASE {database} TO {role}"
+GRANT_STATEMENTS = (
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
@@ -20,7 +20,7 @@ GRANTS = (
     # Which migrations were applied is for the owner to say.
     "REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role}",
 )
-FLAGS = """
+ROLE_FLAGS_SQL = """
 SELECT r.rolsuper, r.rolbypassrls, r.rolcreatedb, r.rolcreaterole, r.rolreplication, EXISTS (
 SELECT 1 FROM pg_class t WHERE t.relkind IN ('r', 'p') AND t.relnamespace = current_schema()::regnamespace
 AND pg_has_role(r.oid, t.relowner, 'MEMBER'))
@@ -28,12 +28,12 @@ FROM pg_roles r WHERE r.rolname = %s
 """
 
 
-class UnfitRole(Exception):
+class UnsuitableRole(Exception):
     """The role cannot be used; the message is for people."""
 
 
 @dataclass(frozen=True)
-class Flags:
+class RoleFlags:
     """What a role may that ours must not."""
 
     is_superuser: bool
@@ -56,74 +56,78 @@ class Flags:
         return [said for said, is_so in words.items() if is_so]
 
 
-def is_held() -> bool:
+def is_role_restricted() -> bool:
     """Whether the role of this connection sees only what it was told."""
     if connection.vendor != "postgresql":
         return False
     connection.ensure_connection()
-    return is_walled(connection.connection)
+    return is_connection_restricted(connection.connection)
 
 
-def flags_of(name: str) -> Flags | None:
+def get_role_flags(name: str) -> RoleFlags | None:
     with connection.cursor() as cursor:
-        cursor.execute(FLAGS, [name])
+        cursor.execute(ROLE_FLAGS_SQL, [name])
         found = cursor.fetchone()
-    return Flags(*found) if found else None
+    return RoleFlags(*found) if found else None
 
 
 @transaction.atomic
 def prepare_role(name: str, password: str = "") -> bool:
     """Make the role if there is none, give it what it needs, and say whether it is new."""
-    refuse_without_owner()
-    is_new = flags_of(name) is None and is_made(name)
-    if excess := (flags_of(name) or Flags(*[False] * 6)).excess:
-        raise UnfitRole(f"{name} {', '.join(excess)}. Take that away, or choose another name.")
+    require_table_owner()
+    is_new = get_role_flags(name) is None and create_role(name)
+    if excess := (get_role_flags(name) or RoleFlags(*[False] * 6)).excess:
+        raise UnsuitableRole(f"{name} {', '.join(excess)}. Take that away, or choose another name.")
     if password:
-        say("ALTER ROLE {role} PASSWORD {password}", name, password=sql.Literal(scrambled(name, password)))
+        execute_role_statement(
+            "ALTER ROLE {role} PASSWORD {password}",
+            name,
+            password=sql.Literal(encrypt_password(name, password)),
+        )
     # As a rule everybody may, and the row of the database is not to be locked for nothing.
-    for grant in (*(() if may_connect(name) else (CONNECT,)), *GRANTS):
-        say(grant, name)
+    for grant in (*(() if can_connect(name) else (GRANT_CONNECT_SQL,)), *GRANT_STATEMENTS):
+        execute_role_statement(grant, name)
     return is_new
 
 
-def is_made(name: str) -> bool:
+def create_role(name: str) -> bool:
     """Whether it was us: two machines may start at once."""
     try:
         with transaction.atomic():
-            say(f"CREATE ROLE {{role}} {POWERS}", name)
+            execute_role_statement(f"CREATE ROLE {{role}} {ROLE_ATTRIBUTES}", name)
     except DatabaseError:
-        if flags_of(name) is None:
+        if get_role_flags(name) is None:
             raise
         return False
     return True
 
 
-def may_connect(name: str) -> bool:
+def can_connect(name: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT has_database_privilege(%s, current_database(), 'CONNECT')", [name])
         return bool(cursor.fetchone()[0])
 
 
-def refuse_without_owner() -> None:
+def require_table_owner() -> None:
     if connection.vendor != "postgresql":
-        raise UnfitRole("SQLite has no roles: there is nothing to prepare.")
-    if is_held():
-        raise UnfitRole("This is not the owner of the tables: name that role in DATABASE_URL.")
+        raise UnsuitableRole("SQLite has no roles: there is nothing to prepare.")
+    if is_role_restricted():
+        raise UnsuitableRole("This is not the owner of the tables: name that role in DATABASE_URL.")
 
 
-def scrambled(name: str, password: str) -> str:
+def encrypt_password(name: str, password: str) -> str:
     """As the server would keep it, so that its log never sees the password."""
     raw: Any = connection.connection
     return str(raw.pgconn.encrypt_password(password.encode(), name.encode()).decode())
 
 
-def say(statement: str, name: str, **more: sql.Composable) -> None:
-    words = {"role": sql.Identifier(name), **places(), **more}
+def execute_role_statement(statement: str, name: str, **more: sql.Composable) -> None:
+    words = {"role": sql.Identifier(name), **get_database_identifiers(), **more}
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL(statement).format(**words).as_string(connection.connection))
 
 
-def places() -> dict[str, sql.Composable]:
+def get_database_identifiers() -> dict[str, sql.Composable]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_database(), current_schema()")
         database, schema = cursor.fetchone()

@@ -12,66 +12,80 @@ from django.core.cache import cache
 from django.db import connection, connections
 from django.utils import timezone
 
-from core.db.replica import FAILURES, HERE, MOST_BEHIND, REPLICA, standing, time_behind
+from core.db.replica import (
+    MAX_LAG,
+    PRIMARY_POSITION_SQL,
+    REPLICA_ALIAS,
+    REPLICA_ERRORS,
+    get_replica_lag,
+    get_replica_status,
+)
 from personas.models import Workspace
-from project.database.rls_audit import open_tables
-from project.database.roles import is_held
-from project.doctor.results import Finding, fail, ok, warn
-from project.metrics.gauges import Asked, builds, nearest, refreshes
+from project.database.rls_audit import find_unprotected_tables
+from project.database.roles import is_role_restricted
+from project.doctor.results import Finding, report_failure, report_ok, report_warning
+from project.metrics.gauges import (
+    MetricCollector,
+    collect_build_queue,
+    collect_refresh_queue,
+    find_existing_folder,
+)
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from prompts.integrity.checkpoints import NoSigningKey, public_key_told
+from prompts.integrity.checkpoints import NoSigningKey, get_public_key
 from prompts.integrity.verify import verify_workspace
-from prompts.integrity.verify.version import faults_of
+from prompts.integrity.verify.version import list_version_faults
 from prompts.models import AgentPrompt, Checkpoint, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
-from prompts.proof.signing_keys import UnusableKey, load_public
+from prompts.proof.signing_keys import UnusableKey, load_public_key
 
-RECORD = "record"
+RECORD_CHECK = "record"
 # Newest versions looked at in each workspace, and seconds for all of them.
-HEADS, LONGEST = 5, 20.0
-WHAT_TO_DO = "Keep the database as it is, run manage.py verify_chain, and compare with a backup."
+HEADS_PER_WORKSPACE, TIME_LIMIT_SECONDS = 5, 20.0
+RECORD_ADVICE = "Keep the database as it is, run manage.py verify_chain, and compare with a backup."
 
 
-def look_at_record(*, whole: bool = False) -> Iterator[Finding]:
-    deadline, looked = time.monotonic() + LONGEST, 0
+def check_record(*, whole: bool = False) -> Iterator[Finding]:
+    deadline, looked = time.monotonic() + TIME_LIMIT_SECONDS, 0
     workspaces = list(Workspace.objects.order_by("pk"))
     for workspace in workspaces:
         if not whole and time.monotonic() > deadline:
-            yield warn(
-                RECORD,
+            yield report_warning(
+                RECORD_CHECK,
                 f"Time was up after {looked} of {len(workspaces)} workspaces.",
                 "Use --whole at night.",
             )
             return
-        if fault := fault_of(workspace, whole=whole):
-            yield fail(RECORD, f"{workspace.slug}: {fault}", WHAT_TO_DO)
+        if fault := find_record_fault(workspace, whole=whole):
+            yield report_failure(RECORD_CHECK, f"{workspace.slug}: {fault}", RECORD_ADVICE)
         looked += 1
-    yield ok(RECORD, f"{'All' if whole else 'The newest'} rows hold; workspaces looked at: {looked}.")
+    yield report_ok(
+        RECORD_CHECK, f"{'All' if whole else 'The newest'} rows hold; workspaces looked at: {looked}."
+    )
 
 
-def fault_of(workspace: Workspace, *, whole: bool) -> str:
+def find_record_fault(workspace: Workspace, *, whole: bool) -> str:
     if whole:
         first = verify_workspace(workspace).first
         return str(first) if first else ""
-    return head_fault(workspace) or checkpoint_fault(workspace)
+    return find_head_fault(workspace) or find_checkpoint_fault(workspace)
 
 
-def head_fault(workspace: Workspace) -> str:
+def find_head_fault(workspace: Workspace) -> str:
     """The ends of the chains that were added to last."""
     rows = AgentPrompt.objects.in_workspace(workspace).exclude(latest=None).order_by("-latest_id")
-    for prompt in rows.select_related("latest", "agent", "channel")[:HEADS]:
+    for prompt in rows.select_related("latest", "agent", "channel")[:HEADS_PER_WORKSPACE]:
         version = prompt.latest
         if version is None:
             continue
         version.prompt, version.workspace = prompt, workspace
         if prompt.last_hash != version.hash or prompt.last_number != version.number:
             return f"{prompt} does not end with its newest version."
-        if found := faults_of(version):
+        if found := list_version_faults(version):
             return f"{version}: {found[0]}"
     return ""
 
 
-def checkpoint_fault(workspace: Workspace) -> str:
+def find_checkpoint_fault(workspace: Workspace) -> str:
     """The newest statement: signed by a key that is known, about a past that is still there."""
     last = Checkpoint.objects.in_workspace(workspace).order_by("-sequence").first()
     if last is None:
@@ -79,7 +93,7 @@ def checkpoint_fault(workspace: Workspace) -> str:
     signed = SignedCheckpoint(last.body, last.signature, last.key_id, last.heads)
     key = SigningKey.objects.in_workspace(workspace).filter(key_id=last.key_id).first()
     try:
-        if key is None or not verify_signature(signed, load_public(key.public_key)):
+        if key is None or not verify_signature(signed, load_public_key(key.public_key)):
             return f"{last} is not signed by a key that is known."
     except UnusableKey as error:
         return f"The key of {last} cannot be read: {error}"
@@ -87,159 +101,189 @@ def checkpoint_fault(workspace: Workspace) -> str:
 
 
 # Two missed beats are a slow minute, ten of them a missing worker.
-LATE = timedelta(seconds=HEARTBEAT_SECONDS * 3)
+MAX_HEARTBEAT_AGE = timedelta(seconds=HEARTBEAT_SECONDS * 3)
 SLOW_SECONDS, STUCK_SECONDS = 120, 900
-TIGHT, FULL = 0.10, 0.03
-START = "Start `celery -A project worker` and one `celery -A project beat`."
+LOW_DISK_SHARE, FULL_DISK_SHARE = 0.10, 0.03
+START_WORKER_ADVICE = "Start `celery -A project worker` and one `celery -A project beat`."
 
 
-def look_at_work() -> Iterator[Finding]:
-    yield heartbeat()
-    yield waiting("build queue", builds)
-    yield waiting("refresh queue", refreshes)
+def check_workers() -> Iterator[Finding]:
+    yield check_heartbeat()
+    yield check_queue("build queue", collect_build_queue)
+    yield check_queue("refresh queue", collect_refresh_queue)
 
 
-def heartbeat() -> Finding:
+def check_heartbeat() -> Finding:
     said = cache.get(HEARTBEAT_KEY)
     if said is None:
-        return fail("worker", "No worker has reported for minutes.", START)
+        return report_failure("worker", "No worker has reported for minutes.", START_WORKER_ADVICE)
     age = timezone.now() - datetime.fromisoformat(said)
     words = f"Last heard of {age.total_seconds():.0f} s ago."
-    return warn("worker", words, "Look at the log of worker and beat.") if age > LATE else ok("worker", words)
+    return (
+        report_warning("worker", words, "Look at the log of worker and beat.")
+        if age > MAX_HEARTBEAT_AGE
+        else report_ok("worker", words)
+    )
 
 
-def waiting(name: str, asked: Asked) -> Finding:
+def check_queue(name: str, asked: MetricCollector) -> Finding:
     """How much waits, and since when."""
     many, oldest = (figure.samples[0].value for figure in asked())
     words = f"{many:.0f} wait, the oldest for {oldest:.0f} s."
     if oldest > STUCK_SECONDS:
-        return fail(name, words, "Look at the log of the workers: they do not take what waits.")
+        return report_failure(name, words, "Look at the log of the workers: they do not take what waits.")
     if oldest > SLOW_SECONDS:
-        return warn(name, words, "Start more workers if it stays so.")
-    return ok(name, words)
+        return report_warning(name, words, "Start more workers if it stays so.")
+    return report_ok(name, words)
 
 
-def look_at_disks() -> Iterator[Finding]:
+def check_disks() -> Iterator[Finding]:
     places = {"disk of var": settings.VAR, "disk of checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
     if connection.vendor == "sqlite":
         places["disk of the database"] = Path(str(connection.settings_dict["NAME"])).parent
     for name, place in places.items():
-        yield room(name, nearest(Path(place)))
+        yield check_disk_space(name, find_existing_folder(Path(place)))
 
 
-def room(name: str, place: Path) -> Finding:
+def check_disk_space(name: str, place: Path) -> Finding:
     usage = shutil.disk_usage(place)
     share = usage.free / usage.total if usage.total else 0.0
     words = f"{usage.free / 1e9:.1f} GB free of {usage.total / 1e9:.1f} ({share:.0%})."
-    if share < FULL:
-        return fail(
+    if share < FULL_DISK_SHARE:
+        return report_failure(
             name, words, "Make room now: when it is full nothing can be recorded, so nothing is served."
         )
-    return warn(name, words, "Make room soon.") if share < TIGHT else ok(name, words)
+    return (
+        report_warning(name, words, "Make room soon.") if share < LOW_DISK_SHARE else report_ok(name, words)
+    )
 
 
-SHORTEST_SECRET = 50
-SETTINGS = "settings"
+MIN_SECRET_LENGTH = 50
+SETTINGS_CHECK = "settings"
 
 
-def look_at_settings() -> Iterator[Finding]:
-    found = [*modes(), *addresses(), *doors()]
-    yield from found or [ok(SETTINGS, "Nothing in them stands out.")]
-    yield signing()
+def check_settings() -> Iterator[Finding]:
+    found = [*check_environment_mode(), *check_public_url(), *check_access_settings()]
+    yield from found or [report_ok(SETTINGS_CHECK, "Nothing in them stands out.")]
+    yield check_signing_key()
 
 
-def modes() -> Iterator[Finding]:
+def check_environment_mode() -> Iterator[Finding]:
     if not settings.PRODUCTION:
-        yield warn(
-            SETTINGS, "This is development.", "Set DRAMATIS_ENV=production where others than you rely on it."
+        yield report_warning(
+            SETTINGS_CHECK,
+            "This is development.",
+            "Set DRAMATIS_ENV=production where others than you rely on it.",
         )
     if settings.DEBUG:
-        yield fail(SETTINGS, "Errors are shown with source code.", "Unset DRAMATIS_DEBUG.")
-    if len(settings.SECRET_KEY) < SHORTEST_SECRET:
-        yield fail(SETTINGS, "SECRET_KEY is short.", "Make one of 64 random bytes, as .env.example shows.")
+        yield report_failure(SETTINGS_CHECK, "Errors are shown with source code.", "Unset DRAMATIS_DEBUG.")
+    if len(settings.SECRET_KEY) < MIN_SECRET_LENGTH:
+        yield report_failure(
+            SETTINGS_CHECK, "SECRET_KEY is short.", "Make one of 64 random bytes, as .env.example shows."
+        )
 
 
-def addresses() -> Iterator[Finding]:
+def check_public_url() -> Iterator[Finding]:
     host = urlsplit(settings.PUBLIC_URL).hostname or ""
     if settings.PRODUCTION and not settings.TLS:
-        yield warn(SETTINGS, "PUBLIC_URL is not https.", "Put a TLS proxy in front and name it with https.")
+        yield report_warning(
+            SETTINGS_CHECK, "PUBLIC_URL is not https.", "Put a TLS proxy in front and name it with https."
+        )
     elif settings.PRODUCTION and not settings.HSTS:
-        yield warn(
-            SETTINGS, "Browsers are not told to keep to https.", "Once it works, set DRAMATIS_HSTS=true."
+        yield report_warning(
+            SETTINGS_CHECK,
+            "Browsers are not told to keep to https.",
+            "Once it works, set DRAMATIS_HSTS=true.",
         )
     if "*" in settings.ALLOWED_HOSTS:
-        yield fail(SETTINGS, "Any host name is answered.", "Name the real ones in ALLOWED_HOSTS.")
+        yield report_failure(
+            SETTINGS_CHECK, "Any host name is answered.", "Name the real ones in ALLOWED_HOSTS."
+        )
     elif host not in settings.ALLOWED_HOSTS and f".{host.partition('.')[2]}" not in settings.ALLOWED_HOSTS:
-        yield warn(SETTINGS, f"{host} is not in ALLOWED_HOSTS.", "Add it, or PUBLIC_URL leads nowhere.")
+        yield report_warning(
+            SETTINGS_CHECK, f"{host} is not in ALLOWED_HOSTS.", "Add it, or PUBLIC_URL leads nowhere."
+        )
 
 
-def doors() -> Iterator[Finding]:
+def check_access_settings() -> Iterator[Finding]:
     if settings.PRODUCTION and not settings.DRAMATIS_REQUIRE_OWNER_MFA:
-        yield warn(SETTINGS, "Owners need no second factor.", "Unset DRAMATIS_REQUIRE_OWNER_MFA.")
+        yield report_warning(
+            SETTINGS_CHECK, "Owners need no second factor.", "Unset DRAMATIS_REQUIRE_OWNER_MFA."
+        )
     if settings.PRODUCTION and not (settings.DRAMATIS_METRICS_TOKEN or settings.DRAMATIS_METRICS_NETWORKS):
-        yield warn(SETTINGS, "Nobody can read /metrics.", "Set DRAMATIS_METRICS_TOKEN for your Prometheus.")
+        yield report_warning(
+            SETTINGS_CHECK, "Nobody can read /metrics.", "Set DRAMATIS_METRICS_TOKEN for your Prometheus."
+        )
 
 
-def signing() -> Finding:
+def check_signing_key() -> Finding:
     try:
-        name, _ = public_key_told()
+        name, _ = get_public_key()
     except NoSigningKey as error:
-        return fail("signing key", error.message, "Point DRAMATIS_SIGNING_KEY at an Ed25519 key in PEM.")
-    return ok("signing key", f"Checkpoints are signed with {name}.")
+        return report_failure(
+            "signing key", error.message, "Point DRAMATIS_SIGNING_KEY at an Ed25519 key in PEM."
+        )
+    return report_ok("signing key", f"Checkpoints are signed with {name}.")
 
 
-READ_REPLICA = "replica"
+REPLICA_CHECK = "replica"
 
 
-def look_at_replica() -> Iterator[Finding]:
+def check_replica() -> Iterator[Finding]:
     """Nothing where none is set; never a failure, since pages are read from the database meanwhile."""
-    if REPLICA not in connections.databases:
+    if REPLICA_ALIAS not in connections.databases:
         return
     try:
-        yield how_it_stands()
-    except FAILURES as error:
-        yield warn(
-            READ_REPLICA,
+        yield check_replica_lag()
+    except REPLICA_ERRORS as error:
+        yield report_warning(
+            REPLICA_CHECK,
             f"It does not answer ({type(error).__name__}).",
             "Start it, or mend DATABASE_REPLICA_URL; until then the database is asked for everything.",
         )
 
 
-def how_it_stands() -> Finding:
+def check_replica_lag() -> Finding:
     with connection.cursor() as cursor:
-        cursor.execute(HERE)
+        cursor.execute(PRIMARY_POSITION_SQL)
         position, _ = cursor.fetchone()
-    if not standing(position)[0]:
-        return warn(
-            READ_REPLICA,
+    if not get_replica_status(position)[0]:
+        return report_warning(
+            REPLICA_CHECK,
             "It is no copy: it takes writes itself.",
             "Point DATABASE_REPLICA_URL at a standby of DATABASE_URL's server.",
         )
-    behind = time_behind()
+    behind = get_replica_lag()
     is_empty = behind == timedelta.max
     words = "It has taken nothing over yet." if is_empty else f"It is {behind.total_seconds():.0f} s behind."
-    if behind > MOST_BEHIND:
-        return warn(READ_REPLICA, words, "Look at its log and its disk; until then it is not asked.")
-    return ok(READ_REPLICA, words)
-
-
-ROW_SECURITY = "second wall"
-ABSENT = "It is not in force: queries alone keep workspaces apart."
-
-
-def look_at_walls() -> Iterator[Finding]:
-    if connection.vendor != "postgresql":
-        yield absent("Use PostgreSQL; SQLite has no roles.")
-        return
-    if holes := open_tables():
-        yield fail(
-            ROW_SECURITY, f"{len(holes)} holes, the first in {holes[0]}.", "Run manage.py migrate as owner."
+    if behind > MAX_LAG:
+        return report_warning(
+            REPLICA_CHECK, words, "Look at its log and its disk; until then it is not asked."
         )
-    elif is_held():
-        yield ok(ROW_SECURITY, "The database shows each request the rows of its own workspace only.")
+    return report_ok(REPLICA_CHECK, words)
+
+
+RLS_CHECK = "second wall"
+RLS_INACTIVE_MESSAGE = "It is not in force: queries alone keep workspaces apart."
+
+
+def check_row_level_security() -> Iterator[Finding]:
+    if connection.vendor != "postgresql":
+        yield report_rls_inactive("Use PostgreSQL; SQLite has no roles.")
+        return
+    if holes := find_unprotected_tables():
+        yield report_failure(
+            RLS_CHECK, f"{len(holes)} holes, the first in {holes[0]}.", "Run manage.py migrate as owner."
+        )
+    elif is_role_restricted():
+        yield report_ok(RLS_CHECK, "The database shows each request the rows of its own workspace only.")
     else:
-        yield absent("Make a role with manage.py app_role, and name it in DATABASE_URL.")
+        yield report_rls_inactive("Make a role with manage.py app_role, and name it in DATABASE_URL.")
 
 
-def absent(advice: str) -> Finding:
-    return warn(ROW_SECURITY, ABSENT, advice) if settings.PRODUCTION else ok(ROW_SECURITY, ABSENT)
+def report_rls_inactive(advice: str) -> Finding:
+    return (
+        report_warning(RLS_CHECK, RLS_INACTIVE_MESSAGE, advice)
+        if settings.PRODUCTION
+        else report_ok(RLS_CHECK, RLS_INACTIVE_MESSAGE)
+    )

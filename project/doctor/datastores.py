@@ -9,131 +9,152 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from project.doctor.results import Finding, fail, ok, warn
-from project.redis_client import connect
-from prompts.ledger.partitions import has_rows, is_by_month, later, ledger_parts, month_of, unguarded_parts
+from project.doctor.results import Finding, report_failure, report_ok, report_warning
+from project.redis_client import connect_redis
+from prompts.ledger.partitions import (
+    add_months,
+    get_month_start,
+    has_partition_rows,
+    is_ledger_partitioned,
+    list_partitions,
+    list_unprotected_partitions,
+)
 
-OLDEST_POSTGRES, OLDEST_SQLITE = 15, (3, 40)
-OLDEST_REDIS, OLDEST_VALKEY = 6, 7
-SLIGHT, GREAT = timedelta(seconds=2), timedelta(seconds=30)
-MAKE = "See that worker and beat run, or run manage.py migrate as the owner of the tables."
+MIN_POSTGRES_VERSION, MIN_SQLITE_VERSION = 15, (3, 40)
+MIN_REDIS_VERSION, MIN_VALKEY_VERSION = 6, 7
+CLOCK_SKEW_WARNING, CLOCK_SKEW_FAILURE = timedelta(seconds=2), timedelta(seconds=30)
+LEDGER_MONTHS_ADVICE = "See that worker and beat run, or run manage.py migrate as the owner of the tables."
 # What must be on for an answer to mean that the row is on the disk.
-DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
+DURABILITY_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
-def look_at_database() -> Iterator[Finding]:
-    yield version()
-    yield migrations()
+def check_database() -> Iterator[Finding]:
+    yield check_database_version()
+    yield check_migrations()
     if connection.vendor == "postgresql":
-        yield durability()
-        yield clock()
-    if is_by_month():
-        yield ledger_months()
+        yield check_durability()
+        yield check_clock_skew()
+    if is_ledger_partitioned():
+        yield check_ledger_months()
 
 
-def one(question: str) -> Any:
+def fetch_value(question: str) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(question)
         return cursor.fetchone()[0]
 
 
-def version() -> Finding:
+def check_database_version() -> Finding:
     if connection.vendor == "postgresql":
-        said = str(one("SHOW server_version"))
-        is_old, oldest = int(said.partition(".")[0]) < OLDEST_POSTGRES, str(OLDEST_POSTGRES)
+        said = str(fetch_value("SHOW server_version"))
+        is_old, oldest = int(said.partition(".")[0]) < MIN_POSTGRES_VERSION, str(MIN_POSTGRES_VERSION)
         name = f"PostgreSQL {said}"
     else:
-        said = str(one("SELECT sqlite_version()"))
-        is_old = tuple(int(part) for part in said.split(".")[:2]) < OLDEST_SQLITE
-        name, oldest = f"SQLite {said}", ".".join(map(str, OLDEST_SQLITE))
+        said = str(fetch_value("SELECT sqlite_version()"))
+        is_old = tuple(int(part) for part in said.split(".")[:2]) < MIN_SQLITE_VERSION
+        name, oldest = f"SQLite {said}", ".".join(map(str, MIN_SQLITE_VERSION))
     if is_old:
-        return fail("database", f"{name} answers.", f"Use {oldest} or newer.")
+        return report_failure("database", f"{name} answers.", f"Use {oldest} or newer.")
     if connection.vendor == "sqlite" and settings.PRODUCTION:
-        return warn("database", f"{name} answers.", "For several processes or machines use PostgreSQL.")
-    return ok("database", f"{name} answers.")
+        return report_warning(
+            "database", f"{name} answers.", "For several processes or machines use PostgreSQL."
+        )
+    return report_ok("database", f"{name} answers.")
 
 
-def migrations() -> Finding:
+def check_migrations() -> Finding:
     executor = MigrationExecutor(connection)
     pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if pending:
-        return fail("migrations", f"{len(pending)} are not applied.", "Run manage.py migrate.")
-    return ok("migrations", "All are applied.")
+        return report_failure("migrations", f"{len(pending)} are not applied.", "Run manage.py migrate.")
+    return report_ok("migrations", "All are applied.")
 
 
-def durability() -> Finding:
-    off = [name for name in DURABLE if one(f"SHOW {name}") == "off"]
+def check_durability() -> Finding:
+    off = [name for name in DURABILITY_SETTINGS if fetch_value(f"SHOW {name}") == "off"]
     if off:
-        return fail("durability", f"{', '.join(off)} is off: a power cut loses answers given.", "Turn it on.")
-    return ok("durability", "What is committed outlives a power cut.")
+        return report_failure(
+            "durability", f"{', '.join(off)} is off: a power cut loses answers given.", "Turn it on."
+        )
+    return report_ok("durability", "What is committed outlives a power cut.")
 
 
-def clock() -> Finding:
+def check_clock_skew() -> Finding:
     """Ours against the database's, less half of the way there and back."""
     before = timezone.now()
-    theirs: datetime = one("SELECT clock_timestamp()")
+    theirs: datetime = fetch_value("SELECT clock_timestamp()")
     after = timezone.now()
     apart = abs(theirs - (before + (after - before) / 2))
     words = f"Ours and the database's are {apart.total_seconds():.3f} s apart."
-    if apart > GREAT:
-        return fail(
+    if apart > CLOCK_SKEW_FAILURE:
+        return report_failure(
             "clocks", words, "Set the clocks by NTP: leases, expiries and the ledger's times lean on it."
         )
-    if apart > SLIGHT:
-        return warn("clocks", words, "Set the clocks of all machines by NTP.")
-    return ok("clocks", words)
+    if apart > CLOCK_SKEW_WARNING:
+        return report_warning("clocks", words, "Set the clocks of all machines by NTP.")
+    return report_ok("clocks", words)
 
 
-def ledger_months() -> Finding:
+def check_ledger_months() -> Finding:
     """Every fetch finds a table for its row; better that of its month, and always a guarded one."""
-    name, parts = "ledger months", ledger_parts()
-    if names := unguarded_parts():
-        return fail(
+    name, parts = "ledger months", list_partitions()
+    if names := list_unprotected_partitions():
+        return report_failure(
             name, f"{', '.join(names)}: not guarded.", "Put triggers and row security back; verify_chain."
         )
-    month = later(month_of(timezone.now()))
+    month = add_months(get_month_start(timezone.now()))
     if not any(part.holds(month) for part in parts):
-        return warn(name, f"There is no table for {month:%Y-%m}.", f"{MAKE} Rows are kept apart meanwhile.")
-    if any(part.is_default and has_rows(part) for part in parts):
-        return warn(name, "Some rows lie in no month's table.", f"{MAKE} Rows are moved to their months.")
-    return ok(name, f"Tables: {len(parts)}; the next month has one.")
+        return report_warning(
+            name,
+            f"There is no table for {month:%Y-%m}.",
+            f"{LEDGER_MONTHS_ADVICE} Rows are kept apart meanwhile.",
+        )
+    if any(part.is_default and has_partition_rows(part) for part in parts):
+        return report_warning(
+            name,
+            "Some rows lie in no month's table.",
+            f"{LEDGER_MONTHS_ADVICE} Rows are moved to their months.",
+        )
+    return report_ok(name, f"Tables: {len(parts)}; the next month has one.")
 
 
 # --- Redis ---------------------------------------------------------------------------------------------
 
 
-def look_at_redis() -> Iterator[Finding]:
-    with connect(settings.REDIS_URL) as client:
+def check_redis() -> Iterator[Finding]:
+    with connect_redis(settings.REDIS_URL) as client:
         told: Mapping[str, Any] = client.info()
-    yield redis_version(told)
-    yield append_only(told)
-    yield eviction(told)
+    yield check_redis_version(told)
+    yield check_redis_persistence(told)
+    yield check_redis_eviction(told)
 
 
-def redis_version(told: Mapping[str, Any]) -> Finding:
+def check_redis_version(told: Mapping[str, Any]) -> Finding:
     is_valkey = "valkey_version" in told
-    name, oldest = ("Valkey", OLDEST_VALKEY) if is_valkey else ("Redis", OLDEST_REDIS)
+    name, oldest = ("Valkey", MIN_VALKEY_VERSION) if is_valkey else ("Redis", MIN_REDIS_VERSION)
     said = str(told.get("valkey_version") or told.get("redis_version", "0"))
     words = f"{name} {said} answers."
     if int(said.partition(".")[0]) < oldest:
-        return warn("redis", words, f"Use {name} {oldest} or newer.")
-    return ok("redis", words)
+        return report_warning("redis", words, f"Use {name} {oldest} or newer.")
+    return report_ok("redis", words)
 
 
-def append_only(told: Mapping[str, Any]) -> Finding:
+def check_redis_persistence(told: Mapping[str, Any]) -> Finding:
     if not int(told.get("aof_enabled", 0)):
-        return warn(
+        return report_warning(
             "redis file",
             "It keeps no append-only file.",
             "Set appendonly yes; until then a restart delays jobs.",
         )
     if told.get("aof_last_write_status", "ok") != "ok":
-        return fail("redis file", "Its last write failed.", "Give Redis room on its disk.")
-    return ok("redis file", "Waiting jobs outlive a restart.")
+        return report_failure("redis file", "Its last write failed.", "Give Redis room on its disk.")
+    return report_ok("redis file", "Waiting jobs outlive a restart.")
 
 
-def eviction(told: Mapping[str, Any]) -> Finding:
+def check_redis_eviction(told: Mapping[str, Any]) -> Finding:
     policy = str(told.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
-        return fail("redis memory", f"With {policy} it throws jobs away.", "Set maxmemory-policy noeviction.")
-    return ok("redis memory", "It throws nothing away.")
+        return report_failure(
+            "redis memory", f"With {policy} it throws jobs away.", "Set maxmemory-policy noeviction."
+        )
+    return report_ok("redis memory", "It throws nothing away.")

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """How it stands; only the last keeps the product from doing what it promises."""
 
     OK = "ok"
@@ -17,7 +17,7 @@ class Finding:
     """One line: what was looked at, how it stands, in words, and what to do."""
 
     name: str
-    state: State
+    state: FindingState
     words: str
     advice: str = ""
 
@@ -25,13 +25,13 @@ class Finding:
         return asdict(self)
 
 
-def ok(name: str, words: str) -> Finding:
-    return Finding(name, State.OK, words)
+def report_ok(name: str, words: str) -> Finding:
+    return Finding(name, FindingState.OK, words)
 
 
-def warn(name: str, words: str, advice: str) -> Finding:
-    return Finding(name, State.WARN, words, advice)
+def report_warning(name: str, words: str, advice: str) -> Finding:
+    return Finding(name, FindingState.WARN, words, advice)
 
 
-def fail(name: str, words: str, advice: str) -> Finding:
-    return Finding(name, State.FAIL, words, advice)
+def report_failure(name: str, words: str, advice: str) -> Finding:
+    return Finding(name, FindingState.FAIL, words, advice)

@@ -3,40 +3,42 @@
 from collections.abc import Callable, Iterator
 
 from project.doctor.checks import (
-    look_at_disks,
-    look_at_record,
-    look_at_replica,
-    look_at_settings,
-    look_at_walls,
-    look_at_work,
+    check_disks,
+    check_record,
+    check_replica,
+    check_row_level_security,
+    check_settings,
+    check_workers,
 )
-from project.doctor.datastores import look_at_database, look_at_redis
-from project.doctor.results import Finding, State, fail
+from project.doctor.datastores import check_database, check_redis
+from project.doctor.results import Finding, FindingState, report_failure
 
-Look = Callable[[], Iterator[Finding]]
+DoctorCheck = Callable[[], Iterator[Finding]]
 
 
-def examine(*, whole: bool = False) -> list[Finding]:
-    looks: dict[str, tuple[Look, str]] = {
-        "settings": (look_at_settings, "Compare your variables with .env.example."),
-        "database": (look_at_database, "Start it, or mend DATABASE_URL; until then no prompt is served."),
-        "replica": (look_at_replica, "It is compared with the database: mend that first."),
-        "second wall": (look_at_walls, "It is read from the database: mend that first."),
-        "redis": (look_at_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
-        "worker": (look_at_work, "It is read from the database: mend that first."),
-        "record": (lambda: look_at_record(whole=whole), "It is read from the database: mend that first."),
-        "disk": (look_at_disks, "See whether the folder is mounted and ours to read."),
+def run_checks(*, whole: bool = False) -> list[Finding]:
+    looks: dict[str, tuple[DoctorCheck, str]] = {
+        "settings": (check_settings, "Compare your variables with .env.example."),
+        "database": (check_database, "Start it, or mend DATABASE_URL; until then no prompt is served."),
+        "replica": (check_replica, "It is compared with the database: mend that first."),
+        "second wall": (check_row_level_security, "It is read from the database: mend that first."),
+        "redis": (check_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
+        "worker": (check_workers, "It is read from the database: mend that first."),
+        "record": (lambda: check_record(whole=whole), "It is read from the database: mend that first."),
+        "disk": (check_disks, "See whether the folder is mounted and ours to read."),
     }
-    return [finding for name, (look, advice) in looks.items() for finding in seen(name, look, advice)]
+    return [
+        finding for name, (look, advice) in looks.items() for finding in run_guarded_check(name, look, advice)
+    ]
 
 
-def seen(name: str, look: Look, advice: str) -> Iterator[Finding]:
+def run_guarded_check(name: str, look: DoctorCheck, advice: str) -> Iterator[Finding]:
     try:
         yield from look()
     # Whatever it is, the others are still to be looked at; its words may name hosts, so its kind is told.
     except Exception as error:  # noqa: BLE001
-        yield fail(name, f"It cannot be looked at ({type(error).__name__}).", advice)
+        yield report_failure(name, f"It cannot be looked at ({type(error).__name__}).", advice)
 
 
-def is_well(findings: list[Finding]) -> bool:
-    return all(finding.state != State.FAIL for finding in findings)
+def has_passed(findings: list[Finding]) -> bool:
+    return all(finding.state != FindingState.FAIL for finding in findings)

@@ -10,31 +10,31 @@ import time
 from pathlib import Path
 
 # A worker leaves a sign every two seconds, beat with every job it sends, which is every ten.
-LONGEST_SILENCE = 60.0
-SECONDS_TO_ANSWER = 2.0
+MAX_LIVENESS_AGE = 60.0
+WEB_TIMEOUT = 2.0
 
 
-def sign_of(folder: str, name: str) -> Path:
+def get_liveness_path(folder: str, name: str) -> Path:
     return Path(folder) / f"dramatis-alive-{name}"
 
 
-def leave_sign(folder: str, name: str) -> None:
+def touch_liveness_file(folder: str, name: str) -> None:
     """Nothing where no folder is named: only containers have one of their own."""
     if folder:
-        sign_of(folder, name).touch()
+        get_liveness_path(folder, name).touch()
 
 
-def is_fresh(folder: str, name: str) -> bool:
+def is_liveness_fresh(folder: str, name: str) -> bool:
     """A clock that was set back must not make an old sign look fresh for ever."""
     try:
-        age = time.time() - sign_of(folder, name).stat().st_mtime
+        age = time.time() - get_liveness_path(folder, name).stat().st_mtime
     except OSError:
         return False
-    return abs(age) < LONGEST_SILENCE
+    return abs(age) < MAX_LIVENESS_AGE
 
 
-def answers(port: int, host: str) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS_TO_ANSWER)
+def is_web_healthy(port: int, host: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WEB_TIMEOUT)
     try:
         connection.request("GET", "/healthz", headers={"Host": host})
         return connection.getresponse().status == 200
@@ -44,7 +44,7 @@ def answers(port: int, host: str) -> bool:
         connection.close()
 
 
-def allowed_host(names: str) -> str:
+def get_allowed_host(names: str) -> str:
     """Some name the product answers to; a leading dot or a star stands for many."""
     first = names.partition(",")[0].strip().removeprefix(".")
     return first if first not in ("", "*") else "localhost"
@@ -52,9 +52,9 @@ def allowed_host(names: str) -> str:
 
 def is_alive(name: str) -> bool:
     if name == "web":
-        host = allowed_host(os.environ.get("ALLOWED_HOSTS", ""))
-        return answers(int(os.environ.get("GRANIAN_PORT", "8000")), host)
-    return is_fresh(os.environ.get("DRAMATIS_ALIVE_DIR", "."), name)
+        host = get_allowed_host(os.environ.get("ALLOWED_HOSTS", ""))
+        return is_web_healthy(int(os.environ.get("GRANIAN_PORT", "8000")), host)
+    return is_liveness_fresh(os.environ.get("DRAMATIS_ALIVE_DIR", "."), name)
 
 
 if __name__ == "__main__":

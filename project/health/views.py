@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from project.redis_client import connect
+from project.redis_client import connect_redis
 
 log = structlog.get_logger(__name__)
 
@@ -28,13 +28,13 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    checks = {name: outcome(check) for name, check in CHECKS.items()}
+    checks = {name: run_probe(check) for name, check in READINESS_PROBES.items()}
     ready = all(result == "ok" for result in checks.values())
     body = {"status": "ok" if ready else "unready", "checks": checks}
     return JsonResponse(body, status=200 if ready else 503, headers={} if ready else {"Retry-After": "5"})
 
 
-def outcome(check: Callable[[], str]) -> str:
+def run_probe(check: Callable[[], str]) -> str:
     try:
         return check()
     # Whatever went wrong, the answer is "not ready"; the reason may name hosts, so it goes to the log only.
@@ -45,22 +45,26 @@ def outcome(check: Callable[[], str]) -> str:
         return "failed"
 
 
-def database() -> str:
+def probe_database() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return "ok"
 
 
-def redis() -> str:
-    with connect(settings.REDIS_URL) as client:
+def probe_redis() -> str:
+    with connect_redis(settings.REDIS_URL) as client:
         client.ping()
     return "ok"
 
 
-def migrations() -> str:
+def probe_migrations() -> str:
     executor = MigrationExecutor(connection)
     pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return f"{len(pending)} unapplied" if pending else "ok"
 
 
-CHECKS: dict[str, Callable[[], str]] = {"database": database, "redis": redis, "migrations": migrations}
+READINESS_PROBES: dict[str, Callable[[], str]] = {
+    "database": probe_database,
+    "redis": probe_redis,
+    "migrations": probe_migrations,
+}

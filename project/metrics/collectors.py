@@ -11,42 +11,48 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import ResolverMatch
 
 from project.metrics import counters
-from project.metrics.counters import Field
+from project.metrics.counters import CounterField
 
-REQUESTS, TIMES, SECONDS = "requests", "times", "microseconds"
+REQUEST_COUNT, REQUEST_TIME_BUCKETS, REQUEST_MICROSECONDS = "requests", "times", "microseconds"
 # Upper ends in seconds; what is slower falls into the last bucket, which has none.
-BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-FETCH, UNKNOWN = "fetch", "unknown"
+BUCKET_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+FETCH_FAMILY, UNKNOWN_FAMILY = "fetch", "unknown"
 # What bots ask for is worth a family each; the rest of the API is one.
-BOTS = {"prompt": FETCH, "render": "render", "batch-get": "batch"}
-PLAIN = {"healthz": "health", "readyz": "health", "metrics": "metrics"}
-ACCOUNTS = ("account", "mfa_", "usersessions", "invitation", "other-account", "profile")
+BOT_FAMILIES = {"prompt": FETCH_FAMILY, "render": "render", "batch-get": "batch"}
+SYSTEM_FAMILIES = {"healthz": "health", "readyz": "health", "metrics": "metrics"}
+ACCOUNT_ROUTE_PREFIXES = ("account", "mfa_", "usersessions", "invitation", "other-account", "profile")
 
 
 def count_request(family: str, status: int, seconds: float) -> None:
-    answer, time, total = fields(family, status, bisect_left(BUCKETS, seconds))
-    counters.add({answer: 1, time: 1, total: int(seconds * 1_000_000)})
+    answer, time, total = get_request_fields(family, status, bisect_left(BUCKET_SECONDS, seconds))
+    counters.add_counts({answer: 1, time: 1, total: int(seconds * 1_000_000)})
 
 
 @cache
-def fields(family: str, status: int, bucket: int) -> tuple[Field, Field, Field]:
+def get_request_fields(
+    family: str, status: int, bucket: int
+) -> tuple[CounterField, CounterField, CounterField]:
     """There are few of them, and fetches are many."""
-    return (REQUESTS, family, str(status)), (TIMES, family, str(bucket)), (SECONDS, family)
+    return (
+        (REQUEST_COUNT, family, str(status)),
+        (REQUEST_TIME_BUCKETS, family, str(bucket)),
+        (REQUEST_MICROSECONDS, family),
+    )
 
 
-def family_of(match: ResolverMatch | None) -> str:
+def get_route_family(match: ResolverMatch | None) -> str:
     """The part of the house an address leads to: from the names of routes, never from the address itself."""
     if match is None:
-        return UNKNOWN
+        return UNKNOWN_FAMILY
     name, room = match.url_name or "", match.namespaces[0] if match.namespaces else ""
     if room == "api":
-        return BOTS.get(name, "api")
+        return BOT_FAMILIES.get(name, "api")
     if room:
         return "operator" if room == "admin" else room
-    return PLAIN.get(name) or ("accounts" if name.startswith(ACCOUNTS) else "home")
+    return SYSTEM_FAMILIES.get(name) or ("accounts" if name.startswith(ACCOUNT_ROUTE_PREFIXES) else "home")
 
 
-class CountingMiddleware:
+class RequestMetricsMiddleware:
     """Stands outside of all that may refuse, so that refusals are counted too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -55,26 +61,28 @@ class CountingMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         began = perf_counter()
         response = self.get_response(request)
-        count_request(family_of(request.resolver_match), response.status_code, perf_counter() - began)
+        count_request(get_route_family(request.resolver_match), response.status_code, perf_counter() - began)
         return response
 
 
-JOBS, JOB_SECONDS = "jobs", "job_microseconds"
-_began: dict[str, float] = {}
+JOB_COUNT, JOB_MICROSECONDS = "jobs", "job_microseconds"
+_job_start_times: dict[str, float] = {}
 
 
 @worker_process_init.connect
-def count_from_now_on(**_: Any) -> None:
-    counters.begin()
+def enable_worker_counters(**_: Any) -> None:
+    counters.start_counting()
 
 
 @task_prerun.connect
-def note_beginning(task_id: str = "", **_: Any) -> None:
-    _began[task_id] = perf_counter()
+def record_job_start(task_id: str = "", **_: Any) -> None:
+    _job_start_times[task_id] = perf_counter()
 
 
 @task_postrun.connect
 def count_job(task_id: str = "", task: Any = None, state: str | None = None, **_: Any) -> None:
-    seconds = perf_counter() - _began.pop(task_id, perf_counter())
+    seconds = perf_counter() - _job_start_times.pop(task_id, perf_counter())
     job = str(task.name).rpartition(".")[2]
-    counters.add({(JOBS, job, (state or "lost").lower()): 1, (JOB_SECONDS, job): round(seconds * 1_000_000)})
+    counters.add_counts(
+        {(JOB_COUNT, job, (state or "lost").lower()): 1, (JOB_MICROSECONDS, job): round(seconds * 1_000_000)}
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 from django.conf import settings
 
-from project.redis_client import connect
+from project.redis_client import connect_redis
 
 if TYPE_CHECKING:
     import redis
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 # A scrape is rarely more often than every fifteen seconds, so nobody sees what is younger than this.
-EVERY = 5.0
-SUMS = "dramatis:metrics"
+FLUSH_SECONDS = 5.0
+COUNTERS_KEY = "dramatis:metrics"
 # The name of a figure and the values of its labels; all of them are words of our own.
-Field = tuple[str, ...]
-BETWEEN = "|"
+CounterField = tuple[str, ...]
+FIELD_SEPARATOR = "|"
 
 
-class Counters:
+class ProcessCounters:
     """What one process has counted since it last told; nothing is counted before `begin`.
 
     Redis is not on anybody's path here: a thread tells it every few seconds, and a process that is killed
     takes those seconds with it.
     """
 
-    def __init__(self, every: float = EVERY) -> None:
+    def __init__(self, every: float = FLUSH_SECONDS) -> None:
         self.every = every
         self.is_counting = False
         self.thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._counted: dict[Field, int] = defaultdict(int)
+        self._counted: dict[CounterField, int] = defaultdict(int)
 
     def begin(self) -> None:
         """From now on; servers and workers say so when they start."""
@@ -49,7 +49,7 @@ class Counters:
         self._lock, self.thread = threading.Lock(), None
         self._counted = defaultdict(int)
 
-    def add(self, amounts: Mapping[Field, int]) -> None:
+    def add(self, amounts: Mapping[CounterField, int]) -> None:
         if not self.is_counting:
             return
         with self._lock:
@@ -69,12 +69,12 @@ class Counters:
         from redis.exceptions import RedisError
 
         try:
-            with connect(settings.REDIS_URL) as client:
+            with connect_redis(settings.REDIS_URL) as client:
                 # A frozen server would later count whatever was sent to it, as often as it was sent.
                 client.ping()
-                tell(client, counted)
+                send_counts(client, counted)
         except RedisError as error:
-            log.info("figures_not_told", error=type(error).__name__)
+            log.info("metrics_flush_failed", error=type(error).__name__)
             with self._lock:
                 for field, amount in counted.items():
                     self._counted[field] += amount
@@ -106,26 +106,30 @@ class Counters:
             self.flush()
 
 
-def tell(client: "redis.Redis", counted: Mapping[Field, int]) -> None:
+def send_counts(client: "redis.Redis", counted: Mapping[CounterField, int]) -> None:
     """Add to the sums of all. Whether it was heard if the answer fails nobody knows: it is not said again."""
     from redis.exceptions import RedisError
 
     try:
         with client.pipeline(transaction=True) as together:
             for field, amount in counted.items():
-                together.hincrby(SUMS, BETWEEN.join(field), amount)
+                together.hincrby(COUNTERS_KEY, FIELD_SEPARATOR.join(field), amount)
             together.execute()
     except RedisError as error:
-        log.warning("figures_lost", error=type(error).__name__)
+        log.warning("metrics_lost", error=type(error).__name__)
 
 
-def sums() -> dict[Field, int]:
+def get_counter_sums() -> dict[CounterField, int]:
     """What all processes have counted since Redis was last emptied."""
-    with connect(settings.REDIS_URL, decode_responses=True) as client:
-        found: dict[str, str] = client.hgetall(SUMS)
-    return {tuple(name.split(BETWEEN)): int(value) for name, value in found.items()}
+    with connect_redis(settings.REDIS_URL, decode_responses=True) as client:
+        found: dict[str, str] = client.hgetall(COUNTERS_KEY)
+    return {tuple(name.split(FIELD_SEPARATOR)): int(value) for name, value in found.items()}
 
 
-PROCESS = Counters()
-os.register_at_fork(after_in_child=PROCESS.begin_anew)
-begin, add, flush = PROCESS.begin, PROCESS.add, PROCESS.flush
+PROCESS_COUNTERS = ProcessCounters()
+os.register_at_fork(after_in_child=PROCESS_COUNTERS.begin_anew)
+start_counting, add_counts, flush_counts = (
+    PROCESS_COUNTERS.begin,
+    PROCESS_COUNTERS.add,
+    PROCESS_COUNTERS.flush,
+)

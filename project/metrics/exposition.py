@@ -13,13 +13,21 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from project.metrics.collectors import BUCKETS, FETCH, JOB_SECONDS, JOBS, REQUESTS, SECONDS, TIMES
-from project.metrics.counters import Field
+from project.metrics.collectors import (
+    BUCKET_SECONDS,
+    FETCH_FAMILY,
+    JOB_COUNT,
+    JOB_MICROSECONDS,
+    REQUEST_COUNT,
+    REQUEST_MICROSECONDS,
+    REQUEST_TIME_BUCKETS,
+)
+from project.metrics.counters import CounterField
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-PREFIX = "dramatis_"
-Sums = Mapping[Field, int]
-BUCKET_BOUNDS = (*(f"{end:g}" for end in BUCKETS), "+Inf")
+METRIC_PREFIX = "dramatis_"
+CounterSums = Mapping[CounterField, int]
+BUCKET_BOUNDS = (*(f"{end:g}" for end in BUCKET_SECONDS), "+Inf")
 
 
 class FixedCollector(Collector):
@@ -38,63 +46,67 @@ def format_metrics(families: Iterable[Metric]) -> str:
     return generate_latest(registry).decode()
 
 
-def gauge(name: str, help_text: str, value: float | None) -> Metric:
+def build_gauge(name: str, help_text: str, value: float | None) -> Metric:
     """A gauge without labels; without a sample where the value is not known."""
-    family = GaugeMetricFamily(PREFIX + name, help_text)
+    family = GaugeMetricFamily(METRIC_PREFIX + name, help_text)
     if value is not None:
         family.add_metric([], float(value))
     return family
 
 
-def labelled_gauge(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, help_text, labels=[label])
+def build_labelled_gauge(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(METRIC_PREFIX + name, help_text, labels=[label])
     for label_value, value in values.items():
         family.add_metric([label_value], float(value))
     return family
 
 
-def counter(
+def build_counter(
     name: str, help_text: str, labels: list[str], values: Iterable[tuple[tuple[str, ...], float]]
 ) -> Metric:
-    family = CounterMetricFamily(PREFIX + name, help_text, labels=labels)
+    family = CounterMetricFamily(METRIC_PREFIX + name, help_text, labels=labels)
     for label_values, value in values:
         family.add_metric(label_values, float(value))
     return family
 
 
-def counter_families(sums: Sums) -> list[Metric]:
+def build_counter_families(sums: CounterSums) -> list[Metric]:
     return [
-        counter(
+        build_counter(
             "requests_total",
             "Responses, by route family and status.",
             ["family", "status"],
-            select_sums(sums, REQUESTS),
+            select_sums(sums, REQUEST_COUNT),
         ),
-        counter("fetches_total", "Prompt fetches, by outcome.", ["outcome"], fetch_outcomes(sums)),
-        request_seconds(sums),
-        counter("jobs_total", "Jobs, by name and state.", ["job", "state"], select_sums(sums, JOBS)),
-        counter(
+        build_counter(
+            "fetches_total", "Prompt fetches, by outcome.", ["outcome"], count_fetch_outcomes(sums)
+        ),
+        build_request_histogram(sums),
+        build_counter(
+            "jobs_total", "Jobs, by name and state.", ["job", "state"], select_sums(sums, JOB_COUNT)
+        ),
+        build_counter(
             "job_seconds_total",
             "Seconds spent in jobs.",
             ["job"],
-            [(labels, value / 1_000_000) for labels, value in select_sums(sums, JOB_SECONDS)],
+            [(labels, value / 1_000_000) for labels, value in select_sums(sums, JOB_MICROSECONDS)],
         ),
     ]
 
 
-def select_sums(sums: Sums, name: str) -> list[tuple[tuple[str, ...], int]]:
+def select_sums(sums: CounterSums, name: str) -> list[tuple[tuple[str, ...], int]]:
     return sorted((key[1:], value) for key, value in sums.items() if key[0] == name)
 
 
-def fetch_outcomes(sums: Sums) -> list[tuple[tuple[str, ...], int]]:
+def count_fetch_outcomes(sums: CounterSums) -> list[tuple[tuple[str, ...], int]]:
     outcomes: dict[str, int] = defaultdict(int)
-    for (family, status), value in select_sums(sums, REQUESTS):
-        if family == FETCH:
-            outcomes[outcome(int(status))] += value
+    for (family, status), value in select_sums(sums, REQUEST_COUNT):
+        if family == FETCH_FAMILY:
+            outcomes[get_fetch_outcome(int(status))] += value
     return [((name,), value) for name, value in sorted(outcomes.items())]
 
 
-def outcome(status: int) -> str:
+def get_fetch_outcome(status: int) -> str:
     """Served, unchanged (304), refused (the client's error) or failed (ours)."""
     if status < 300:
         return "served"
@@ -103,10 +115,12 @@ def outcome(status: int) -> str:
     return "refused" if status < 500 else "failed"
 
 
-def request_seconds(sums: Sums) -> Metric:
-    histogram = HistogramMetricFamily(PREFIX + "request_seconds", "Response times.", labels=["family"])
-    for family in sorted({key[1] for key in sums if key[0] == TIMES}):
-        counts = [sums.get((TIMES, family, str(place)), 0) for place in range(len(BUCKET_BOUNDS))]
+def build_request_histogram(sums: CounterSums) -> Metric:
+    histogram = HistogramMetricFamily(METRIC_PREFIX + "request_seconds", "Response times.", labels=["family"])
+    for family in sorted({key[1] for key in sums if key[0] == REQUEST_TIME_BUCKETS}):
+        counts = [
+            sums.get((REQUEST_TIME_BUCKETS, family, str(place)), 0) for place in range(len(BUCKET_BOUNDS))
+        ]
         buckets = list(zip(BUCKET_BOUNDS, map(float, accumulate(counts)), strict=True))
-        histogram.add_metric([family], buckets, sums.get((SECONDS, family), 0) / 1_000_000)
+        histogram.add_metric([family], buckets, sums.get((REQUEST_MICROSECONDS, family), 0) / 1_000_000)
     return histogram

@@ -11,17 +11,17 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 from prometheus_client.core import Metric
 
-from core.db.replica import read_aside
+from core.db.replica import read_from_replica
 from personas.models import Agent, Workspace
-from project.metrics.exposition import counter, gauge
-from prompts.fleet.bot_activity import REMEMBERED, bots_of
+from project.metrics.exposition import build_counter, build_gauge
+from prompts.fleet.bot_activity import OUTDATED_WINDOW, get_bot_activity
 from prompts.models import AgentPrompt
 
-KEY = "measured-figures"
-KEPT = 3_600
+CACHE_KEY = "measured-figures"
+CACHE_SECONDS = 3_600
 # Well under the job's own limit; what was not looked at counts the next time.
-LONGEST = 40.0
-WORDS = {
+TIME_LIMIT_SECONDS = 40.0
+HELP_TEXTS = {
     "workspaces": "Workspaces.",
     "agents": "Agents in use.",
     "prompts": "Agents on channels: a prompt each.",
@@ -31,7 +31,7 @@ WORDS = {
 }
 
 
-def measure() -> dict[str, float]:
+def measure_metrics() -> dict[str, float]:
     """Look over all workspaces and keep what was found for the next scrapes."""
     prompts = AgentPrompt.unscoped.filter(is_live=True).aggregate(
         all=Count("pk"), unbuilt=Count("pk", filter=~Q(problem=""))
@@ -42,49 +42,53 @@ def measure() -> dict[str, float]:
         "prompts": prompts["all"],
         "versions_total": AgentPrompt.unscoped.aggregate(all=Sum("last_number"))["all"] or 0,
         "prompts_unbuilt": prompts["unbuilt"],
-        "stale_bots": stale_bots(),
+        "stale_bots": count_outdated_bots(),
     }
-    cache.set(KEY, json.dumps({"at": timezone.now().isoformat(), "found": found}), timeout=KEPT)
+    cache.set(
+        CACHE_KEY, json.dumps({"at": timezone.now().isoformat(), "found": found}), timeout=CACHE_SECONDS
+    )
     return found
 
 
-def stale_bots() -> int:
+def count_outdated_bots() -> int:
     """Only where something has moved within the day can anybody be behind."""
-    deadline, since = time.monotonic() + LONGEST, timezone.now() - REMEMBERED
+    deadline, since = time.monotonic() + TIME_LIMIT_SECONDS, timezone.now() - OUTDATED_WINDOW
     stale = 0
-    for workspace_id in moved_workspaces(since):
+    for workspace_id in list_changed_workspaces(since):
         if time.monotonic() > deadline:
             break
-        stale += read_aside(partial(stale_in, workspace_id))
+        stale += read_from_replica(partial(count_workspace_outdated_bots, workspace_id))
     return stale
 
 
-def stale_in(workspace_id: int, alias: str) -> int:
-    return bots_of(workspace_id, using=alias).stale_count
+def count_workspace_outdated_bots(workspace_id: int, alias: str) -> int:
+    return get_bot_activity(workspace_id, using=alias).stale_count
 
 
-def moved_workspaces(since: datetime) -> list[int]:
+def list_changed_workspaces(since: datetime) -> list[int]:
     rows = AgentPrompt.unscoped.filter(is_live=True, built_at__gte=since - timedelta(minutes=1))
     moved = AgentPrompt.unscoped.filter(is_live=True, labels__moved_at__gte=since)
     asked = (rows.values_list("workspace_id", flat=True), moved.values_list("workspace_id", flat=True))
     return sorted({workspace for found in asked for workspace in found.distinct()})
 
 
-def measured_figures() -> list[Metric]:
+def get_measured_metrics() -> list[Metric]:
     """What the last look found, and how old that is."""
-    said = cache.get(KEY)
+    said = cache.get(CACHE_KEY)
     if said is None:
         return []
     told = json.loads(said)
     found: Mapping[str, float] = told["found"]
     age = (timezone.now() - datetime.fromisoformat(told["at"])).total_seconds()
     figures = [
-        counter(name, WORDS[name], [], [((), value)]) if is_sum(name) else gauge(name, WORDS[name], value)
+        build_counter(name, HELP_TEXTS[name], [], [((), value)])
+        if is_counter(name)
+        else build_gauge(name, HELP_TEXTS[name], value)
         for name, value in found.items()
-        if name in WORDS
+        if name in HELP_TEXTS
     ]
-    return [*figures, gauge("measured_age_seconds", "Since a job looked for the figures above.", age)]
+    return [*figures, build_gauge("measured_age_seconds", "Since a job looked for the figures above.", age)]
 
 
-def is_sum(name: str) -> bool:
+def is_counter(name: str) -> bool:
     return name.endswith("_total")

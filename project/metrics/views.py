@@ -12,28 +12,34 @@ from django.views.decorators.csrf import csrf_exempt
 from prometheus_client.core import Metric
 from redis.exceptions import RedisError
 
-from core.db.workspace_scope import everywhere
+from core.db.workspace_scope import all_workspaces
 from project.metrics import counters
-from project.metrics.exposition import CONTENT_TYPE, counter_families, format_metrics
-from project.metrics.gauges import answered, present_figures
-from project.metrics.periodic import measured_figures
+from project.metrics.exposition import CONTENT_TYPE, build_counter_families, format_metrics
+from project.metrics.gauges import collect_gauges, run_collectors
+from project.metrics.periodic import get_measured_metrics
 
 # Whoever was sent on by a proxy is not where the proxy is; which of these to believe is not asked here.
-FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA", "HTTP_X_FORWARDED_PROTO")
+FORWARDED_HEADERS = (
+    "HTTP_X_FORWARDED_FOR",
+    "HTTP_FORWARDED",
+    "HTTP_X_REAL_IP",
+    "HTTP_VIA",
+    "HTTP_X_FORWARDED_PROTO",
+)
 
 
-def may_read(request: HttpRequest) -> bool:
-    return has_token(request) or comes_from_allowed(request)
+def can_read_metrics(request: HttpRequest) -> bool:
+    return has_metrics_token(request) or is_from_allowed_network(request)
 
 
-def has_token(request: HttpRequest) -> bool:
+def has_metrics_token(request: HttpRequest) -> bool:
     token: str = settings.DRAMATIS_METRICS_TOKEN
     said = request.headers.get("Authorization", "")
     return bool(token) and compare_digest(said.encode(), f"Bearer {token}".encode())
 
 
-def comes_from_allowed(request: HttpRequest) -> bool:
-    if any(name in request.META for name in FORWARDED):
+def is_from_allowed_network(request: HttpRequest) -> bool:
+    if any(name in request.META for name in FORWARDED_HEADERS):
         return False
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))
@@ -45,7 +51,7 @@ def comes_from_allowed(request: HttpRequest) -> bool:
 
 
 log = structlog.get_logger(__name__)
-METHODS = ("GET", "HEAD")
+ALLOWED_METHODS = ("GET", "HEAD")
 
 
 # A form from a stranger must meet a page that is not there, and not one that wants a token.
@@ -53,24 +59,28 @@ METHODS = ("GET", "HEAD")
 @login_not_required
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    if not may_read(request):
+    if not can_read_metrics(request):
         raise Http404
-    if request.method not in METHODS:
-        return HttpResponseNotAllowed(METHODS)
-    with everywhere():
-        return HttpResponse(format_metrics(all_figures()), content_type=CONTENT_TYPE)
+    if request.method not in ALLOWED_METHODS:
+        return HttpResponseNotAllowed(ALLOWED_METHODS)
+    with all_workspaces():
+        return HttpResponse(format_metrics(collect_metrics()), content_type=CONTENT_TYPE)
 
 
-def all_figures() -> list[Metric]:
+def collect_metrics() -> list[Metric]:
     """What can be found out now: with a part down, the others still tell their figures."""
-    return [*present_figures(), *(answered("database", [measured_figures]) or []), *counted()]
+    return [
+        *collect_gauges(),
+        *(run_collectors("database", [get_measured_metrics]) or []),
+        *collect_counters(),
+    ]
 
 
-def counted() -> list[Metric]:
+def collect_counters() -> list[Metric]:
     try:
         # What this process has counted; the others tell theirs within seconds.
-        counters.flush()
-        return counter_families(counters.sums())
+        counters.flush_counts()
+        return build_counter_families(counters.get_counter_sums())
     except RedisError as error:
-        log.warning("figures_not_found", part="redis", error=type(error).__name__)
+        log.warning("metrics_collection_failed", part="redis", error=type(error).__name__)
         return []

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from core.body_size import body_length, limit_of
+from core.body_size import get_body_limit, get_content_length
 
 API_PREFIX = "/api/"
 
@@ -19,24 +19,26 @@ class BodyLimitMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # A body without a stated length is read as empty by Django, so the header is enough.
-        if is_large(request) and body_length(request) > (limit := limit_of(request.path_info)):
-            return too_large(request, limit)
+        if has_large_body(request) and get_content_length(request) > (
+            limit := get_body_limit(request.path_info)
+        ):
+            return build_too_large_response(request, limit)
         return self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]
     ) -> HttpResponse | None:
         """Only who has signed in may send more: the body is read before the page asks for the log-in."""
-        if is_large(request) and not request.user.is_authenticated:
-            return too_large(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        if has_large_body(request) and not request.user.is_authenticated:
+            return build_too_large_response(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         return None
 
 
-def is_large(request: HttpRequest) -> bool:
-    return body_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+def has_large_body(request: HttpRequest) -> bool:
+    return get_content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 
-def too_large(request: HttpRequest, limit: int) -> HttpResponse:
+def build_too_large_response(request: HttpRequest, limit: int) -> HttpResponse:
     detail = f"The body may have at most {limit} bytes."
     if not request.path_info.startswith(API_PREFIX):
         return HttpResponse(detail, status=413, content_type="text/plain; charset=utf-8")

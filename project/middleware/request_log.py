@@ -7,8 +7,8 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 from django_structlog.middlewares import RequestMiddleware
 
-from project.log_redaction import clean_path
-from project.metrics.collectors import family_of
+from project.log_redaction import redact_path
+from project.metrics.collectors import get_route_family
 
 
 class RequestLogMiddleware(RequestMiddleware):
@@ -21,22 +21,24 @@ class RequestLogMiddleware(RequestMiddleware):
 
     def handle_response(self, request: HttpRequest, response: HttpResponse) -> None:
         response["X-Request-ID"] = request.request_id  # type: ignore[attr-defined]
-        bind_facts(request)
+        bind_request_details(request)
         super().handle_response(request, response)
 
     def process_got_request_exception(self, sender: type[Any], request: HttpRequest, **more: Any) -> None:
         """A request that failed has its one line here."""
-        bind_facts(request)
+        bind_request_details(request)
         super().process_got_request_exception(sender, request, **more)
 
     @staticmethod
     def format_request(request: HttpRequest) -> str:
-        return f"{request.method} {clean_path(request.path)}"
+        return f"{request.method} {redact_path(request.path)}"
 
 
-def bind_facts(request: HttpRequest) -> None:
+def bind_request_details(request: HttpRequest) -> None:
     """How long it took, and which part of the house it led to; the line that follows says both."""
     began = getattr(request, "began", None)
     if began is not None:
         took = round((perf_counter() - began) * 1_000, 1)
-        structlog.contextvars.bind_contextvars(family=family_of(request.resolver_match), duration_ms=took)
+        structlog.contextvars.bind_contextvars(
+            family=get_route_family(request.resolver_match), duration_ms=took
+        )

@@ -10,8 +10,8 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 
-STARTED = "started_at"
-SEEN = "seen_at"
+STARTED_AT_KEY = "started_at"
+SEEN_AT_KEY = "seen_at"
 
 
 class SessionLimitsMiddleware:
@@ -23,29 +23,29 @@ class SessionLimitsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # Without the cookie there is no log-in, so programs with a key cost no look at the session table.
         if settings.SESSION_COOKIE_NAME in request.COOKIES and SESSION_KEY in request.session:
-            limit(request.session, int(time.time()), is_use=not is_poll(request))
+            enforce_session_limits(request.session, int(time.time()), is_use=not is_polling_request(request))
         return self.get_response(request)
 
 
-def is_poll(request: HttpRequest) -> bool:
+def is_polling_request(request: HttpRequest) -> bool:
     """An open page that asks for news by itself: nobody need be sitting there."""
     return request.method == "GET" and request.headers.get("HX-Request") == "true"
 
 
-def limit(session: SessionBase, now: int, *, is_use: bool = True) -> None:
-    if ended(session, now):
+def enforce_session_limits(session: SessionBase, now: int, *, is_use: bool = True) -> None:
+    if is_session_expired(session, now):
         session.flush()
         return
-    if STARTED not in session:
-        session[STARTED] = now
+    if STARTED_AT_KEY not in session:
+        session[STARTED_AT_KEY] = now
     # A write per request would make every page view a database transaction.
-    if is_use and now - session.get(SEEN, 0) >= settings.SESSION_TOUCH_SECONDS:
-        session[SEEN] = now
+    if is_use and now - session.get(SEEN_AT_KEY, 0) >= settings.SESSION_TOUCH_SECONDS:
+        session[SEEN_AT_KEY] = now
 
 
-def ended(session: SessionBase, now: int) -> bool:
-    too_old = now - session.get(STARTED, now) >= settings.SESSION_COOKIE_AGE
-    too_quiet = now - session.get(SEEN, now) >= settings.SESSION_IDLE_SECONDS
+def is_session_expired(session: SessionBase, now: int) -> bool:
+    too_old = now - session.get(STARTED_AT_KEY, now) >= settings.SESSION_COOKIE_AGE
+    too_quiet = now - session.get(SEEN_AT_KEY, now) >= settings.SESSION_IDLE_SECONDS
     return bool(too_old or too_quiet)
 
 

@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-THEME = re.compile(r'@plugin "daisyui/theme" \{(.*?)\n\}', re.DOTALL)
-TOKEN = re.compile(r"(--[\w-]+): oklch\(([\d.]+)% ([\d.]+) ([\d.]+)\);")
-DERIVED = re.compile(r"(--[\w-]+): oklch\(from var\((--[\w-]+)\) l c ([\d.]+)\);")
-NAME = re.compile(r'name: "(\w+)"')
+THEME_PATTERN = re.compile(r'@plugin "daisyui/theme" \{(.*?)\n\}', re.DOTALL)
+TOKEN_PATTERN = re.compile(r"(--[\w-]+): oklch\(([\d.]+)% ([\d.]+) ([\d.]+)\);")
+DERIVED_TOKEN_PATTERN = re.compile(r"(--[\w-]+): oklch\(from var\((--[\w-]+)\) l c ([\d.]+)\);")
+THEME_NAME_PATTERN = re.compile(r'name: "(\w+)"')
 
 
 @dataclass(frozen=True)
@@ -38,25 +38,25 @@ class Colour:
         )
 
 
-def contrast(one: Colour, other: Colour) -> float:
+def get_contrast_ratio(one: Colour, other: Colour) -> float:
     """From 1 to 21."""
     bright, dark = sorted((one.luminance(), other.luminance()), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
 
-def themes(styles: Path) -> dict[str, dict[str, Colour]]:
+def read_themes(styles: Path) -> dict[str, dict[str, Colour]]:
     """Every opaque token by theme, with those that another file derives from them."""
     found = {}
-    hues = DERIVED.findall((styles / "versions.css").read_text())
-    for block in THEME.findall((styles / "themes.css").read_text()):
-        tokens = {name: colour(*parts) for name, *parts in TOKEN.findall(block)}
+    hues = DERIVED_TOKEN_PATTERN.findall((styles / "versions.css").read_text())
+    for block in THEME_PATTERN.findall((styles / "themes.css").read_text()):
+        tokens = {name: parse_colour(*parts) for name, *parts in TOKEN_PATTERN.findall(block)}
         derived = {
             name: Colour(tokens[base].lightness, tokens[base].chroma, float(h)) for name, base, h in hues
         }
-        [name] = NAME.findall(block)
+        [name] = THEME_NAME_PATTERN.findall(block)
         found[name] = tokens | derived
     return found
 
 
-def colour(lightness: str, chroma: str, hue: str) -> Colour:
+def parse_colour(lightness: str, chroma: str, hue: str) -> Colour:
     return Colour(float(lightness) / 100, float(chroma), float(hue))

@@ -16,12 +16,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from core.text.diff import diff_lines
-from project.styleguide.contrast import Colour, contrast, themes
+from project.styleguide.contrast import Colour, get_contrast_ratio, read_themes
 
-STYLES = Path(settings.BASE_DIR) / "frontend" / "css"
+STYLES_DIR = Path(settings.BASE_DIR) / "frontend" / "css"
 # Words are set on these.
-GROUNDS = ("--dr-canvas", "--dr-raised", "--dr-sunken")
-WORDS = (
+BACKGROUND_TOKENS = ("--dr-canvas", "--dr-raised", "--dr-sunken")
+TEXT_TOKENS = (
     "--color-base-content",
     "--dr-muted",
     "--dr-link",
@@ -32,8 +32,8 @@ WORDS = (
     "--dr-accent",
 )
 # The ground of a button, and the words on it.
-PAIRS = ("primary", "secondary", "accent", "neutral", "info", "success", "warning", "error")
-KINDS = (
+BUTTON_COLOURS = ("primary", "secondary", "accent", "neutral", "info", "success", "warning", "error")
+RECORD_KINDS = (
     ("identity", "Identity", "identity"),
     ("soul", "Soul", "soul"),
     ("agent", "Agent", "agents"),
@@ -45,19 +45,19 @@ KINDS = (
     ("user-profile", "User profile", "profile"),
     ("channel", "Channel", "channel"),
 )
-TOKEN_OF = {"context-file": "file", "user-profile": "user"}
-SIZES = (
+KIND_TOKENS = {"context-file": "file", "user-profile": "user"}
+TEXT_SIZES = (
     ("text-xs", "12 px"),
     ("text-sm", "14 px"),
     ("text-base", "16 px"),
     ("text-lg", "18 px"),
     ("text-xl", "20 px"),
 )
-SPACES = (4, 8, 12, 16, 20, 24, 32)
+SPACING_SIZES = (4, 8, 12, 16, 20, 24, 32)
 
 
 @dataclass(frozen=True)
-class Swatch:
+class ColourSwatch:
     """A token with how well words in it, or on it, can be read: the worst case of each theme."""
 
     name: str
@@ -70,44 +70,44 @@ class Swatch:
 def styleguide(request: HttpRequest) -> HttpResponse:
     if not settings.DEBUG:
         raise Http404("Only in development.")
-    return render(request, "styleguide.html", colours() | specimens())
+    return render(request, "styleguide.html", build_colour_context() | build_example_context())
 
 
-def colours() -> dict[str, Any]:
-    known = themes(STYLES)
+def build_colour_context() -> dict[str, Any]:
+    known = read_themes(STYLES_DIR)
     return {
-        "words": [swatch(known, name) for name in WORDS],
-        "pairs": [pair(known, name) for name in PAIRS],
+        "words": [build_text_swatch(known, name) for name in TEXT_TOKENS],
+        "pairs": [build_button_swatch(known, name) for name in BUTTON_COLOURS],
         "kinds": [
-            (look, word, icon, swatch(known, f"--dr-kind-{TOKEN_OF.get(look, look)}"))
-            for look, word, icon in KINDS
+            (look, word, icon, build_text_swatch(known, f"--dr-kind-{KIND_TOKENS.get(look, look)}"))
+            for look, word, icon in RECORD_KINDS
         ],
-        "sizes": SIZES,
-        "spaces": SPACES,
+        "sizes": TEXT_SIZES,
+        "spaces": SPACING_SIZES,
     }
 
 
-def swatch(known: dict[str, dict[str, Colour]], name: str) -> Swatch:
+def build_text_swatch(known: dict[str, dict[str, Colour]], name: str) -> ColourSwatch:
     """Against the least favourable of the grounds."""
     worst = {
-        theme: min(contrast(tokens[name], tokens[ground]) for ground in GROUNDS)
+        theme: min(get_contrast_ratio(tokens[name], tokens[ground]) for ground in BACKGROUND_TOKENS)
         for theme, tokens in known.items()
     }
-    return Swatch(name, round(worst["light"], 1), round(worst["dark"], 1))
+    return ColourSwatch(name, round(worst["light"], 1), round(worst["dark"], 1))
 
 
-def pair(known: dict[str, dict[str, Colour]], name: str) -> Swatch:
+def build_button_swatch(known: dict[str, dict[str, Colour]], name: str) -> ColourSwatch:
     found = {
-        theme: contrast(tokens[f"--color-{name}"], tokens[f"--color-{name}-content"])
+        theme: get_contrast_ratio(tokens[f"--color-{name}"], tokens[f"--color-{name}-content"])
         for theme, tokens in known.items()
     }
-    return Swatch(name, round(found["light"], 1), round(found["dark"], 1))
+    return ColourSwatch(name, round(found["light"], 1), round(found["dark"], 1))
 
 
 # --- specimens -----------------------------------------------------------------------------------------
 
 
-class Specimen(forms.Form):
+class ExampleForm(forms.Form):
     """One field of every kind; bound to nothing, so that each required one complains."""
 
     name = forms.CharField(help_text="As people call it.")
@@ -121,11 +121,11 @@ class Specimen(forms.Form):
     sure = forms.BooleanField(label="I have looked at it")
 
 
-def specimens() -> dict[str, Any]:
+def build_example_context() -> dict[str, Any]:
     now = timezone.now()
     return {
-        "plain_form": Specimen(initial={"name": "Juniper"}, auto_id="plain_%s"),
-        "refused_form": Specimen({"name": ""}, auto_id="refused_%s"),
+        "plain_form": ExampleForm(initial={"name": "Juniper"}, auto_id="plain_%s"),
+        "refused_form": ExampleForm({"name": ""}, auto_id="refused_%s"),
         "page": Paginator([f"Row {number}" for number in range(1, 240)], 3).get_page(4),
         "filters": [
             {"name": "state", "label": "State", "options": [("", "All"), ("live", "Live")], "value": ""}

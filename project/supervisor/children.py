@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from django.conf import settings
 
-from project.supervisor.paths import embedded_socket, make_private, runtime_dir
-from project.supervisor.supervisor import BROKER, Supervisor
+from project.supervisor.paths import create_private_dir, get_runtime_dir, get_valkey_socket
+from project.supervisor.supervisor import BROKER_NAME, Supervisor
 from project.supervisor.valkey import start_valkey
 
-HEALTHY_SECONDS = 60.0
+HEALTHY_TIMEOUT = 60.0
 WEB_THREADS = 16
 PYTHON = sys.executable
 
@@ -23,7 +23,7 @@ class PortInUse(Exception):
     """Somebody else listens there; the message is for people."""
 
 
-def refuse_used_port(host: str, port: int) -> None:
+def require_free_port(host: str, port: int) -> None:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         # As granian does: a port in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -33,7 +33,7 @@ def refuse_used_port(host: str, port: int) -> None:
             raise PortInUse(f"Cannot listen on {host}:{port}: {error.strerror}. Try --port.") from None
 
 
-def child_environment(host: str, port: int) -> dict[str, str]:
+def build_child_environment(host: str, port: int) -> dict[str, str]:
     public = os.environ.get("PUBLIC_URL") or f"http://localhost:{port}"
     return {
         **os.environ,
@@ -47,18 +47,18 @@ def start_broker(supervisor: Supervisor) -> None:
     """Ours, unless REDIS_URL names another."""
     if os.environ.get("REDIS_URL"):
         return
-    make_private(runtime_dir(settings.VAR))
+    create_private_dir(get_runtime_dir(settings.VAR))
     directory = settings.VAR / "valkey"
     directory.mkdir(parents=True, exist_ok=True)
-    supervisor.adopt(BROKER, start_valkey(embedded_socket(settings.VAR), directory, durable=True))
+    supervisor.adopt(BROKER_NAME, start_valkey(get_valkey_socket(settings.VAR), directory, durable=True))
 
 
 def start_web(supervisor: Supervisor, environment: Mapping[str, str], host: str, port: int) -> bool:
-    supervisor.start("web", web_command(host, port), environment)
+    supervisor.start("web", build_web_command(host, port), environment)
     return wait_until_healthy(supervisor, host, port)
 
 
-def start_jobs(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
+def start_workers(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
     celery = [PYTHON, "-m", "celery", "--quiet", "-A", "project"]
     worker = ["worker", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     supervisor.start("worker", [*celery, *worker], environment)
@@ -68,7 +68,7 @@ def start_jobs(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
         supervisor.start("watcher", [PYTHON, settings.BASE_DIR / "manage.py", "watch_sources"], environment)
 
 
-def web_command(host: str, port: int) -> list[str]:
+def build_web_command(host: str, port: int) -> list[str]:
     # Most of a fetch is waiting for its row, and those who wait together are written together.
     command = [PYTHON, "-m", "granian", "project.wsgi:application", "--interface", "wsgi"]
     command += ["--host", host, "--port", str(port), "--blocking-threads", str(WEB_THREADS)]
@@ -76,7 +76,7 @@ def web_command(host: str, port: int) -> list[str]:
 
 
 def wait_until_healthy(supervisor: Supervisor, host: str, port: int) -> bool:
-    deadline = time.monotonic() + HEALTHY_SECONDS
+    deadline = time.monotonic() + HEALTHY_TIMEOUT
     while time.monotonic() < deadline and not supervisor.stopping and supervisor.ended() is None:
         if is_healthy(host, port):
             return True

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 
 
-def groups_to_end(lines: Iterable[str]) -> list[int]:
+def read_process_groups(lines: Iterable[str]) -> list[int]:
     groups: list[int] = []
     for line in lines:
         if line.strip() == "done":
@@ -23,6 +23,6 @@ def groups_to_end(lines: Iterable[str]) -> list[int]:
 
 
 if __name__ == "__main__":
-    for group in groups_to_end(sys.stdin):
+    for group in read_process_groups(sys.stdin):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)

@@ -8,13 +8,13 @@ import tempfile
 from pathlib import Path
 
 
-def runtime_dir(var: Path) -> Path:
+def get_runtime_dir(var: Path) -> Path:
     """A directory of our own with a short name: socket paths end at about 107 bytes."""
     name = hashlib.sha256(str(var.resolve()).encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"dramatis-{os.getuid()}-{name}"
 
 
-def make_private(directory: Path) -> Path:
+def create_private_dir(directory: Path) -> Path:
     """Create the directory for us alone; refuse one that somebody else put there first."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     state = directory.lstat()
@@ -24,11 +24,11 @@ def make_private(directory: Path) -> Path:
     return directory
 
 
-def embedded_socket(var: Path) -> Path:
-    return runtime_dir(var) / "valkey.sock"
+def get_valkey_socket(var: Path) -> Path:
+    return get_runtime_dir(var) / "valkey.sock"
 
 
-def development_key(var: Path) -> str:
+def get_development_key(var: Path) -> str:
     """The signing key of this checkout, made once, so that log-ins outlive a restart."""
     path = var / "secret_key"
     var.mkdir(parents=True, exist_ok=True)

@@ -10,42 +10,42 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 
-class NotPrepared(Exception):
+class DatabaseNotReady(Exception):
     """The database cannot be used; the message is for people."""
 
 
 def prepare_database(*, empty: bool) -> None:
     try:
         settings.VAR.mkdir(parents=True, exist_ok=True)
-        migrate()
+        migrate_database()
         wanted = not empty and not has_workspaces()
     except (DatabaseError, OSError) as error:
         reason = " ".join(str(error).split())
-        raise NotPrepared(f"The database {database_name()} cannot be used: {reason}") from error
+        raise DatabaseNotReady(f"The database {get_database_name()} cannot be used: {reason}") from error
     if wanted:
         call_command("demo")
     # The children open their own; ours would only hold a lock or a place in the pool.
     connection.close()
 
 
-def migrate() -> None:
+def migrate_database() -> None:
     """Looking first saves a second of every start but the first."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        lift_limits()
+        disable_statement_timeout()
         call_command("migrate", verbosity=0, interactive=False, skip_checks=True)
     # By itself it looks whether the table is there.
     call_command("createcachetable", verbosity=0)
 
 
-def lift_limits() -> None:
+def disable_statement_timeout() -> None:
     """A migration may take longer than a page may."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET statement_timeout = 0")
 
 
-def database_name() -> str:
+def get_database_name() -> str:
     """Without the password."""
     return str(connection.settings_dict["NAME"])
 
@@ -54,7 +54,7 @@ def has_workspaces() -> bool:
     return apps.get_model("personas", "Workspace")._base_manager.exists()
 
 
-def demo_login() -> tuple[str, str] | None:
+def get_demo_login() -> tuple[str, str] | None:
     """The address and password to show, when the demo is there and still has its own password."""
     if find_spec("prompts.demo") is None:
         return None

@@ -17,13 +17,13 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def die_with_parent() -> None:
+def set_parent_death_signal() -> None:
     """Ask Linux to end this process when its parent ends; elsewhere the guard does it."""
     if _libc is not None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def start(
+def start_process(
     command: Sequence[str | Path],
     *,
     env: Mapping[str, str] | None = None,
@@ -37,33 +37,33 @@ def start(
         stdout=output,
         stderr=None if output is None else subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=die_with_parent,  # noqa: PLW1509 - no thread is running yet in the callers
+        preexec_fn=set_parent_death_signal,  # noqa: PLW1509 - no thread is running yet in the callers
     )
 
 
-def signal_group(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+def signal_process_group(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     """Reach the process and all it started, even when it is gone itself."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
 
-GUARD = Path(__file__).with_name("orphan_killer.py")
+ORPHAN_KILLER_SCRIPT = Path(__file__).with_name("orphan_killer.py")
 # Asked politely, then killed: jobs are acknowledged late, so a killed one is run again.
 GRACE_SECONDS = 4.0
 POLL_SECONDS = 0.1
-BROKER = "broker"
+BROKER_NAME = "broker"
 
-Process = subprocess.Popen[bytes]
+ChildProcess = subprocess.Popen[bytes]
 
 
 class Supervisor:
     """Stops the broker last: the others still talk to it while they end."""
 
     def __init__(self) -> None:
-        self.children: dict[str, Process] = {}
+        self.children: dict[str, ChildProcess] = {}
         self.stopping = False
         self.guard = subprocess.Popen(  # noqa: S603 - our own script
-            [sys.executable, "-I", "-S", str(GUARD)],
+            [sys.executable, "-I", "-S", str(ORPHAN_KILLER_SCRIPT)],
             stdin=subprocess.PIPE,
             # Out of our group: a signal to the whole group must not take the guard along.
             start_new_session=True,
@@ -75,9 +75,9 @@ class Supervisor:
         self.stopping = True
 
     def start(self, name: str, command: Sequence[str | Path], env: Mapping[str, str]) -> None:
-        self.adopt(name, start(command, env=env))
+        self.adopt(name, start_process(command, env=env))
 
-    def adopt(self, name: str, process: Process) -> None:
+    def adopt(self, name: str, process: ChildProcess) -> None:
         self.children[name] = process
         self._tell_guard(str(process.pid))
 
@@ -98,15 +98,15 @@ class Supervisor:
 
     def stop(self) -> None:
         self.stopping = True
-        end_together([child for name, child in self.children.items() if name != BROKER])
-        end_together([child for name, child in self.children.items() if name == BROKER])
+        stop_processes([child for name, child in self.children.items() if name != BROKER_NAME])
+        stop_processes([child for name, child in self.children.items() if name == BROKER_NAME])
         self._tell_guard("done")
         if self.guard.stdin:
             self.guard.stdin.close()
         self.guard.wait()
 
 
-def end_together(processes: Sequence[Process]) -> None:
+def stop_processes(processes: Sequence[ChildProcess]) -> None:
     for process in processes:
         if process.poll() is None:
             process.terminate()
@@ -115,5 +115,5 @@ def end_together(processes: Sequence[Process]) -> None:
         time.sleep(0.02)
     for process in processes:
         # The group, because a child that ended in haste may have left its own children.
-        signal_group(process, signal.SIGKILL)
+        signal_process_group(process, signal.SIGKILL)
         process.wait()

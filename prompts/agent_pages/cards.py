@@ -13,23 +13,23 @@ from personas.records.models import Named
 from prompts.assembly.layouts import dramatis, opal, pi
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
 from prompts.assembly.texts.moltis import TOOL_RULES
-from prompts.assembly.tool_rules import Guidelines, Rule
-from prompts.inputs.effective_settings import PERSONA, Deciding
-from prompts.inputs.inheritance import Levels
+from prompts.assembly.tool_rules import ToolGuidelines, ToolRule
+from prompts.inputs.effective_settings import PERSONA_FIELDS, EffectiveSettings
+from prompts.inputs.inheritance import SettingSources
 
-LABELS = {"identity": _("Identity"), "soul": _("Soul"), "user_profile": _("Speaks to")}
-NOTHING = {
+PERSONA_LABELS = {"identity": _("Identity"), "soul": _("Soul"), "user_profile": _("Speaks to")}
+EMPTY_PERSONA_LABELS = {
     "identity": _("None"),
     "soul": _("The built-in default soul"),
     "user_profile": _("Nobody in particular"),
 }
-FAMILIES = {"identity": "identities", "soul": "souls", "user_profile": "user-profiles"}
-LONGEST = 420
-ICONS = {"identity": "identity", "soul": "soul", "user_profile": "profile"}
+PERSONA_FAMILIES = {"identity": "identities", "soul": "souls", "user_profile": "user-profiles"}
+MAX_EXCERPT_LENGTH = 420
+PERSONA_ICONS = {"identity": "identity", "soul": "soul", "user_profile": "profile"}
 
 
 @dataclass(frozen=True)
-class PersonaPart:
+class PersonaCard:
     """One card."""
 
     name: str
@@ -45,11 +45,11 @@ class PersonaPart:
 
     @property
     def label(self) -> str:
-        return str(LABELS[self.name])
+        return str(PERSONA_LABELS[self.name])
 
     @property
     def icon(self) -> str:
-        return ICONS[self.name]
+        return PERSONA_ICONS[self.name]
 
     @property
     def kind(self) -> str:
@@ -60,36 +60,36 @@ class PersonaPart:
         return self.users > 1
 
 
-def persona_parts(workspace: Workspace, deciding: Deciding) -> list[PersonaPart]:
+def list_persona_cards(workspace: Workspace, deciding: EffectiveSettings) -> list[PersonaCard]:
     rows, levels = deciding.persona()
-    return [part(workspace, deciding, name, rows[name], levels) for name in PERSONA]
+    return [build_persona_card(workspace, deciding, name, rows[name], levels) for name in PERSONA_FIELDS]
 
 
-def part(
-    workspace: Workspace, deciding: Deciding, name: str, row: Record | None, levels: Levels
-) -> PersonaPart:
+def build_persona_card(
+    workspace: Workspace, deciding: EffectiveSettings, name: str, row: Record | None, levels: SettingSources
+) -> PersonaCard:
     level, others = levels[name], deciding.saying(name)
     file = deciding.file_of(name) if level == "file" else None
     if row is not None:
-        url = reverse(f"{FAMILIES[name]}:detail", args=[workspace.slug, cast("Named", row).slug])
-        text, facts = said_by(row)
-        shared = users(deciding.agent, name) if level == "agent" else 0
-        return PersonaPart(name, level, str(row), excerpt(text), facts, url, shared, others)
+        url = reverse(f"{PERSONA_FAMILIES[name]}:detail", args=[workspace.slug, cast("Named", row).slug])
+        text, facts = get_persona_text(row)
+        shared = count_sharing_agents(deciding.agent, name) if level == "agent" else 0
+        return PersonaCard(name, level, str(row), build_excerpt(text), facts, url, shared, others)
     if file is not None:
         url = reverse("files:detail", args=[workspace.slug, file.file.pk])
-        return PersonaPart(name, level, file.file.path, url=url, others=others)
-    text = excerpt(DEFAULT_SOUL) if name == "soul" else ""
-    return PersonaPart(name, level, str(NOTHING[name]), text, others=others)
+        return PersonaCard(name, level, file.file.path, url=url, others=others)
+    text = build_excerpt(DEFAULT_SOUL) if name == "soul" else ""
+    return PersonaCard(name, level, str(EMPTY_PERSONA_LABELS[name]), text, others=others)
 
 
-def excerpt(text: str) -> str:
+def build_excerpt(text: str) -> str:
     """The first words in a row, without headings and marks of Markdown: they take room and tell little."""
     lines = [line.strip().removeprefix("- ") for line in text[:2_000].splitlines()]
     said = " ".join([line for line in lines if line and not line.startswith("#")]).replace("**", "")
-    return said if len(said) <= LONGEST else f"{said[:LONGEST]}…"
+    return said if len(said) <= MAX_EXCERPT_LENGTH else f"{said[:MAX_EXCERPT_LENGTH]}…"
 
 
-def said_by(row: Record) -> tuple[str, list[str]]:
+def get_persona_text(row: Record) -> tuple[str, list[str]]:
     """Its own words, and the short facts beside them."""
     if isinstance(row, Identity):
         return row.text, [fact for fact in (row.name, row.creature, row.vibe) if fact]
@@ -98,22 +98,22 @@ def said_by(row: Record) -> tuple[str, list[str]]:
     return cast("Soul", row).text or DEFAULT_SOUL, []
 
 
-def users(agent: Agent, name: str) -> int:
+def count_sharing_agents(agent: Agent, name: str) -> int:
     """Counted with the agent, where its page asked for it."""
     return int(getattr(agent, f"{name}_users", 0))
 
 
 # Layouts that are not here say nothing about the use of single tools.
-TABLES: dict[str, Guidelines] = {
-    "dramatis": dramatis.GUIDELINES,
-    "opal": opal.GUIDELINES,
-    "pi": pi.GUIDELINES,
-    "moltis": Guidelines(TOOL_RULES),
+GUIDELINES_BY_LAYOUT: dict[str, ToolGuidelines] = {
+    "dramatis": dramatis.DRAMATIS_GUIDELINES,
+    "opal": opal.OPAL_GUIDELINES,
+    "pi": pi.PI_GUIDELINES,
+    "moltis": ToolGuidelines(TOOL_RULES),
 }
 
 
 @dataclass(frozen=True)
-class Guidance:
+class GuidanceLine:
     """One line, and the tools that it stands there for; none where it always stands."""
 
     words: str
@@ -122,19 +122,21 @@ class Guidance:
     is_own: bool = False
 
 
-def guidance_for(layout: str, own: Mapping[str, Sequence[str]]) -> list[Guidance]:
+def list_guidance_lines(layout: str, own: Mapping[str, Sequence[str]]) -> list[GuidanceLine]:
     """In the order of the prompt; `own` are the active tools by name with their own guidelines."""
-    table = TABLES.get(layout)
+    table = GUIDELINES_BY_LAYOUT.get(layout)
     if table is None:
         return []
     rules = {line: rule for rule in (*table.rules, *table.standing) for line in rule.words}
     told = table.told(own, own)
     return [
-        Guidance(line, [name], is_own=True) if name else Guidance(line, behind(rules[line], own.keys()))
+        GuidanceLine(line, [name], is_own=True)
+        if name
+        else GuidanceLine(line, list_rule_tools(rules[line], own.keys()))
         for line, name in told.items()
     ]
 
 
-def behind(rule: Rule, names: AbstractSet[str]) -> list[str]:
+def list_rule_tools(rule: ToolRule, names: AbstractSet[str]) -> list[str]:
     """The tools of an agent that a rule looks at."""
     return [name for name in names if name in rule.needs.every or name in rule.needs.some]

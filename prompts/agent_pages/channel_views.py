@@ -7,17 +7,22 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import URLPattern, path, reverse
 
-from personas.agents.selectors import agent_rows
+from personas.agents.selectors import list_agents_with_parts
 from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.agent_pages.cards import FAMILIES, LABELS, NOTHING
-from prompts.agent_pages.selectors import Line, Readers, lines_of, readers_of
-from prompts.inputs.effective_settings import PERSONA, Deciding, Value
-from skills.agent_context.withheld import files_about
+from prompts.agent_pages.cards import EMPTY_PERSONA_LABELS, PERSONA_FAMILIES, PERSONA_LABELS
+from prompts.agent_pages.selectors import (
+    ChannelStatus,
+    ReaderSummary,
+    get_recent_readers,
+    list_channel_statuses,
+)
+from prompts.inputs.effective_settings import PERSONA_FIELDS, EffectiveSettings, EffectiveValue
+from skills.agent_context.withheld import get_agent_files
 
 
 @dataclass(frozen=True)
-class Who:
+class ChannelPersona:
     """Identity, soul or profile on one channel."""
 
     label: str
@@ -30,25 +35,25 @@ class Who:
 class ChannelCard:
     """One channel of an agent."""
 
-    line: Line
+    line: ChannelStatus
     budget: int | None
-    who: Sequence[Who]
-    values: Sequence[Value]
-    readers: Readers
+    who: Sequence[ChannelPersona]
+    values: Sequence[EffectiveValue]
+    readers: ReaderSummary
 
 
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    row = get_object_or_404(agent_rows(request.workspace), slug=agent)
-    lines = lines_of(row)
-    deciding = Deciding.of(row, files_about(row).persona)
-    readers = readers_of(row, [line.prompt_id for line in lines if line.prompt_id])
+    row = get_object_or_404(list_agents_with_parts(request.workspace), slug=agent)
+    lines = list_channel_statuses(row)
+    deciding = EffectiveSettings.of(row, get_agent_files(row).persona)
+    readers = get_recent_readers(row, [line.prompt_id for line in lines if line.prompt_id])
     cards = [
         ChannelCard(
             line,
             deciding.token_budget(line.channel_id),
-            who_on(request.workspace, deciding, line.channel_id),
+            list_channel_personas(request.workspace, deciding, line.channel_id),
             deciding.values(line.channel_id),
-            readers.get(line.prompt_id or 0, Readers()),
+            readers.get(line.prompt_id or 0, ReaderSummary()),
         )
         for line in lines
     ]
@@ -57,19 +62,21 @@ def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
     )
 
 
-def who_on(workspace: Workspace, deciding: Deciding, channel: int) -> list[Who]:
+def list_channel_personas(
+    workspace: Workspace, deciding: EffectiveSettings, channel: int
+) -> list[ChannelPersona]:
     """Who the agent is on a channel, and who decided that."""
     rows, levels = deciding.persona(channel)
     found = []
-    for name in PERSONA:
+    for name in PERSONA_FIELDS:
         record, file = rows[name], deciding.file_of(name) if levels[name] == "file" else None
-        words = str(record) if record else file.file.path if file else str(NOTHING[name])
+        words = str(record) if record else file.file.path if file else str(EMPTY_PERSONA_LABELS[name])
         url = (
-            reverse(f"{FAMILIES[name]}:detail", args=[workspace.slug, getattr(record, "slug", "")])
+            reverse(f"{PERSONA_FAMILIES[name]}:detail", args=[workspace.slug, getattr(record, "slug", "")])
             if record
             else ""
         )
-        found.append(Who(str(LABELS[name]), words, levels[name], url))
+        found.append(ChannelPersona(str(PERSONA_LABELS[name]), words, levels[name], url))
     return found
 
 

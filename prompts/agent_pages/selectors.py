@@ -16,7 +16,7 @@ from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, VersionPart
 
 
 @dataclass(frozen=True)
-class Line:
+class ChannelStatus:
     """A channel of an agent; without a prompt, nothing was built for it yet."""
 
     channel_id: int
@@ -39,7 +39,7 @@ class Line:
         return self.latest is not None and self.latest != self.production
 
 
-def lines_of(agent: Agent) -> list[Line]:
+def list_channel_statuses(agent: Agent) -> list[ChannelStatus]:
     """Every channel it speaks on, in its own order; one query."""
     rows = AgentChannel.objects.in_workspace(agent.workspace_id).filter(
         agent=agent, channel__archived_at=None
@@ -69,14 +69,14 @@ def lines_of(agent: Agent) -> list[Line]:
         "latest_at": F("line__latest__created_at"),
     }
     found = rows.order_by("position", "pk").values("channel_id", **plain, **columns)
-    return [Line(**row) for row in cast("Iterable[dict[str, Any]]", found)]
+    return [ChannelStatus(**row) for row in cast("Iterable[dict[str, Any]]", found)]
 
 
 @dataclass(frozen=True)
-class Card:
+class AgentSummary:
     """The figures at the top of an agent's pages."""
 
-    lines: Sequence[Line]
+    lines: Sequence[ChannelStatus]
     changed_at: datetime
     fetched_at: datetime | None
     # The smallest and the largest prompt in production; none while nothing is.
@@ -84,15 +84,15 @@ class Card:
     most: int | None
 
     @property
-    def problems(self) -> list[Line]:
+    def problems(self) -> list[ChannelStatus]:
         return [line for line in self.lines if line.problem]
 
 
-def card_of(agent: Agent, lines: Sequence[Line]) -> Card:
+def build_agent_summary(agent: Agent, lines: Sequence[ChannelStatus]) -> AgentSummary:
     tokens = [line.production_tokens for line in lines if line.production_tokens is not None]
     fetched = [line.fetched_at for line in lines if line.fetched_at is not None]
     changed = [line.latest_at for line in lines if line.latest_at is not None]
-    return Card(
+    return AgentSummary(
         lines,
         max([agent.updated_at, *changed]),
         max(fetched, default=None),
@@ -101,12 +101,12 @@ def card_of(agent: Agent, lines: Sequence[Line]) -> Card:
     )
 
 
-LATELY = timedelta(days=1)
-SHOWN = 5
+READER_WINDOW = timedelta(days=1)
+MAX_SHOWN_READERS = 5
 
 
 @dataclass(frozen=True)
-class Reader:
+class PromptReader:
     """A key or person that fetched a prompt: how often, and when last."""
 
     label: str
@@ -115,10 +115,10 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Readers:
+class ReaderSummary:
     """All who fetched one prompt of late; the first few by name."""
 
-    shown: Sequence[Reader] = ()
+    shown: Sequence[PromptReader] = ()
     total: int = 0
 
     @property
@@ -126,25 +126,29 @@ class Readers:
         return self.total - len(self.shown)
 
 
-def readers_of(agent: Agent, prompt_ids: Sequence[int]) -> dict[int, Readers]:
+def get_recent_readers(agent: Agent, prompt_ids: Sequence[int]) -> dict[int, ReaderSummary]:
     """By prompt, those who came last first; one query."""
     rows = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(
-        prompt__in=list(prompt_ids), at__gte=timezone.now() - LATELY
+        prompt__in=list(prompt_ids), at__gte=timezone.now() - READER_WINDOW
     )
     counted = (
         rows.order_by().values("prompt_id", "reader_label").annotate(count=Count("pk"), last_at=Max("at"))
     )
-    found: dict[int, list[Reader]] = defaultdict(list)
+    found: dict[int, list[PromptReader]] = defaultdict(list)
     for row in counted.order_by("-last_at"):
-        found[row["prompt_id"]].append(Reader(row["reader_label"], row["count"], row["last_at"]))
-    return {prompt: Readers(readers[:SHOWN], len(readers)) for prompt, readers in found.items()}
+        found[row["prompt_id"]].append(PromptReader(row["reader_label"], row["count"], row["last_at"]))
+    return {
+        prompt: ReaderSummary(readers[:MAX_SHOWN_READERS], len(readers)) for prompt, readers in found.items()
+    }
 
 
 # Kind and id.
-Part = tuple[str, int]
+KindAndId = tuple[str, int]
 
 
-def in_production(agent: Agent, parts: Iterable[Part], lines: Sequence[Line]) -> dict[Part, list[str]]:
+def get_production_channels(
+    agent: Agent, parts: Iterable[KindAndId], lines: Sequence[ChannelStatus]
+) -> dict[KindAndId, list[str]]:
     """By kind and id, the channels on whose production version it stands; one query."""
     served = {line.prompt_id: line for line in lines if line.prompt_id and line.production_id}
     wanted: dict[str, list[int]] = defaultdict(list)
@@ -154,14 +158,14 @@ def in_production(agent: Agent, parts: Iterable[Part], lines: Sequence[Line]) ->
         return {}
     named = reduce(or_, [Q(kind=kind, object_id__in=keys) for kind, keys in wanted.items()])
     rows = VersionPart.objects.in_workspace(agent.workspace_id).filter(named, prompt__in=list(served))
-    held: dict[tuple[Part, int], bool] = {}
+    held: dict[tuple[KindAndId, int], bool] = {}
     # Only changes are kept: the last one up to the version in production says whether it holds the part.
     for kind, key, prompt, version, revision in rows.order_by("version_id").values_list(
         "kind", "object_id", "prompt_id", "version_id", "revision"
     ):
         if version <= (served[prompt].production_id or 0):
             held[(kind, key), prompt] = revision is not None
-    found: dict[Part, list[str]] = defaultdict(list)
+    found: dict[KindAndId, list[str]] = defaultdict(list)
     for line in served.values():
         for part in [
             part for (part, prompt), is_held in held.items() if is_held and prompt == line.prompt_id

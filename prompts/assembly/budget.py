@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from prompts.assembly.layout import Layout
 from prompts.assembly.report import PartReport
-from prompts.assembly.segments import Origin, Piece, Pieces, Segment
-from prompts.assembly.text import cut_notice
+from prompts.assembly.segments import Origin, Segment, TextChunk, TextChunks
+from prompts.assembly.text import format_cut_notice
 
 # Below this a part says nothing useful, so it is left alone and the budget is reported as exceeded.
-FLOOR = 200
+MIN_PART_SIZE = 200
 
 
-class Assembled(NamedTuple):
+class AssembledParts(NamedTuple):
     """Segments, a report on every part, the texts of those that are there, and where volatility changes."""
 
     segments: list[Segment]
@@ -21,27 +21,30 @@ class Assembled(NamedTuple):
     starts: list[tuple[str, int]]
 
 
-def cut_pieces(body: Pieces, limit: int) -> tuple[Pieces, int]:
+def cut_chunks(body: TextChunks, limit: int) -> tuple[TextChunks, int]:
     """The body up to its limit and a notice of what is missing; with it, how much that is."""
     size = sum([len(text) for text, _ in body])
     if size <= limit:
         return body, 0
-    kept: list[Piece] = []
+    kept: list[TextChunk] = []
     room = limit
     for text, origin in body:
         if len(text) > room:
             break
-        kept.append(Piece(text, origin))
+        kept.append(TextChunk(text, origin))
         room -= len(text)
     text, origin = body[len(kept)]
     if room > 0:
-        kept.append(Piece(text[:room], origin))
-    return [*kept, Piece(cut_notice(size - limit))], size - limit
+        kept.append(TextChunk(text[:room], origin))
+    return [*kept, TextChunk(format_cut_notice(size - limit))], size - limit
 
 
-def fit(
-    layout: Layout, limits: Mapping[str, int], total: int, assemble: Callable[[Mapping[str, int]], Assembled]
-) -> tuple[Assembled, tuple[str, ...]]:
+def fit_to_budget(
+    layout: Layout,
+    limits: Mapping[str, int],
+    total: int,
+    assemble: Callable[[Mapping[str, int]], AssembledParts],
+) -> tuple[AssembledParts, tuple[str, ...]]:
     """Cut the largest parts that may be cut until the whole fits; what cannot fit is said, never torn."""
     tried: dict[str, int] = dict(limits)
     spent: set[str] = set()
@@ -53,40 +56,40 @@ def fit(
         sizes = {part.name: part.kept for part in made.parts}
         names = [part.name for part in layout.parts if part.is_cuttable and part.name not in spent]
         largest = max(names, key=lambda name: sizes.get(name, 0), default=None)
-        if largest is None or sizes.get(largest, 0) <= FLOOR:
+        if largest is None or sizes.get(largest, 0) <= MIN_PART_SIZE:
             return made, (f"The prompt is {over:,} characters over its limit of {total:,}.",)
-        tried[largest] = max(FLOOR, sizes[largest] - over - FLOOR)
+        tried[largest] = max(MIN_PART_SIZE, sizes[largest] - over - MIN_PART_SIZE)
         spent.add(largest)
 
 
-Cut = tuple[Pieces, int]
+CutResult = tuple[TextChunks, int]
 
 
-def cut_entries(body: Pieces, limit: int) -> Cut:
+def cut_entries(body: TextChunks, limit: int) -> CutResult:
     """As many whole entries as fit, then a notice of what is missing; with it, how much that is."""
-    size = size_of(body)
+    size = count_chunk_characters(body)
     if size <= limit:
         return body, 0
-    kept = fitting(body, limit)
-    left_out = size - size_of(kept)
-    return [*kept, Piece(cut_notice(left_out))], left_out
+    kept = take_fitting_chunks(body, limit)
+    left_out = size - count_chunk_characters(kept)
+    return [*kept, TextChunk(format_cut_notice(left_out))], left_out
 
 
-def cut_elements(body: Pieces, limit: int) -> Cut:
+def cut_elements(body: TextChunks, limit: int) -> CutResult:
     """The same for elements, but the first that does not fit is cut inside its tags."""
-    kept = fitting(body, limit)
-    room = limit - size_of(kept)
+    kept = take_fitting_chunks(body, limit)
+    room = limit - count_chunk_characters(kept)
     rest = body[len(kept) :]
-    shorter = cut_inside(*rest[0], room) if rest else None
+    shorter = cut_element_body(*rest[0], room) if rest else None
     if shorter is None:
         return cut_entries(body, limit)
     piece, missing = shorter
-    later = size_of(rest[1:])
-    notice = [Piece(cut_notice(later))] if later else []
+    later = count_chunk_characters(rest[1:])
+    notice = [TextChunk(format_cut_notice(later))] if later else []
     return [*kept, piece, *notice], missing + later
 
 
-def cut_inside(text: str, origin: Origin, room: int) -> tuple[Piece, int] | None:
+def cut_element_body(text: str, origin: Origin, room: int) -> tuple[TextChunk, int] | None:
     """An element with less between its tags; None when not even those fit."""
     # No attribute can hold a bare `>`, so the first one ends the opening tag.
     opening, ending = text.index(">\n") + 2, text.rindex("\n</")
@@ -94,10 +97,10 @@ def cut_inside(text: str, origin: Origin, room: int) -> tuple[Piece, int] | None
     if kept <= 0:
         return None
     missing = ending - opening - kept
-    return Piece(f"{text[: opening + kept]}{cut_notice(missing)}{text[ending:]}", origin), missing
+    return TextChunk(f"{text[: opening + kept]}{format_cut_notice(missing)}{text[ending:]}", origin), missing
 
 
-def fitting(body: Pieces, limit: int) -> Pieces:
+def take_fitting_chunks(body: TextChunks, limit: int) -> TextChunks:
     """The first pieces that fit whole."""
     for place, (text, _) in enumerate(body):
         limit -= len(text)
@@ -106,5 +109,5 @@ def fitting(body: Pieces, limit: int) -> Pieces:
     return body
 
 
-def size_of(body: Pieces) -> int:
+def count_chunk_characters(body: TextChunks) -> int:
     return sum([len(text) for text, _ in body])

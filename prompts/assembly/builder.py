@@ -5,49 +5,63 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
-from prompts.assembly.budget import Assembled, cut_pieces, fit
+from prompts.assembly.budget import AssembledParts, cut_chunks, fit_to_budget
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
-from prompts.assembly.normalize import normal, refuse_unwritable
-from prompts.assembly.report import PartReport, Report, boundaries
+from prompts.assembly.normalize import check_encodable_texts, normalize_inputs
+from prompts.assembly.report import AssemblyReport, PartReport, find_cache_boundaries
 from prompts.assembly.segments import Segment
-from prompts.assembly.slots import Message, Slots, filled
-from prompts.assembly.tool_definitions import ToolDefinition, are_offered, of_call, tool_definitions
-from prompts.assembly.unplaced_inputs import lost, lost_slots
+from prompts.assembly.slots import Message, Slots, fill_segments
+from prompts.assembly.tool_definitions import (
+    ToolDefinition,
+    can_offer_definitions,
+    list_tool_definitions,
+    select_tool_definitions,
+)
+from prompts.assembly.unplaced_inputs import list_unplaced_inputs, list_unplaced_slots
 
-new = tuple.__new__
-UNSAID = "the call says nothing"
+new_tuple = tuple.__new__
+EMPTY_SLOT_REASON = "the call says nothing"
 
 
-class Prompt(NamedTuple):
+class AssembledPrompt(NamedTuple):
     """A build: segments whose join is the text, and what is known about them."""
 
     layout: str
     segments: tuple[Segment, ...]
     text: str
-    report: Report
+    report: AssemblyReport
     tools: tuple[ToolDefinition, ...] = ()
     messages: tuple[Message, ...] = ()
 
 
-def build(layout: Layout, inputs: PromptInputs) -> Prompt:
+def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     """Assemble; slots stand in with the words they were built with."""
     limits = inputs.limits
-    made = assemble(layout, inputs, limits.parts)
+    made = assemble_parts(layout, inputs, limits.parts)
     text = "".join(made.texts)
     if "\r" in text:
-        return build(layout, normal(inputs))
-    refuse_unwritable(made.texts, made.segments)
+        return build_prompt(layout, normalize_inputs(inputs))
+    check_encodable_texts(made.texts, made.segments)
     problems = tuple(layout.problems(inputs))
     if limits.total is not None and len(text) > limits.total:
-        made, over = fit(layout, limits.parts, limits.total, partial(assemble, layout, inputs))
+        made, over = fit_to_budget(
+            layout, limits.parts, limits.total, partial(assemble_parts, layout, inputs)
+        )
         text, problems = "".join(made.texts), problems + over
-    told = tuple(made.parts), problems, lost(layout, inputs), boundaries(made.starts)
-    tools = tool_definitions(inputs) if are_offered(inputs) else ()
-    return new(Prompt, (layout.name, tuple(made.segments), text, new(Report, told), tools, ()))
+    told = (
+        tuple(made.parts),
+        problems,
+        list_unplaced_inputs(layout, inputs),
+        find_cache_boundaries(made.starts),
+    )
+    tools = list_tool_definitions(inputs) if can_offer_definitions(inputs) else ()
+    return new_tuple(
+        AssembledPrompt, (layout.name, tuple(made.segments), text, new_tuple(AssemblyReport, told), tools, ())
+    )
 
 
-def assemble(layout: Layout, inputs: PromptInputs, limits: Mapping[str, int]) -> Assembled:
+def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, int]) -> AssembledParts:
     """Every part in its order; an empty one leaves nothing behind."""
     segments: list[Segment] = []
     parts: list[PartReport] = []
@@ -62,35 +76,37 @@ def assemble(layout: Layout, inputs: PromptInputs, limits: Mapping[str, int]) ->
             continue
         cut = 0
         if part.name in limits:
-            body, cut = (part.shorten or cut_pieces)(body, limits[part.name])
+            body, cut = (part.shorten or cut_chunks)(body, limits[part.name])
         text = part.place(segments, body, given)
-        parts.append(new(PartReport, (part.name, len(text), cut, "")))
+        parts.append(new_tuple(PartReport, (part.name, len(text), cut, "")))
         texts.append(text)
         if part.volatility != volatility:
             volatility = part.volatility
             starts.append((volatility, size))
         size += len(text)
-    return new(Assembled, (segments, parts, texts, starts))
+    return new_tuple(AssembledParts, (segments, parts, texts, starts))
 
 
-def render(layout: Layout, inputs: PromptInputs, slots: Slots) -> Prompt:
+def build_filled_prompt(layout: Layout, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
     """Build and fill in one go: the same bytes as filling a stored build."""
-    built = build(layout, inputs)
-    segments = filled(built.segments, slots)
+    built = build_prompt(layout, inputs)
+    segments = fill_segments(built.segments, slots)
     texts = [segment.text for segment in segments]
-    refuse_unwritable(texts, segments)
-    unplaced = built.report.lost + lost_slots(layout, slots)
-    tools, undefined = of_call(tool_definitions(inputs), slots.tools)
+    check_encodable_texts(texts, segments)
+    unplaced = built.report.lost + list_unplaced_slots(layout, slots)
+    tools, undefined = select_tool_definitions(list_tool_definitions(inputs), slots.tools)
     problems = built.report.problems + undefined
     levels, offsets = [segment.volatility for segment in segments], accumulate(map(len, texts), initial=0)
-    ends = boundaries(zip(levels, offsets, strict=False))
-    parts = parts_of_call(built.report.parts, segments)
-    report = Report(parts, problems, unplaced, ends)
-    offered = tools if are_offered(inputs) else ()
-    return Prompt(layout.name, segments, "".join(texts), report, offered, slots.messages)
+    ends = find_cache_boundaries(zip(levels, offsets, strict=False))
+    parts = build_filled_part_reports(built.report.parts, segments)
+    report = AssemblyReport(parts, problems, unplaced, ends)
+    offered = tools if can_offer_definitions(inputs) else ()
+    return AssembledPrompt(layout.name, segments, "".join(texts), report, offered, slots.messages)
 
 
-def parts_of_call(parts: Iterable[PartReport], segments: Iterable[Segment]) -> tuple[PartReport, ...]:
+def build_filled_part_reports(
+    parts: Iterable[PartReport], segments: Iterable[Segment]
+) -> tuple[PartReport, ...]:
     """The same parts with what stands of them after the call has spoken."""
     sizes: dict[str, int] = {}
     for segment in segments:
@@ -98,7 +114,8 @@ def parts_of_call(parts: Iterable[PartReport], segments: Iterable[Segment]) -> t
     return tuple(
         [
             part._replace(
-                kept=sizes.get(part.name, 0), omitted=part.omitted or UNSAID * (part.name not in sizes)
+                kept=sizes.get(part.name, 0),
+                omitted=part.omitted or EMPTY_SLOT_REASON * (part.name not in sizes),
             )
             for part in parts
         ]

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from prompts.assembly.segments import Origin
 
-Json = Mapping[str, Any]
-NOTHING: Json = MappingProxyType({})
+JsonObject = Mapping[str, Any]
+EMPTY_OBJECT: JsonObject = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Tool:
     description: str = ""
     snippet: str = ""
     guidelines: tuple[str, ...] = ()
-    parameters: Json | None = None
+    parameters: JsonObject | None = None
     signature: str = ""
     use: Literal["active", "planning"] = "active"
     origin: Origin = Origin("tool")
@@ -104,7 +104,7 @@ class Channel:
 class Data:
     """Values a generated program can read, with their types as a signature."""
 
-    values: Json = field(default_factory=dict)
+    values: JsonObject = field(default_factory=dict)
     signature: str = ""
     origin: Origin = Origin("data")
 

@@ -5,21 +5,21 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
-from prompts.assembly.frames import Frame, bare
+from prompts.assembly.frames import Frame, leave_unframed
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.part_segments import Place, placing
+from prompts.assembly.part_segments import PartPlacer, build_part_placer
 from prompts.assembly.report import PartReport
-from prompts.assembly.segments import RELEASE, Origin, Piece, Pieces
+from prompts.assembly.segments import RELEASE, Origin, TextChunk, TextChunks
 
-Section = Callable[[PromptInputs], Pieces]
-Given = Callable[[PromptInputs], Mapping[str, Any] | None]
-Shorten = Callable[[Pieces, int], tuple[Pieces, int]]
+SectionBuilder = Callable[[PromptInputs], TextChunks]
+SlotDataBuilder = Callable[[PromptInputs], Mapping[str, Any] | None]
+ChunkShortener = Callable[[TextChunks, int], tuple[TextChunks, int]]
 # Marks the name of a slot that stands where a call may put words.
-AWAITED = Origin("slot")
+SLOT_ORIGIN = Origin("slot")
 
 
 @dataclass(frozen=True)
-class Part:
+class LayoutPart:
     """One place in a prompt.
 
     `section` gives the words (none: the part is absent), `frame` what stands around them. A part with a
@@ -29,23 +29,23 @@ class Part:
     """
 
     name: str
-    section: Section
-    frame: Frame = bare
+    section: SectionBuilder
+    frame: Frame = leave_unframed
     uses: tuple[str, ...] = ()
     volatility: str = RELEASE
     lead: str = "\n\n"
     needs: str = ""
     slot: str = ""
-    given: Given | None = None
+    given: SlotDataBuilder | None = None
     is_cuttable: bool = False
-    shorten: Shorten | None = None
+    shorten: ChunkShortener | None = None
 
     # Both follow from the above, and every build asks for them.
-    place: Place = field(init=False, repr=False, compare=False)
+    place: PartPlacer = field(init=False, repr=False, compare=False)
     absent: PartReport = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        place = placing(self.name, self.volatility, self.frame, self.lead, self.slot)
+        place = build_part_placer(self.name, self.volatility, self.frame, self.lead, self.slot)
         object.__setattr__(self, "place", place)
         object.__setattr__(self, "absent", PartReport(self.name, omitted=self.needs or "nothing to say"))
 
@@ -55,7 +55,7 @@ class Layout:
     """A prompt dialect."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[LayoutPart, ...]
     summary: str = ""
     problems: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
     slots: tuple[str, ...] = ()
@@ -68,23 +68,25 @@ class Layout:
         return frozenset([name for part in self.parts for name in part.uses])
 
 
-def call_part(name: str, slot: str, volatility: str, **more: Any) -> Part:
+def build_call_part(name: str, slot: str, volatility: str, **more: Any) -> LayoutPart:
     """A part that only a call can fill; in a stored build its name stands in its place."""
-    body = (Piece(f"⟦{name}⟧"),)
-    return Part(name, lambda _: body, volatility=volatility, slot=slot, given=nothing, **more)
+    body = (TextChunk(f"⟦{name}⟧"),)
+    return LayoutPart(
+        name, lambda _: body, volatility=volatility, slot=slot, given=get_empty_slot_data, **more
+    )
 
 
-def nothing(_: PromptInputs) -> Mapping[str, Any]:
+def get_empty_slot_data(_: PromptInputs) -> Mapping[str, Any]:
     """Given to renderers that need only the call's own slots."""
     return {}
 
 
 @cache
-def awaited(name: str) -> Pieces:
+def build_slot_placeholder(name: str) -> TextChunks:
     """The body of a part that says nothing yet, but to which a call may give words."""
-    return (Piece(f"⟦{name}⟧", AWAITED),)
+    return (TextChunk(f"⟦{name}⟧", SLOT_ORIGIN),)
 
 
-def when_said(frame: Frame) -> Frame:
+def frame_unless_placeholder(frame: Frame) -> Frame:
     """The frame around words; the bare name of a slot stays bare."""
-    return lambda body: body if body[0][1] is AWAITED else frame(body)
+    return lambda body: body if body[0][1] is SLOT_ORIGIN else frame(body)

@@ -6,30 +6,32 @@ from typing import Any, TypeVar
 
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.segments import Origin, Segment
-from prompts.assembly.text import normalised
+from prompts.assembly.text import normalize_line_ends
 
 T = TypeVar("T")
 
 
-def normal(value: T) -> T:
+def normalize_inputs(value: T) -> T:
     """The same inputs with LF line ends in every string, however deep."""
     changed: Any = value
     if isinstance(value, str):
-        changed = normalised(value)
+        changed = normalize_line_ends(value)
     elif isinstance(value, Origin):
         pass
     elif isinstance(value, tuple):
-        changed = tuple(normal(item) for item in value)
+        changed = tuple(normalize_inputs(item) for item in value)
     elif isinstance(value, list):
-        changed = [normal(item) for item in value]
+        changed = [normalize_inputs(item) for item in value]
     elif isinstance(value, Mapping):
-        changed = {normal(key): normal(item) for key, item in value.items()}
+        changed = {normalize_inputs(key): normalize_inputs(item) for key, item in value.items()}
     elif is_dataclass(value) and not isinstance(value, type):
-        changed = replace(value, **{each.name: normal(getattr(value, each.name)) for each in fields(value)})
+        changed = replace(
+            value, **{each.name: normalize_inputs(getattr(value, each.name)) for each in fields(value)}
+        )
     return changed  # type: ignore[no-any-return]
 
 
-def refuse_unwritable(texts: Sequence[str], segments: Sequence[Segment]) -> None:
+def check_encodable_texts(texts: Sequence[str], segments: Sequence[Segment]) -> None:
     """A lone surrogate would only fail when the prompt is sent: say where it is."""
     try:
         for text in texts:

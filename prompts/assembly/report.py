@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from prompts.assembly.segments import VOLATILITY
+from prompts.assembly.segments import VOLATILITY_LEVELS
 
-new = tuple.__new__
-RANKS = {volatility: rank for rank, volatility in enumerate(VOLATILITY)}
+new_tuple = tuple.__new__
+VOLATILITY_RANKS = {volatility: rank for rank, volatility in enumerate(VOLATILITY_LEVELS)}
 
 
 class PartReport(NamedTuple):
@@ -18,33 +18,33 @@ class PartReport(NamedTuple):
     omitted: str = ""
 
 
-class Boundary(NamedTuple):
+class CacheBoundary(NamedTuple):
     """Everything before this offset changes no quicker than this."""
 
     volatility: str
     offset: int
 
 
-class Report(NamedTuple):
+class AssemblyReport(NamedTuple):
     """Read by budgets, cache advice, impact and people."""
 
     parts: tuple[PartReport, ...] = ()
     problems: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    boundaries: tuple[Boundary, ...] = ()
+    boundaries: tuple[CacheBoundary, ...] = ()
 
 
-def boundaries(starts: Iterable[tuple[str, int]]) -> tuple[Boundary, ...]:
+def find_cache_boundaries(starts: Iterable[tuple[str, int]]) -> tuple[CacheBoundary, ...]:
     """The longest prefixes that hold nothing quicker than each level, shortest first; equal ones once.
 
     A start is a volatility and the offset at which something begins that changes so quickly.
     """
-    ends: list[Boundary] = []
+    ends: list[CacheBoundary] = []
     level = 0
     for volatility, offset in starts:
-        rank = RANKS[volatility]
+        rank = VOLATILITY_RANKS[volatility]
         if rank > level:
             if offset and (not ends or ends[-1].offset != offset):
-                ends.append(new(Boundary, (VOLATILITY[level], offset)))
+                ends.append(new_tuple(CacheBoundary, (VOLATILITY_LEVELS[level], offset)))
             level = rank
     return tuple(ends)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.assembly.slots import Slots
-from prompts.assembly.text import cell
+from prompts.assembly.text import format_table_cell
 
 HOST_KEYS = (
     "host",
@@ -22,17 +22,20 @@ HOST_KEYS = (
 )
 SANDBOX_KEYS = ("enabled", "mode", "backend", "scope", "image", "workspace_mount", "network")
 
-FLAGS = {None: "", True: "true", False: "false"}
+FLAG_TEXTS = {None: "", True: "true", False: "false"}
 
 
-def runtime_lines(slots: Slots, timezone: str = "", location: str = "") -> list[str]:
+def format_runtime_lines(slots: Slots, timezone: str = "", location: str = "") -> list[str]:
     """The host's and the sandbox's line; what only the user's profile knows fills in for the browser."""
-    host = host_facts(slots, timezone, location) if slots.host or slots.sandbox else {}
-    said = (line("Host", HOST_KEYS, host), line("Sandbox(exec)", SANDBOX_KEYS, slots.sandbox))
+    host = get_host_facts(slots, timezone, location) if slots.host or slots.sandbox else {}
+    said = (
+        format_fact_line("Host", HOST_KEYS, host),
+        format_fact_line("Sandbox(exec)", SANDBOX_KEYS, slots.sandbox),
+    )
     return [each for each in said if each]
 
 
-def host_facts(slots: Slots, timezone: str, location: str) -> dict[str, Any]:
+def get_host_facts(slots: Slots, timezone: str, location: str) -> dict[str, Any]:
     """What the call says of its host, completed from its session and from the user's profile."""
     known = {
         "session": slots.session.id if slots.session else "",
@@ -42,17 +45,17 @@ def host_facts(slots: Slots, timezone: str, location: str) -> dict[str, Any]:
     return known | {key: value for key, value in slots.host.items() if value not in (None, "")}
 
 
-def line(label: str, keys: tuple[str, ...], facts: Mapping[str, Any]) -> str:
+def format_fact_line(label: str, keys: tuple[str, ...], facts: Mapping[str, Any]) -> str:
     """`Label: key=value | key=value`; unknown keys and empty values leave no trace."""
-    said = [(key, fact(facts[key])) for key in keys if key in facts]
+    said = [(key, format_fact(facts[key])) for key in keys if key in facts]
     pairs = " | ".join([f"{key}={value}" for key, value in said if value])
     return f"{label}: {pairs}" if pairs else ""
 
 
-def fact(value: Any) -> str:
+def format_fact(value: Any) -> str:
     """A value that can neither end its line nor begin another key."""
     if isinstance(value, str):
-        return cell(value)
+        return format_table_cell(value)
     if value is None or value is True or value is False:
-        return FLAGS[value]
-    return cell(json.dumps(value, ensure_ascii=False, default=str))
+        return FLAG_TEXTS[value]
+    return format_table_cell(json.dumps(value, ensure_ascii=False, default=str))

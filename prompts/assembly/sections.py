@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 
 from prompts.assembly.inputs import ContextFile, Identity, PromptInputs
-from prompts.assembly.segments import Origin, Pieces
-from prompts.assembly.text import attribute, cut_notice, guarded, indented
+from prompts.assembly.segments import Origin, TextChunks
+from prompts.assembly.text import (
+    escape_attribute,
+    escape_closing_tags,
+    format_cut_notice,
+    indent_continuation,
+)
 
-NOTHING_TO_SAY: Pieces = ()
+NO_CHUNKS: TextChunks = ()
 
 
-def identity_sentences(identity: Identity) -> str:
+def format_identity_sentences(identity: Identity) -> str:
     """The one-line templates; an emoji without a name gives no sentence."""
     name = f"{identity.name} {identity.emoji}".strip() if identity.name else ""
     said = (
@@ -20,52 +25,55 @@ def identity_sentences(identity: Identity) -> str:
     return " ".join([sentence for sentence in said if sentence])
 
 
-def identity(inputs: PromptInputs) -> Pieces:
+def build_identity_section(inputs: PromptInputs) -> TextChunks:
     """Who the agent is: the sentences its fields make, then its free text."""
     if inputs.identity is None:
-        return NOTHING_TO_SAY
-    said = identity_sentences(inputs.identity)
+        return NO_CHUNKS
+    said = format_identity_sentences(inputs.identity)
     text = inputs.identity.text
     whole = f"{said}\n\n{text}" if said and text else said or text
-    return [(whole, inputs.identity.origin)] if whole else NOTHING_TO_SAY
+    return [(whole, inputs.identity.origin)] if whole else NO_CHUNKS
 
 
 def has_identity(inputs: PromptInputs) -> bool:
     """Whether there is anything to say of who the agent is."""
     held = inputs.identity
-    return held is not None and bool(held.text or identity_sentences(held))
+    return held is not None and bool(held.text or format_identity_sentences(held))
 
 
-def instructions(inputs: PromptInputs) -> Pieces:
+def build_instructions_section(inputs: PromptInputs) -> TextChunks:
     if inputs.instructions is None or not inputs.instructions.text:
-        return NOTHING_TO_SAY
+        return NO_CHUNKS
     return [(inputs.instructions.text, inputs.instructions.origin)]
 
 
-def memories(inputs: PromptInputs) -> Pieces:
+def build_memories_section(inputs: PromptInputs) -> TextChunks:
     """One bullet each, in the order given."""
-    return unled(
+    return strip_first_gap(
         [
             # Most have one line, and the call would cost as much as the rest.
-            (f"\n- {text}" if "\n" not in (text := memory.text) else f"\n- {indented(text)}", memory.origin)
+            (
+                f"\n- {text}" if "\n" not in (text := memory.text) else f"\n- {indent_continuation(text)}",
+                memory.origin,
+            )
             for memory in inputs.memories
         ]
     )
 
 
-def formatting(inputs: PromptInputs) -> Pieces:
+def build_formatting_section(inputs: PromptInputs) -> TextChunks:
     """What the channel asks of the form; most channels ask for nothing."""
     if inputs.channel is None or not inputs.channel.formatting:
-        return NOTHING_TO_SAY
+        return NO_CHUNKS
     return [(inputs.channel.formatting, inputs.channel.origin)]
 
 
-def listed(pieces: Pieces, gap: str = "\n") -> Pieces:
+def join_chunks(pieces: TextChunks, gap: str = "\n") -> TextChunks:
     """Pieces one under the other: each but the first begins with the gap."""
-    return unled([(gap + text, origin) for text, origin in pieces], gap)
+    return strip_first_gap([(gap + text, origin) for text, origin in pieces], gap)
 
 
-def unled(pieces: list[tuple[str, Origin]], gap: str = "\n") -> Pieces:
+def strip_first_gap(pieces: list[tuple[str, Origin]], gap: str = "\n") -> TextChunks:
     """Pieces that all begin with the gap, the first without it."""
     if pieces:
         text, origin = pieces[0]
@@ -73,25 +81,28 @@ def unled(pieces: list[tuple[str, Origin]], gap: str = "\n") -> Pieces:
     return pieces
 
 
-def element(name: str, body: str, origin: Origin, source: str) -> tuple[str, Origin]:
+def build_tagged_element(name: str, body: str, origin: Origin, source: str) -> tuple[str, Origin]:
     """One tagged element with its body on lines of its own; the body cannot close it."""
-    return f'<{name} source="{attribute(source)}">\n{guarded(body, name)}\n</{name}>', origin
+    return (
+        f'<{name} source="{escape_attribute(source)}">\n{escape_closing_tags(body, name)}\n</{name}>',
+        origin,
+    )
 
 
-def file_origin(file: ContextFile) -> Origin:
+def get_file_origin(file: ContextFile) -> Origin:
     """Where a file's words came from: its record, and always its path."""
     kind, name, revision, path = file.origin
     return file.origin if path else Origin(kind, name, revision, file.path)
 
 
-def fitted(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:
+def fit_files(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:
     """Each file with as much of its text as the limits allow; what is left out is said in its place."""
     room, fitting = all_files, []
     for file in files:
         text, limit = file.text, min(per_file, room)
         size = len(text)
         if size > limit:
-            text, size = f"{text[:limit]}{cut_notice(size - limit)}", limit
+            text, size = f"{text[:limit]}{format_cut_notice(size - limit)}", limit
         room -= size
         fitting.append((file, text))
     return fitting

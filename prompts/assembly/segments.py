@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 # From the slowest to the quickest to change; a cache keeps a prefix as long as nothing in it is quicker.
 RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN = "release", "refresh", "channel", "user", "session", "turn"
-VOLATILITY = (RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN)
+VOLATILITY_LEVELS = (RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN)
 
 
 class Origin(NamedTuple):
@@ -18,18 +18,18 @@ class Origin(NamedTuple):
 
 
 # Words that belong to the layout itself: tags, headings, standing guidance.
-OURS = Origin("layout")
+LAYOUT_ORIGIN = Origin("layout")
 
 
-class Piece(NamedTuple):
+class TextChunk(NamedTuple):
     """Some text of one section, with its origin."""
 
     text: str
-    origin: Origin = OURS
+    origin: Origin = LAYOUT_ORIGIN
 
 
 # A plain pair does as well, and is made three times as quickly where there are many.
-Pieces = Sequence[tuple[str, Origin]]
+TextChunks = Sequence[tuple[str, Origin]]
 
 
 class Segment(NamedTuple):
@@ -50,6 +50,6 @@ class Segment(NamedTuple):
     span: int = 1
 
 
-def is_key(said: str) -> bool:
+def is_record_id(said: str) -> bool:
     """Words of an agent's settings name it by its slug; they hold no record."""
     return said.isascii() and said.isdecimal()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from prompts.assembly.inputs import NOTHING, Json
+from prompts.assembly.inputs import EMPTY_OBJECT, JsonObject
 from prompts.assembly.segments import Segment
 
 
@@ -58,8 +58,8 @@ class Slots:
     now: datetime | None = None
     timezone: str = ""
     zone: str = ""
-    host: Json = field(default_factory=lambda: NOTHING)
-    sandbox: Json = field(default_factory=lambda: NOTHING)
+    host: JsonObject = field(default_factory=lambda: EMPTY_OBJECT)
+    sandbox: JsonObject = field(default_factory=lambda: EMPTY_OBJECT)
     session: Session | None = None
     task: Task | None = None
     is_background: bool = False
@@ -71,37 +71,37 @@ class Slots:
 
 
 # Gets the slots and what was given at build time; None keeps the text that was built, "" leaves the part out.
-Renderer = Callable[[Slots, Mapping[str, Any]], str | None]
-RENDERERS: dict[str, Renderer] = {}
+SlotRenderer = Callable[[Slots, Mapping[str, Any]], str | None]
+SLOT_RENDERERS: dict[str, SlotRenderer] = {}
 # What a slot of this kind says takes the place of everything before it.
-REPLACING = ".replace"
+REPLACE_SUFFIX = ".replace"
 
 
-def slot(name: str) -> Callable[[Renderer], Renderer]:
+def register_slot(name: str) -> Callable[[SlotRenderer], SlotRenderer]:
     """Register the renderer of a slot under the name that stored segments carry."""
 
-    def register(renderer: Renderer) -> Renderer:
-        if name in RENDERERS:
+    def register(renderer: SlotRenderer) -> SlotRenderer:
+        if name in SLOT_RENDERERS:
             raise ValueError(f"Two renderers for the slot {name}.")
-        RENDERERS[name] = renderer
+        SLOT_RENDERERS[name] = renderer
         return renderer
 
     return register
 
 
-class Stretch(NamedTuple):
+class SlotSpan(NamedTuple):
     """Literal text, or the built text of one slot with its renderer and what that needs."""
 
     text: str
     lead: str
-    render: Renderer | None = None
-    given: Mapping[str, Any] = NOTHING
+    render: SlotRenderer | None = None
+    given: Mapping[str, Any] = EMPTY_OBJECT
     is_replacing: bool = False
 
 
-def skeleton(segments: Sequence[Segment]) -> tuple[Stretch, ...]:
+def build_slot_spans(segments: Sequence[Segment]) -> tuple[SlotSpan, ...]:
     """Segments with everything between two slots joined; made once per stored build, filled many times."""
-    stretches: list[Stretch] = []
+    stretches: list[SlotSpan] = []
     literal: list[str] = []
     lead = place = 0
     while place < len(segments):
@@ -109,24 +109,24 @@ def skeleton(segments: Sequence[Segment]) -> tuple[Stretch, ...]:
         run = [segment.text for segment in segments[place : place + first.span]]
         place += first.span
         if first.slot:
-            stretches += stretch_of(literal, lead)
-            [built] = stretch_of(run, first.lead)
-            renderer, is_replacing = RENDERERS[first.slot], first.slot.endswith(REPLACING)
-            stretches.append(Stretch(*built[:2], renderer, first.given or NOTHING, is_replacing))
+            stretches += join_slot_span(literal, lead)
+            [built] = join_slot_span(run, first.lead)
+            renderer, is_replacing = SLOT_RENDERERS[first.slot], first.slot.endswith(REPLACE_SUFFIX)
+            stretches.append(SlotSpan(*built[:2], renderer, first.given or EMPTY_OBJECT, is_replacing))
             literal = []
         else:
             lead = lead if literal else first.lead
             literal += run
-    return (*stretches, *stretch_of(literal, lead))
+    return (*stretches, *join_slot_span(literal, lead))
 
 
-def stretch_of(texts: list[str], lead: int) -> list[Stretch]:
+def join_slot_span(texts: list[str], lead: int) -> list[SlotSpan]:
     """The texts in one, with the separator they begin with; none of none."""
     whole = "".join(texts)
-    return [Stretch(whole, whole[:lead])] if texts else []
+    return [SlotSpan(whole, whole[:lead])] if texts else []
 
 
-def fill(stretches: Iterable[Stretch], slots: Slots) -> str:
+def fill_spans(stretches: Iterable[SlotSpan], slots: Slots) -> str:
     """The text of one call: built words, with the slots rendered for it."""
     out: list[str] = []
     for text, lead, render, given, is_replacing in stretches:
@@ -140,7 +140,7 @@ def fill(stretches: Iterable[Stretch], slots: Slots) -> str:
     return "".join(out)
 
 
-def filled(segments: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
+def fill_segments(segments: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
     """The same as `fill`, segment by segment, for those who ask where each line came from."""
     out: list[Segment] = []
     place = 0
@@ -148,11 +148,11 @@ def filled(segments: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
         first = segments[place]
         run = list(segments[place : place + first.span])
         place += first.span
-        said = RENDERERS[first.slot](slots, first.given or NOTHING) if first.slot else None
+        said = SLOT_RENDERERS[first.slot](slots, first.given or EMPTY_OBJECT) if first.slot else None
         if said == "":
             continue
         if said is not None:
-            if first.slot.endswith(REPLACING):
+            if first.slot.endswith(REPLACE_SUFFIX):
                 out.clear()
             run = [first._replace(text=first.text[: first.lead] + said, span=1)]
         if not out and first.lead:

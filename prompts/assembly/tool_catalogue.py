@@ -5,38 +5,46 @@ from typing import Any
 
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import PromptInputs, Tool
-from prompts.assembly.text import fenced, fences_closed, single_line
-from prompts.assembly.tool_signatures import call_signature
+from prompts.assembly.text import close_code_fences, collapse_whitespace, format_code_block
+from prompts.assembly.tool_signatures import parse_tool_signature
 
-SIMPLE = {"string": ":string", "integer": ":int", "number": ":float", "boolean": ":bool", "array": "[:any]"}
+SIMPLE_TYPES = {
+    "string": ":string",
+    "integer": ":int",
+    "number": ":float",
+    "boolean": ":bool",
+    "array": "[:any]",
+}
 # Deeper than this a type helps nobody: the rest of it is :any.
-DEEPEST = 8
+MAX_DEPTH = 8
 
 
-def block(name: str, signature: str, description: str) -> str:
+def format_tool_block(name: str, signature: str, description: str) -> str:
     """One tool; neither its signature nor its description can leave a code block open."""
-    said = f"### {name}\n{fenced(signature)}"
-    return f"{said}\n{fences_closed(description)}" if description else said
+    said = f"### {name}\n{format_code_block(signature)}"
+    return f"{said}\n{close_code_fences(description)}" if description else said
 
 
-def blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
+def list_tool_blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
     """The agent's tools of one use, in their order, each with its block."""
-    return [(tool, tool_block(tool, place)) for place, tool in enumerate(inputs.tools) if tool.use == use]
+    return [
+        (tool, build_tool_block(tool, place)) for place, tool in enumerate(inputs.tools) if tool.use == use
+    ]
 
 
-def tool_block(tool: Tool, place: int) -> str:
+def build_tool_block(tool: Tool, place: int) -> str:
     """A tool with its own signature, else with the one that its parameters imply."""
-    name = single_line(tool.name)
+    name = collapse_whitespace(tool.name)
     if not name:
         raise AssemblyError(f"tools[{place}].name", "must not be empty")
     if tool.signature.strip():
-        signature = call_signature(tool.signature, f"tools[{place}].signature").text(name)
+        signature = parse_tool_signature(tool.signature, f"tools[{place}].signature").text(name)
     else:
-        signature = f"{name}({fields(tool.parameters or {}, DEEPEST)}) -> :any"
-    return block(name, signature, tool.description.strip() or tool.snippet.strip())
+        signature = f"{name}({format_schema_fields(tool.parameters or {}, MAX_DEPTH)}) -> :any"
+    return format_tool_block(name, signature, tool.description.strip() or tool.snippet.strip())
 
 
-def fields(schema: Mapping[str, Any], depth: int) -> str:
+def format_schema_fields(schema: Mapping[str, Any], depth: int) -> str:
     """The properties of a JSON schema as `name :type`; those not required may be absent."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, Mapping):
@@ -46,13 +54,13 @@ def fields(schema: Mapping[str, Any], depth: int) -> str:
     )
     said = []
     for name, property_ in properties.items():
-        kind, may_be_absent = kind_of(property_, depth - 1)
+        kind, may_be_absent = get_schema_type(property_, depth - 1)
         mark = "?" if may_be_absent or name not in needed else ""
-        said.append(f"{single_line(name)} {kind}{mark}")
+        said.append(f"{collapse_whitespace(name)} {kind}{mark}")
     return ", ".join(said)
 
 
-def kind_of(schema: Any, depth: int) -> tuple[str, bool]:
+def get_schema_type(schema: Any, depth: int) -> tuple[str, bool]:
     """The type a JSON schema stands for, and whether it allows null; what it leaves open is `:any`."""
     if not isinstance(schema, Mapping) or depth < 1:
         return ":any", False
@@ -60,20 +68,20 @@ def kind_of(schema: Any, depth: int) -> tuple[str, bool]:
     kinds = list(kind) if isinstance(kind, list | tuple) else [kind]
     named = [each for each in kinds if each != "null"]
     word = named[0] if len(named) == 1 and isinstance(named[0], str) else ""
-    return shape(word, schema, depth), "null" in kinds
+    return format_schema_type(word, schema, depth), "null" in kinds
 
 
-def shape(word: str, schema: Mapping[str, Any], depth: int) -> str:
+def format_schema_type(word: str, schema: Mapping[str, Any], depth: int) -> str:
     if word == "object":
-        inside = fields(schema, depth)
+        inside = format_schema_fields(schema, depth)
         return f"{{{inside}}}" if inside else ":map"
     if word == "array" and "items" in schema:
-        kind, is_optional = kind_of(schema["items"], depth - 1)
+        kind, is_optional = get_schema_type(schema["items"], depth - 1)
         return f"[{kind}{'?' if is_optional else ''}]"
-    return SIMPLE.get(word, ":any")
+    return SIMPLE_TYPES.get(word, ":any")
 
 
-def tool_problems(inputs: PromptInputs, reserved: frozenset[str]) -> list[str]:
+def list_tool_problems(inputs: PromptInputs, reserved: frozenset[str]) -> list[str]:
     """Signatures that speak of another tool, and tools that take the name of one the layout brings."""
     said = []
     for place, tool in enumerate(inputs.tools):

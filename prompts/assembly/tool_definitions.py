@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from prompts.assembly.inputs import NOTHING, PromptInputs
+from prompts.assembly.inputs import EMPTY_OBJECT, PromptInputs
 
 # Twice as quick as the constructor, at every build.
-new = tuple.__new__
+new_tuple = tuple.__new__
 
 
 class ToolDefinition(NamedTuple):
@@ -17,23 +17,23 @@ class ToolDefinition(NamedTuple):
     parameters: Mapping[str, Any]
 
 
-def tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
+def list_tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
     """Only active tools, in their order; planning tools are words in the prompt and no more."""
     return tuple(
         [
-            new(ToolDefinition, (tool.name, tool.description, tool.parameters or NOTHING))
+            new_tuple(ToolDefinition, (tool.name, tool.description, tool.parameters or EMPTY_OBJECT))
             for tool in inputs.tools
             if tool.use == "active"
         ]
     )
 
 
-def are_offered(inputs: PromptInputs) -> bool:
+def can_offer_definitions(inputs: PromptInputs) -> bool:
     """A provider that takes no definitions gets none, and neither does an entry point without tools."""
     return inputs.native_tools and inputs.entry != "minimal"
 
 
-def of_call(
+def select_tool_definitions(
     definitions: tuple[ToolDefinition, ...], names: tuple[str, ...] | None
 ) -> tuple[tuple[ToolDefinition, ...], tuple[str, ...]]:
     """The definitions a call asks for, in its order, and the names nobody has defined."""

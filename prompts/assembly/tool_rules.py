@@ -4,41 +4,41 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-SHELLS = frozenset({"shell", "bash", "zsh", "cmd", "powershell"})
-EXPLORERS = frozenset({"grep", "find", "ls"})
-KNOWN = SHELLS | {"read_file", "edit_file", "write_file", "sub_agent", "tasks", "use_skill"}
-NONE: frozenset[str] = frozenset()
+SHELL_TOOLS = frozenset({"shell", "bash", "zsh", "cmd", "powershell"})
+SEARCH_TOOLS = frozenset({"grep", "find", "ls"})
+KNOWN_TOOLS = SHELL_TOOLS | {"read_file", "edit_file", "write_file", "sub_agent", "tasks", "use_skill"}
+NO_TOOLS: frozenset[str] = frozenset()
 
 
-class Needs(NamedTuple):
+class ToolCondition(NamedTuple):
     """Which tools must be there: every one of these, at least one of those, none of the last."""
 
-    every: AbstractSet[str] = NONE
-    some: AbstractSet[str] = NONE
-    none: AbstractSet[str] = NONE
+    every: AbstractSet[str] = NO_TOOLS
+    some: AbstractSet[str] = NO_TOOLS
+    none: AbstractSet[str] = NO_TOOLS
 
     def met_by(self, names: AbstractSet[str]) -> bool:
         every, some, none = self
         return every <= names and (not some or not some.isdisjoint(names)) and none.isdisjoint(names)
 
 
-class Rule(NamedTuple):
+class ToolRule(NamedTuple):
     """One row: what it needs, and the lines it gives."""
 
-    needs: Needs
+    needs: ToolCondition
     words: tuple[str, ...]
 
 
 OPAL_RULES = (
-    Rule(
-        Needs(every={"read_file"}, some=SHELLS),
+    ToolRule(
+        ToolCondition(every={"read_file"}, some=SHELL_TOOLS),
         (
             "Use the `read_file` tool to read files. Do NOT use `cat`, `head`, `tail`, or `less` via shell.",
             "Use `read_file` with `offset` and `limit` to read specific line ranges.",
         ),
     ),
-    Rule(
-        Needs(every={"edit_file"}, some=SHELLS),
+    ToolRule(
+        ToolCondition(every={"edit_file"}, some=SHELL_TOOLS),
         (
             (
                 "Use the `edit_file` tool for all file modifications. "
@@ -46,12 +46,12 @@ OPAL_RULES = (
             ),
         ),
     ),
-    Rule(
-        Needs(every={"write_file"}),
+    ToolRule(
+        ToolCondition(every={"write_file"}),
         ("Use the `write_file` tool to create new files. Do NOT use shell redirects or `tee`.",),
     ),
-    Rule(
-        Needs(some=SHELLS),
+    ToolRule(
+        ToolCondition(some=SHELL_TOOLS),
         (
             (
                 "When summarizing your actions, output plain text directly in your response. "
@@ -59,12 +59,12 @@ OPAL_RULES = (
             ),
         ),
     ),
-    Rule(
-        Needs(some=SHELLS, none={"read_file"}),
+    ToolRule(
+        ToolCondition(some=SHELL_TOOLS, none={"read_file"}),
         ("Use shell commands like `cat`, `grep`, `find`, and `ls` for file exploration.",),
     ),
-    Rule(
-        Needs(some=KNOWN),
+    ToolRule(
+        ToolCondition(some=KNOWN_TOOLS),
         (
             (
                 "Before starting each major step in a multi-step task, emit a short status tag: "
@@ -75,48 +75,53 @@ OPAL_RULES = (
 )
 
 PI_RULES = (
-    Rule(Needs(every={"bash"}, none=EXPLORERS), ("Use bash for file operations like ls, rg, find",)),
-    Rule(
-        Needs(every={"bash"}, some=EXPLORERS), ("Prefer grep/find/ls tools over bash for file exploration",)
+    ToolRule(
+        ToolCondition(every={"bash"}, none=SEARCH_TOOLS), ("Use bash for file operations like ls, rg, find",)
     ),
-    Rule(
-        Needs(every={"read", "edit"}),
+    ToolRule(
+        ToolCondition(every={"bash"}, some=SEARCH_TOOLS),
+        ("Prefer grep/find/ls tools over bash for file exploration",),
+    ),
+    ToolRule(
+        ToolCondition(every={"read", "edit"}),
         ("Use read to examine files before editing. You must use this tool instead of cat or sed.",),
     ),
-    Rule(Needs(every={"edit"}), ("Use edit for precise changes (old text must match exactly)",)),
-    Rule(Needs(every={"write"}), ("Use write only for new files or complete rewrites",)),
-    Rule(Needs(some={"edit", "write"}), ("When summarizing your actions, output plain text directly",)),
+    ToolRule(ToolCondition(every={"edit"}), ("Use edit for precise changes (old text must match exactly)",)),
+    ToolRule(ToolCondition(every={"write"}), ("Use write only for new files or complete rewrites",)),
+    ToolRule(
+        ToolCondition(some={"edit", "write"}), ("When summarizing your actions, output plain text directly",)
+    ),
 )
 
-PI_STANDING = (
-    Rule(Needs(), ("Be concise in your responses",)),
-    Rule(Needs(), ("Show file paths clearly when working with files",)),
+PI_GENERAL_RULES = (
+    ToolRule(ToolCondition(), ("Be concise in your responses",)),
+    ToolRule(ToolCondition(), ("Show file paths clearly when working with files",)),
 )
 
 # Both spellings of the file tools, and the shell for reading only where neither is there.
-SEARCH = next(rule for rule in OPAL_RULES if rule.needs.none)
+SHELL_SEARCH_RULE = next(rule for rule in OPAL_RULES if rule.needs.none)
 DRAMATIS_RULES = (
-    *(rule for rule in OPAL_RULES if rule is not SEARCH),
-    Rule(Needs(some=SHELLS, none={"read_file", "read"}), SEARCH.words),
+    *(rule for rule in OPAL_RULES if rule is not SHELL_SEARCH_RULE),
+    ToolRule(ToolCondition(some=SHELL_TOOLS, none={"read_file", "read"}), SHELL_SEARCH_RULE.words),
     *PI_RULES[2:5],
 )
 
 
-class Guidelines(NamedTuple):
+class ToolGuidelines(NamedTuple):
     """A pipeline: the rules, then what the tools ask for themselves, then what always holds."""
 
-    rules: tuple[Rule, ...]
-    standing: tuple[Rule, ...] = ()
+    rules: tuple[ToolRule, ...]
+    standing: tuple[ToolRule, ...] = ()
 
     def told(self, names: Iterable[str], own: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Every line once, in order, with the tool that asked for it; rules name no tool."""
         ordered = dict.fromkeys(names)
         known = frozenset(ordered)
-        told = dict.fromkeys(matching(self.rules, known), "")
+        told = dict.fromkeys(list_matching_lines(self.rules, known), "")
         for name in ordered:
             for line in own.get(name, ()):
                 told.setdefault(line, name)
-        for line in matching(self.standing, known):
+        for line in list_matching_lines(self.standing, known):
             told.setdefault(line, "")
         return told
 
@@ -125,6 +130,6 @@ class Guidelines(NamedTuple):
         return any(rule.needs.met_by(names) for rule in (*self.standing, *self.rules))
 
 
-def matching(rules: Iterable[Rule], names: AbstractSet[str]) -> list[str]:
+def list_matching_lines(rules: Iterable[ToolRule], names: AbstractSet[str]) -> list[str]:
     """The lines of the rules that these tools call for."""
     return [line for rule in rules if rule.needs.met_by(names) for line in rule.words]

@@ -9,16 +9,16 @@ from typing import NamedTuple, NoReturn
 from prompts.assembly.errors import AssemblyError
 
 # No honest signature comes near; beyond these, reading costs stack and the cache costs memory.
-DEEPEST = 32
-LONGEST = 100_000
+MAX_DEPTH = 32
+MAX_SIGNATURE_LENGTH = 100_000
 
-TOKEN = re.compile(r"\s+|(->|:?[^\W\d][\w./-]*\??|[][{}(),?])|(.)", re.DOTALL)
-CLOSING = {"(": ")", "{": "}"}
+TOKEN_PATTERN = re.compile(r"\s+|(->|:?[^\W\d][\w./-]*\??|[][{}(),?])|(.)", re.DOTALL)
+CLOSING_BRACKETS = {"(": ")", "{": "}"}
 
-Fields = list[tuple[str, str]]
+SignatureFields = list[tuple[str, str]]
 
 
-class Call(NamedTuple):
+class ToolSignature(NamedTuple):
     """A tool's signature: its name, if it says one, and the rest as text."""
 
     name: str
@@ -30,44 +30,44 @@ class Call(NamedTuple):
         return f"{self.name or name}({self.arguments}) -> {self.returns}"
 
 
-class Unreadable(ValueError):
+class SignatureSyntaxError(ValueError):
     """Where reading stopped, and why."""
 
 
-def call_signature(text: str, path: str) -> Call:
+def parse_tool_signature(text: str, path: str) -> ToolSignature:
     """Arguments and result of a tool; the path names the culprit when it does not parse."""
     try:
-        return _read_call(text)
-    except Unreadable as error:
+        return _parse_call(text)
+    except SignatureSyntaxError as error:
         raise AssemblyError(path, f"does not parse {error}") from None
 
 
-def context_types(text: str, path: str) -> Mapping[str, str]:
+def parse_context_types(text: str, path: str) -> Mapping[str, str]:
     """The type of each key of a data context, written `{key :type, …}` or `(key :type, …)`."""
     try:
-        return _read_context(text)
-    except Unreadable as error:
+        return _parse_context(text)
+    except SignatureSyntaxError as error:
         raise AssemblyError(path, f"does not parse {error}") from None
 
 
 @lru_cache(maxsize=512)
-def _read_call(text: str) -> Call:
-    reader = Reader(text)
+def _parse_call(text: str) -> ToolSignature:
+    reader = SignatureParser(text)
     name = "" if reader.word == "(" else reader.name("a tool's name or (")
     reader.take("(")
-    arguments = joined(reader.fields(")", 0))
+    arguments = join_signature_fields(reader.fields(")", 0))
     reader.take("->")
     returns = reader.kind(0)
     reader.end()
-    return Call(name, arguments, returns)
+    return ToolSignature(name, arguments, returns)
 
 
 @lru_cache(maxsize=512)
-def _read_context(text: str) -> Mapping[str, str]:
-    reader = Reader(text)
-    if reader.word not in CLOSING:
+def _parse_context(text: str) -> Mapping[str, str]:
+    reader = SignatureParser(text)
+    if reader.word not in CLOSING_BRACKETS:
         reader.refuse("{ or (")
-    closing = CLOSING[reader.word]
+    closing = CLOSING_BRACKETS[reader.word]
     reader.advance()
     # `{:id :int}` and `{id :int}` name the same key.
     types = {name.removeprefix(":"): kind for name, kind in reader.fields(closing, 0)}
@@ -75,14 +75,16 @@ def _read_context(text: str) -> Mapping[str, str]:
     return MappingProxyType(types)
 
 
-class Reader:
+class SignatureParser:
     """One pass over the tokens of a signature; the end is a token of its own, the empty one."""
 
     def __init__(self, text: str) -> None:
-        if len(text) > LONGEST:
-            raise Unreadable(f"at character {LONGEST + 1:,}: longer than any signature may be")
+        if len(text) > MAX_SIGNATURE_LENGTH:
+            raise SignatureSyntaxError(
+                f"at character {MAX_SIGNATURE_LENGTH + 1:,}: longer than any signature may be"
+            )
         self.tokens = [
-            (found[1] or found[2], found.start()) for found in TOKEN.finditer(text) if found.lastindex
+            (found[1] or found[2], found.start()) for found in TOKEN_PATTERN.finditer(text) if found.lastindex
         ]
         self.tokens.append(("", len(text)))
         self.place = 0
@@ -101,13 +103,13 @@ class Reader:
 
     def name(self, expected: str) -> str:
         first = self.word[:1]
-        if not (is_keyword(self.word) or first == "_" or first.isalpha()):
+        if not (is_type_keyword(self.word) or first == "_" or first.isalpha()):
             self.refuse(expected)
         return self.advance()
 
-    def fields(self, closing: str, depth: int) -> Fields:
+    def fields(self, closing: str, depth: int) -> SignatureFields:
         """Names with their types up to the closing bracket, commas between them."""
-        said: Fields = []
+        said: SignatureFields = []
         names: set[str] = set()
         while self.word != closing:
             if said:
@@ -122,9 +124,9 @@ class Reader:
 
     def kind(self, depth: int) -> str:
         """`:word`, `[type]` or `{name type, …}`, each with `?` behind it when it may be absent."""
-        if depth > DEEPEST:
-            self.refuse(f"brackets at most {DEEPEST} deep")
-        if is_keyword(self.word):
+        if depth > MAX_DEPTH:
+            self.refuse(f"brackets at most {MAX_DEPTH} deep")
+        if is_type_keyword(self.word):
             return self.advance()
         if self.word == "[":
             self.advance()
@@ -134,7 +136,7 @@ class Reader:
             if self.word != "{":
                 self.refuse("a type such as :string")
             self.advance()
-            said = f"{{{joined(self.fields('}', depth + 1))}}}"
+            said = f"{{{join_signature_fields(self.fields('}', depth + 1))}}}"
         return said + self.advance() if self.word == "?" else said
 
     def end(self) -> None:
@@ -143,12 +145,14 @@ class Reader:
 
     def refuse(self, expected: str) -> NoReturn:
         found = f"found {self.word[:20]!r}" if self.word else "it ends"
-        raise Unreadable(f"at character {self.tokens[self.place][1] + 1:,}: expected {expected}, {found}")
+        raise SignatureSyntaxError(
+            f"at character {self.tokens[self.place][1] + 1:,}: expected {expected}, {found}"
+        )
 
 
-def is_keyword(token: str) -> bool:
+def is_type_keyword(token: str) -> bool:
     return token.startswith(":") and len(token) > 1
 
 
-def joined(fields: Fields) -> str:
+def join_signature_fields(fields: SignatureFields) -> str:
     return ", ".join([f"{name} {kind}" for name, kind in fields])

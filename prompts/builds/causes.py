@@ -7,10 +7,10 @@ from personas.actors import Actor
 from personas.models import Workspace
 from prompts.models import BuildCause
 
-REBUILD, COMPILER = "rebuild", "compiler"
+REBUILD_CAUSE, COMPILER_CAUSE = "rebuild", "compiler"
 
 
-def note_cause(workspace: Workspace | int, agent_ids: Iterable[int], told: dict[str, Any]) -> None:
+def add_build_causes(workspace: Workspace | int, agent_ids: Iterable[int], told: dict[str, Any]) -> None:
     """One row per agent, in the caller's transaction; a build takes them in, and the sweep finds the rest."""
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     BuildCause.objects.in_workspace(workspace_id).bulk_create(
@@ -18,6 +18,6 @@ def note_cause(workspace: Workspace | int, agent_ids: Iterable[int], told: dict[
     )
 
 
-def ask_for_rebuild(workspace: Workspace | int, agent_ids: Iterable[int], *, by: Actor) -> None:
+def request_rebuild(workspace: Workspace | int, agent_ids: Iterable[int], *, by: Actor) -> None:
     """For somebody who wants them built although nothing has changed."""
-    note_cause(workspace, agent_ids, {"kind": REBUILD, "by": by.label})
+    add_build_causes(workspace, agent_ids, {"kind": REBUILD_CAUSE, "by": by.label})

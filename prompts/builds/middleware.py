@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 
 
 @dataclass
-class Echo:
+class RebuildCounts:
     """Prompts that this request rebuilt, and those left to the workers."""
 
     built: int = 0
@@ -19,53 +19,53 @@ class Echo:
     failed: int = 0
 
 
-_current: ContextVar[Echo | None] = ContextVar("echo", default=None)
+_counts_var: ContextVar[RebuildCounts | None] = ContextVar("echo", default=None)
 
 
-def listen() -> Echo:
+def start_rebuild_counts() -> RebuildCounts:
     """Begin to count, for one request."""
-    echo = Echo()
-    _current.set(echo)
+    echo = RebuildCounts()
+    _counts_var.set(echo)
     return echo
 
 
-def heard() -> Echo:
+def get_rebuild_counts() -> RebuildCounts:
     """The counts of this request; outside of one they go nowhere."""
-    return _current.get() or Echo()
+    return _counts_var.get() or RebuildCounts()
 
 
-API = "/api/"
-HEADER = "Dramatis-Prompts-"
+API_PREFIX = "/api/"
+HEADER_PREFIX = "Dramatis-Prompts-"
 # In the session until the next page has said how far the workers have come since.
-REBUILDING_SINCE = "rebuilding_since"
+REBUILD_SESSION_KEY = "rebuilding_since"
 
 
-class EchoMiddleware:
+class RebuildCountsMiddleware:
     """Counts what a request rebuilt; programs are told at once, people on the page they are led to."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        echo, begun = listen(), timezone.now()
+        echo, begun = start_rebuild_counts(), timezone.now()
         response = self.get_response(request)
-        if request.path.startswith(API):
-            put_headers(response, echo)
+        if request.path.startswith(API_PREFIX):
+            set_count_headers(response, echo)
         elif request.method == "POST" and 300 <= response.status_code < 400:
-            tell(request, echo)
+            add_rebuild_messages(request, echo)
             if echo.pending:
-                request.session[REBUILDING_SINCE] = begun.isoformat()
+                request.session[REBUILD_SESSION_KEY] = begun.isoformat()
         return response
 
 
-def put_headers(response: HttpResponse, echo: Echo) -> None:
+def set_count_headers(response: HttpResponse, echo: RebuildCounts) -> None:
     counts = {"Built": echo.built, "Pending": echo.pending, "Failed": echo.failed}
     for name, count in counts.items():
         if count:
-            response[f"{HEADER}{name}"] = str(count)
+            response[f"{HEADER_PREFIX}{name}"] = str(count)
 
 
-def tell(request: HttpRequest, echo: Echo) -> None:
+def add_rebuild_messages(request: HttpRequest, echo: RebuildCounts) -> None:
     if echo.built:
         words = ngettext("%(count)s prompt rebuilt.", "%(count)s prompts rebuilt.", echo.built)
         messages.info(request, words % {"count": f"{echo.built:,}"})

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from personas.contents.services import keep_contents
+from personas.contents.services import store_contents
 from personas.models import ReleasePolicy, Workspace
-from prompts.builds.compiler import Compiled
-from prompts.hashed_rows import version_row
-from prompts.labels.moves import Move, move_labels
+from prompts.builds.compiler import BuildResult
+from prompts.hashed_rows import build_version_row
+from prompts.labels.moves import PlannedMove, move_labels
 from prompts.models import PRODUCTION, AgentPrompt, PromptVersion
-from prompts.versions.lockfile import Standing, note_parts, packed_lockfile, standings
+from prompts.versions.lockfile import PreviousParts, build_lockfile, get_previous_parts, save_part_changes
 
 
 @dataclass(frozen=True)
-class Author:
+class BuildAuthor:
     """Who caused a build, and by what."""
 
     label: str
@@ -23,30 +23,32 @@ class Author:
     causes: list[dict[str, Any]] = field(default_factory=list)
 
 
-Fresh = tuple[AgentPrompt, Compiled, Author]
+NewBuild = tuple[AgentPrompt, BuildResult, BuildAuthor]
 
 
-def publish(workspace: Workspace | int, fresh: Sequence[Fresh], *, at: datetime) -> list[PromptVersion]:
+def publish_versions(
+    workspace: Workspace | int, fresh: Sequence[NewBuild], *, at: datetime
+) -> list[PromptVersion]:
     """Store these builds as the next versions of their prompts, which the caller holds locked."""
     if not fresh:
         return []
     contents = {digest: data for _, made, _ in fresh for digest, data in made.packed.contents.items()}
-    keep_contents(workspace, contents)
-    before = standings(workspace, [prompt for prompt, _, _ in fresh])
+    store_contents(workspace, contents)
+    before = get_previous_parts(workspace, [prompt for prompt, _, _ in fresh])
     versions = [
-        next_version(prompt, made, author, before.get(prompt.pk), at) for prompt, made, author in fresh
+        build_next_version(prompt, made, author, before.get(prompt.pk), at) for prompt, made, author in fresh
     ]
     PromptVersion.objects.in_workspace(workspace).bulk_create(versions)
     parts = [made.parts for _, made, _ in fresh]
-    note_parts(workspace, zip(versions, parts, strict=True), before)
+    save_part_changes(workspace, zip(versions, parts, strict=True), before)
     for version in versions:
         version.prompt.latest = version
-    follow(workspace, versions, at)
+    advance_production(workspace, versions, at)
     return versions
 
 
-def next_version(
-    prompt: AgentPrompt, made: Compiled, author: Author, stood: Standing | None, at: datetime
+def build_next_version(
+    prompt: AgentPrompt, made: BuildResult, author: BuildAuthor, stood: PreviousParts | None, at: datetime
 ) -> PromptVersion:
     number, before = prompt.last_number + 1, stood.before if stood else None
     version = PromptVersion(
@@ -63,22 +65,22 @@ def next_version(
         tokens=made.tokens,
         sizes=made.sizes,
         report=made.packed.report,
-        lockfile=packed_lockfile(number, made.parts, made.pins["settings"], before),
+        lockfile=build_lockfile(number, made.parts, made.pins["settings"], before),
         causes=author.causes,
         author_label=author.label[:254],
         message=author.message[:200],
         created_at=at,
         previous_hash=prompt.last_hash,
     )
-    version.hash = version_row(version).hash(version.previous_hash)
+    version.hash = build_version_row(version).hash(version.previous_hash)
     prompt.last_number, prompt.last_hash = version.number, version.hash
     return version
 
 
-def follow(workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime) -> None:
+def advance_production(workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime) -> None:
     """Production goes along where the agent says so and nobody holds it back."""
     moves = [
-        Move(version.prompt, PRODUCTION, version, "build", by=version.author_label)
+        PlannedMove(version.prompt, PRODUCTION, version, "build", by=version.author_label)
         for version in versions
         if version.prompt.agent.release_policy == ReleasePolicy.AUTOMATIC and not version.prompt.is_held
     ]

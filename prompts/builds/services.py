@@ -11,20 +11,20 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from personas.actors import SYSTEM
+from personas.actors import SYSTEM_ACTOR
 from personas.errors import DomainError
 from personas.models import Agent, AgentChannel, Workspace
-from personas.tenancy.models import own_key
-from prompts.builds.compiler import Compiled, Digests, NotBuildable, compiled
-from prompts.builds.publish import Author, publish
-from prompts.inputs import Gathered, gather
+from personas.tenancy.models import get_upsert_fields
+from prompts.builds.compiler import BuildResult, DigestCache, NotBuildable, compile_prompt
+from prompts.builds.publish import BuildAuthor, publish_versions
+from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
 
 log = structlog.get_logger(__name__)
 
-BATCH = 40
+BATCH_SIZE = 40
 # By agent and channel.
-Held = dict[tuple[int, int], AgentPrompt]
+LockedPrompts = dict[tuple[int, int], AgentPrompt]
 
 
 class NotRebuildable(DomainError):
@@ -34,37 +34,37 @@ class NotRebuildable(DomainError):
 
 
 @dataclass
-class Built:
+class RebuildResult:
     """What came of a rebuild."""
 
     versions: list[PromptVersion] = field(default_factory=list)
     unchanged: int = 0
     failed: int = 0
 
-    def __iadd__(self, other: "Built") -> Self:
+    def __iadd__(self, other: "RebuildResult") -> Self:
         self.versions += other.versions
         self.unchanged += other.unchanged
         self.failed += other.failed
         return self
 
 
-def rebuild_agents(workspace: Workspace | int, agent_ids: Iterable[int]) -> Built:
+def rebuild_agents(workspace: Workspace | int, agent_ids: Iterable[int]) -> RebuildResult:
     """Build these agents on all their channels; batch by batch, so that no lock is held for long."""
-    ids, built = sorted(set(agent_ids)), Built()
-    for start in range(0, len(ids), BATCH):
-        built += rebuild_some(workspace, ids[start : start + BATCH])
+    ids, built = sorted(set(agent_ids)), RebuildResult()
+    for start in range(0, len(ids), BATCH_SIZE):
+        built += rebuild_batch_with_retry(workspace, ids[start : start + BATCH_SIZE])
     return built
 
 
-def rebuild_some(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built:
+def rebuild_batch_with_retry(workspace: Workspace | int, agent_ids: Sequence[int]) -> RebuildResult:
     """Together, or, if the database refuses that, one by one, so that all are built but those at fault."""
     try:
         return rebuild_batch(workspace, agent_ids)
     except DatabaseError:
         if len(agent_ids) == 1:
             raise
-        log.exception("batch_not_built", agents=len(agent_ids))
-    built, refused = Built(), None
+        log.exception("build_batch_failed", agents=len(agent_ids))
+    built, refused = RebuildResult(), None
     for pk in agent_ids:
         try:
             built += rebuild_batch(workspace, [pk])
@@ -75,7 +75,7 @@ def rebuild_some(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built:
     return built
 
 
-def rebuild_agent(agent: Agent) -> Built:
+def rebuild_agent(agent: Agent) -> RebuildResult:
     """By hand; an archived agent has no prompts to build."""
     if agent.is_archived:
         raise NotRebuildable(
@@ -85,37 +85,39 @@ def rebuild_agent(agent: Agent) -> Built:
 
 
 @transaction.atomic
-def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Built:
+def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> RebuildResult:
     """All or nothing for the batch; a prompt that cannot be built keeps its versions and says why."""
-    locked = locked_prompts(workspace, agent_ids)
+    locked = lock_agent_prompts(workspace, agent_ids)
     # Read before the records and links are: a cause that comes later will be found by the next build.
-    causes = waiting_causes(workspace, agent_ids)
-    prompts = held_prompts(workspace, agent_ids, locked)
+    causes = list_pending_causes(workspace, agent_ids)
+    prompts = lock_or_create_prompts(workspace, agent_ids, locked)
     now = timezone.now()
     agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=agent_ids, archived_at=None))
-    built, fresh = Built(), []
-    digests: Digests = {}
-    for gathered in gather(workspace, agents, at=now):
+    built, fresh = RebuildResult(), []
+    digests: DigestCache = {}
+    for gathered in collect_inputs(workspace, agents, at=now):
         prompt = prompts.get((gathered.agent.pk, gathered.channel.pk))
         if prompt is None:
             # Linked since the pairs were held; the cause of that is still waiting.
             continue
-        made = attempt(prompt, gathered, digests)
-        note_build(prompt, gathered, now)
+        made = try_compile_prompt(prompt, gathered, digests)
+        set_build_times(prompt, gathered, now)
         if made is None:
             built.failed += 1
         elif prompt.latest is not None and made.packed.digest == prompt.latest.digest:
             built.unchanged += 1
         else:
-            fresh.append((prompt, made, author_of(causes[gathered.agent.pk])))
-    built.versions = publish(workspace, fresh, at=now)
-    settle(workspace, prompts.values(), causes, now)
+            fresh.append((prompt, made, get_build_author(causes[gathered.agent.pk])))
+    built.versions = publish_versions(workspace, fresh, at=now)
+    finish_builds(workspace, prompts.values(), causes, now)
     return built
 
 
-def held_prompts(workspace: Workspace | int, agent_ids: Sequence[int], locked: Held | None = None) -> Held:
+def lock_or_create_prompts(
+    workspace: Workspace | int, agent_ids: Sequence[int], locked: LockedPrompts | None = None
+) -> LockedPrompts:
     """The rows of every pair, locked, made where missing, and what each was built as last."""
-    found = locked_prompts(workspace, agent_ids) if locked is None else locked
+    found = lock_agent_prompts(workspace, agent_ids) if locked is None else locked
     links = AgentChannel.objects.in_workspace(workspace).filter(
         agent__in=agent_ids, agent__archived_at=None, channel__archived_at=None
     )
@@ -129,7 +131,7 @@ def held_prompts(workspace: Workspace | int, agent_ids: Sequence[int], locked: H
             ],
             ignore_conflicts=True,
         )
-        found = locked_prompts(workspace, agent_ids)
+        found = lock_agent_prompts(workspace, agent_ids)
     latest = PromptVersion.objects.in_workspace(workspace).filter(
         pk__in=[row.latest_id for row in found.values() if row.latest_id]
     )
@@ -140,49 +142,51 @@ def held_prompts(workspace: Workspace | int, agent_ids: Sequence[int], locked: H
     return found
 
 
-def locked_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> Held:
+def lock_agent_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> LockedPrompts:
     """In one order, so that no two builds cross."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids)
     held = rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",))
     return {(row.agent_id, row.channel_id): row for row in held}
 
 
-def waiting_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[int, list[BuildCause]]:
+def list_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[int, list[BuildCause]]:
     found: dict[int, list[BuildCause]] = defaultdict(list)
     for cause in BuildCause.objects.in_workspace(workspace).filter(agent__in=agent_ids).order_by("pk"):
         found[cause.agent_id].append(cause)
     return found
 
 
-def attempt(prompt: AgentPrompt, gathered: Gathered, digests: Digests) -> Compiled | None:
+def try_compile_prompt(
+    prompt: AgentPrompt, gathered: CollectedInputs, digests: DigestCache
+) -> BuildResult | None:
     """One bad agent must not keep the others from being built."""
     try:
-        made = compiled(gathered, digests)
+        made = compile_prompt(gathered, digests)
     except NotBuildable as error:
         prompt.problem = f"Not built: {error}"[:1_000]
         return None
     except Exception as error:
-        log.exception("prompt_not_built", agent=gathered.agent.pk, channel=gathered.channel.pk)
+        log.exception("prompt_build_failed", agent=gathered.agent.pk, channel=gathered.channel.pk)
         prompt.problem = f"Not built, by a fault of ours ({type(error).__name__}). It is in the log."
         return None
     prompt.problem = ""
     return made
 
 
-def note_build(prompt: AgentPrompt, gathered: Gathered, now: datetime) -> None:
+def set_build_times(prompt: AgentPrompt, gathered: CollectedInputs, now: datetime) -> None:
     prompt.built_at, prompt.changes_at = now, gathered.changes_at
 
 
-def author_of(causes: Sequence[BuildCause]) -> Author:
+def get_build_author(causes: Sequence[BuildCause]) -> BuildAuthor:
     """Whose change this is: of several, the last speaks."""
     told: list[dict[str, Any]] = [cause.cause for cause in causes]
     if not told:
-        return Author(SYSTEM.label, "", [{"kind": "rebuild"}])
+        return BuildAuthor(SYSTEM_ACTOR.label, "", [{"kind": "rebuild"}])
     last = told[-1]
-    return Author(last.get("by") or SYSTEM.label, last.get("message", ""), told[-20:])
+    return BuildAuthor(last.get("by") or SYSTEM_ACTOR.label, last.get("message", ""), told[-20:])
 
 
-def settle(
+def finish_builds(
     workspace: Workspace | int,
     prompts: Iterable[AgentPrompt],
     causes: dict[int, list[BuildCause]],
@@ -193,7 +197,7 @@ def settle(
     columns += ["is_live", "built_at", "changes_at", "problem"]
     # All are there already; Django's bulk update would spend more on its one long statement than this takes.
     AgentPrompt.objects.in_workspace(workspace).bulk_create(
-        prompts, update_conflicts=True, unique_fields=own_key(), update_fields=columns
+        prompts, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=columns
     )
     done = [cause.pk for rows in causes.values() for cause in rows]
     BuildCause.objects.in_workspace(workspace).filter(pk__in=done).delete()

@@ -5,16 +5,16 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Any
 
-PACKAGE, ENGINE = "bpe_openai", "bpe_openai._bindings"
+TOKENIZER_PACKAGE, TOKENIZER_MODULE = "bpe_openai", "bpe_openai._bindings"
 
 
 @cache
-def _vocabulary() -> Any:
+def _load_tokenizer() -> Any:
     """The engine alone: the package around it reads three vocabularies of its own first, for a second."""
-    package = find_spec(PACKAGE)
-    spec = PathFinder.find_spec(ENGINE, package.submodule_search_locations) if package else None
+    package = find_spec(TOKENIZER_PACKAGE)
+    spec = PathFinder.find_spec(TOKENIZER_MODULE, package.submodule_search_locations) if package else None
     if spec is None or spec.loader is None:
-        raise ImportError(f"{ENGINE} is not installed.")
+        raise ImportError(f"{TOKENIZER_MODULE} is not installed.")
     engine: Any = module_from_spec(spec)
     spec.loader.exec_module(engine)
     return engine.tokenizer_for_encoding("o200k_base")
@@ -22,10 +22,10 @@ def _vocabulary() -> Any:
 
 def count_tokens(text: str) -> int:
     """How many tokens a text has for current models; others differ by a few per cent."""
-    return int(_vocabulary().count(well_formed(text)))
+    return int(_load_tokenizer().count(replace_lone_surrogates(text)))
 
 
-def well_formed(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """Half a surrogate pair has no bytes, and is counted as the sign that stands for such."""
     try:
         text.encode()

@@ -15,8 +15,8 @@ from django.db import transaction
 from django.utils.timezone import make_aware
 
 from personas.actors import Actor
-from personas.agents.services import create_named
-from personas.memories.services import approve_memory, remember, revoke_memory, supersede_memory
+from personas.agents.services import create_named_record
+from personas.memories.services import approve_memory, create_memory, revoke_memory, supersede_memory
 from personas.models import (
     Agent,
     Channel,
@@ -32,45 +32,47 @@ from personas.models import (
     Workspace,
 )
 from personas.records.services import create_record, edit_record
-from personas.work.services import add_responsibility, open_task
+from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
 from prompts.demo import DEMO_PASSWORD
-from prompts.demo.files import bring_files
+from prompts.demo.files import load_demo_files
 from skills.models import Skill
 
 # A long line followed by one that begins like the middle of a sentence, not like a point, a title or a table.
-BROKEN = re.compile(r"(?<=\n)([^\n]{90,})\n *(?!\d+\. )(?=[\w`“\"'(:])")
+WRAPPED_LINE_PATTERN = re.compile(r"(?<=\n)([^\n]{90,})\n *(?!\d+\. )(?=[\w`“\"'(:])")
 
 
-def unfolded(value: Any) -> Any:
+def unwrap_lines(value: Any) -> Any:
     """Texts with one line per paragraph or point, as people type them in a browser."""
     if isinstance(value, list):
-        return [unfolded(item) for item in value]
+        return [unwrap_lines(item) for item in value]
     if isinstance(value, dict):
-        return {key: unfolded(item) for key, item in value.items()}
+        return {key: unwrap_lines(item) for key, item in value.items()}
     if not isinstance(value, str) or "\n" not in value:
         return value
     before, after = "", f"\n{value}"
     while before != after:
-        before, after = after, BROKEN.sub(r"\1 ", after)
+        before, after = after, WRAPPED_LINE_PATTERN.sub(r"\1 ", after)
     return after.removeprefix("\n")
 
 
-CAST = Path(__file__).parent / "cast"
+DEMO_DATA_DIR = Path(__file__).parent / "cast"
 
 
 @cache
-def told(name: str) -> Any:
-    return unfolded(yaml.load((CAST / f"{name}.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
+def read_demo_data(name: str) -> Any:
+    return unwrap_lines(
+        yaml.load((DEMO_DATA_DIR / f"{name}.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    )
 
 
 @transaction.atomic
 def load_demo() -> Workspace:
     """Fill the demo workspace; a second run changes nothing."""
-    company = told("workspace")
+    company = read_demo_data("workspace")
     # Hashed once: a good hash is slow on purpose, and all five share the word.
     secret = make_password(DEMO_PASSWORD)
-    people = {person["email"]: account(person, secret) for person in company["people"]}
+    people = {person["email"]: get_or_create_demo_user(person, secret) for person in company["people"]}
     owner = people[company["people"][0]["email"]]
     workspace = Workspace.objects.filter(slug=company["slug"]).first()
     if workspace is None:
@@ -79,13 +81,13 @@ def load_demo() -> Workspace:
         members = Membership.objects.in_workspace(workspace)
         defaults = {"workspace": workspace, "role": person["role"]}
         members.get_or_create(user=people[person["email"]], defaults=defaults)
-    Stage(workspace, Actor.person(owner), people).fill()
+    DemoLoader(workspace, Actor.person(owner), people).fill()
     wen = Actor.person(people["wen@example.com"])
-    bring_files(workspace, told("agents"), by=Actor.person(owner), wen=wen)
+    load_demo_files(workspace, read_demo_data("agents"), by=Actor.person(owner), wen=wen)
     return workspace
 
 
-def account(person: dict[str, str], secret: str) -> User:
+def get_or_create_demo_user(person: dict[str, str], secret: str) -> User:
     """A demo log-in with a verified address."""
     user = User.objects.filter(email=person["email"]).first()
     if user is None:
@@ -95,13 +97,13 @@ def account(person: dict[str, str], secret: str) -> User:
 
 
 @transaction.atomic
-def bring_cast(workspace: Workspace, *, by: User) -> None:
+def load_demo_records(workspace: Workspace, *, by: User) -> None:
     """Fill somebody's own workspace: no accounts and no files, and everything is told by that person."""
-    people = {person["email"]: by for person in told("workspace")["people"]}
-    Stage(workspace, Actor.person(by), people).fill()
+    people = {person["email"]: by for person in read_demo_data("workspace")["people"]}
+    DemoLoader(workspace, Actor.person(by), people).fill()
 
 
-class Stage:
+class DemoLoader:
     """One workspace being filled, by one person."""
 
     def __init__(self, workspace: Workspace, by: Actor, people: dict[str, User]) -> None:
@@ -109,9 +111,9 @@ class Stage:
 
     def fill(self) -> None:
         for name, model in (("identities", Identity), ("souls", Soul), ("user_profiles", UserProfile)):
-            for entry in told(name):
+            for entry in read_demo_data(name):
                 if not self.has(model, slug=entry["slug"]):
-                    create_named(model, self.workspace, entry, by=self.by)
+                    create_named_record(model, self.workspace, entry, by=self.by)
         self.each("channels", self.channel)
         self.each("tools", self.tool)
         self.each("agents", self.agent)
@@ -120,7 +122,7 @@ class Stage:
         self.memories()
 
     def each(self, name: str, verb: Callable[[dict[str, Any]], None]) -> None:
-        for entry in told(name):
+        for entry in read_demo_data(name):
             verb(entry)
 
     def has(self, model: type[Any], **known: Any) -> bool:
@@ -167,7 +169,7 @@ class Stage:
     def skill(self, entry: dict[str, Any]) -> None:
         if self.has(Skill, name=entry["name"]):
             return
-        users = [agent["slug"] for agent in told("agents") if entry["name"] in agent["skills"]]
+        users = [agent["slug"] for agent in read_demo_data("agents") if entry["name"] in agent["skills"]]
         agents = list(Agent.objects.in_workspace(self.workspace).filter(slug__in=users))
         create_record(Skill, self.workspace, entry | {"agents": agents}, by=self.by)
 
@@ -176,12 +178,14 @@ class Stage:
             return
         steps = [{"title": step["title"], "is_done": step["done"]} for step in entry["steps"]]
         agent = self.one(Agent, slug=entry["agent"]) if entry.get("agent") else None
-        open_task(self.workspace, entry | {"steps": steps, "agent": agent}, by=self.by)
+        create_task(self.workspace, entry | {"steps": steps, "agent": agent}, by=self.by)
 
     def memories(self) -> None:
         """Each as its author told it; what came of it is told afterwards, so the history is true."""
         told_now = {
-            entry["key"]: entry for entry in told("memories") if not self.has(Memory, text=entry["text"])
+            entry["key"]: entry
+            for entry in read_demo_data("memories")
+            if not self.has(Memory, text=entry["text"])
         }
         rows = {key: self.memory(entry) for key, entry in told_now.items()}
         for key, entry in told_now.items():
@@ -193,7 +197,7 @@ class Stage:
 
     def successor(self, key: str, rows: dict[str, Memory]) -> Memory | None:
         """Told just now, or long ago and still believed."""
-        [text] = [entry["text"] for entry in told("memories") if entry["key"] == key]
+        [text] = [entry["text"] for entry in read_demo_data("memories") if entry["key"] == key]
         believed = Memory.objects.in_workspace(self.workspace).filter(state=MemoryState.ACTIVE)
         return rows.get(key) or believed.filter(text=text).first()
 
@@ -206,15 +210,15 @@ class Stage:
             "agent": self.one(Agent, slug=entry["agent"]) if entry.get("agent") else None,
             "state": MemoryState.PROPOSED if proposed else MemoryState.ACTIVE,
             "source": entry.get("source", ""),
-            "valid_from": moment(entry.get("valid_from")),
-            "valid_until": moment(entry.get("valid_until")),
+            "valid_from": parse_demo_timestamp(entry.get("valid_from")),
+            "valid_until": parse_demo_timestamp(entry.get("valid_until")),
         }
-        row = remember(self.workspace, values, by=author)
+        row = create_memory(self.workspace, values, by=author)
         # A bot can only propose; a person of the house has believed these since.
         return approve_memory(row, by=self.by) if row.state == MemoryState.PROPOSED and not proposed else row
 
 
-def moment(said: str | None) -> datetime | None:
+def parse_demo_timestamp(said: str | None) -> datetime | None:
     """An ISO date or time, as a moment in UTC."""
     if not said:
         return None

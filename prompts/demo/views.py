@@ -8,20 +8,20 @@ from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
 from personas.roles import Permission
-from personas.selectors import agents_of
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from prompts.demo.load import bring_cast
+from personas.selectors import list_agents
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from prompts.demo.load import load_demo_records
 
 
-@needs(Permission.MANAGE_SOURCES)
+@require_permission(Permission.MANAGE_SOURCES)
 @require_POST
-def load(request: WorkspaceRequest) -> HttpResponse:
+def load_demo_view(request: WorkspaceRequest) -> HttpResponse:
     """Only where nobody has begun: the cast is not to be mixed into somebody's own agents."""
-    if agents_of(request.workspace).exists():
+    if list_agents(request.workspace).exists():
         messages.error(request, _("This workspace has agents already. The demo is for an empty one."))
     else:
         try:
-            bring_cast(request.workspace, by=request.user)
+            load_demo_records(request.workspace, by=request.user)
         except DomainError as error:
             # What is here already is in the way, or a second click was as quick as the first.
             messages.error(request, _("The demo could not be loaded. %(why)s") % {"why": error.message})

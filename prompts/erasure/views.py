@@ -11,11 +11,11 @@ from django.urls import path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.errors import DomainError, Invalid
+from personas.errors import DomainError, InvalidInput
 from personas.models import Erasure, Record
 from personas.roles import Permission
-from personas.selectors import memories_of, profiles_of
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.selectors import list_memories, list_user_profiles
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.erasure.services import erase_record
 from prompts.models import PromptVersion
 
@@ -47,14 +47,14 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     return render(request, "prompts/erasures/detail.html", {"tomb": tomb, "page": page})
 
 
-@needs(Permission.MANAGE_KEYS)
-def erase(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
-    record = find(request, family, key)
+@require_permission(Permission.MANAGE_KEYS)
+def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
+    record = get_erasable_record(request, family, key)
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             tomb = erase_record(record, reason=form.cleaned_data["reason"], by=request.actor)
-        except Invalid as error:
+        except InvalidInput as error:
             form.add_error("reason", error.errors.get("reason", [error.message]))
         except DomainError as error:
             form.add_error(None, error.message)
@@ -66,11 +66,11 @@ def erase(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
     return render(request, "prompts/erasures/erase.html", context, status=422 if form.errors else 200)
 
 
-def find(request: WorkspaceRequest, family: str, key: str) -> Record:
+def get_erasable_record(request: WorkspaceRequest, family: str, key: str) -> Record:
     if family == "memories" and key.isdecimal() and len(key) < 19:
-        return get_object_or_404(memories_of(request.workspace), pk=int(key))
+        return get_object_or_404(list_memories(request.workspace), pk=int(key))
     if family == "user-profiles":
-        return get_object_or_404(profiles_of(request.workspace), slug=key)
+        return get_object_or_404(list_user_profiles(request.workspace), slug=key)
     raise Http404("Nothing of this kind can be erased.")
 
 
@@ -78,7 +78,7 @@ urls = (
     [
         path("", index, name="list"),
         path("<int:key>/", detail, name="detail"),
-        path("<slug:family>/<str:key>/", erase, name="erase"),
+        path("<slug:family>/<str:key>/", erase_record_view, name="erase"),
     ],
     "erasures",
 )

@@ -7,12 +7,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from personas.roles import Permission, may
-from prompts.fleet.counts import Figures
+from personas.roles import Permission, has_permission
+from prompts.fleet.counts import WorkspaceCounts
 
 
 @dataclass(frozen=True)
-class Waiting:
+class AttentionItem:
     """One kind of thing that waits for someone."""
 
     count: int
@@ -22,13 +22,13 @@ class Waiting:
     is_grave: bool = False
 
 
-def waiting_in(figures: Figures, slug: str) -> Sequence[Waiting]:
+def list_attention_items(figures: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
     """The gravest first, and nothing that is at nought."""
-    found = [*grave(figures, slug), *everyday(figures, slug)]
+    found = [*list_problem_items(figures, slug), *list_review_items(figures, slug)]
     return [one for one in found if one.count]
 
 
-def grave(figures: Figures, slug: str) -> Sequence[Waiting]:
+def list_problem_items(figures: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
     """Something is wrong."""
     unbuilt, held, failing = figures.unbuilt, figures.quarantined, figures.failing_sources
     rows = [
@@ -38,12 +38,12 @@ def grave(figures: Figures, slug: str) -> Sequence[Waiting]:
     ]
     queries = {"home": "?state=problems", "inbox:list": "?state=quarantined"}
     return [
-        Waiting(count, words, reverse(route, args=[slug]) + queries.get(route, ""), icon, is_grave=True)
+        AttentionItem(count, words, reverse(route, args=[slug]) + queries.get(route, ""), icon, is_grave=True)
         for count, words, route, icon in rows
     ]
 
 
-def everyday(figures: Figures, slug: str) -> Sequence[Waiting]:
+def list_review_items(figures: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
     """Somebody's word is wanted."""
     asked, memories, files = figures.requested, figures.proposed, figures.waiting_files
     rows = [
@@ -53,13 +53,13 @@ def everyday(figures: Figures, slug: str) -> Sequence[Waiting]:
     ]
     queries = {"releases:list": "?status=requested", "memories:list": "?state=proposed"}
     return [
-        Waiting(count, words, reverse(route, args=[slug]) + queries.get(route, ""), icon)
+        AttentionItem(count, words, reverse(route, args=[slug]) + queries.get(route, ""), icon)
         for count, words, route, icon in rows
     ]
 
 
 @dataclass(frozen=True)
-class Step:
+class SetupStep:
     """Something to do once; no address for those who may not do it."""
 
     words: str
@@ -67,7 +67,7 @@ class Step:
     url: str = ""
 
 
-def steps_for(figures: Figures, slug: str, role: str) -> Sequence[Step]:
+def list_setup_steps(figures: WorkspaceCounts, slug: str, role: str) -> Sequence[SetupStep]:
     rows = [
         (_("Name the workspace"), True, "workspace-settings", Permission.MANAGE_MEMBERS),
         (_("Make the first agent"), figures.agents > 0, "agents:new", Permission.EDIT),
@@ -78,10 +78,14 @@ def steps_for(figures: Figures, slug: str, role: str) -> Sequence[Step]:
         (_("Invite a second person"), figures.has_company, "members:list", Permission.MANAGE_MEMBERS),
     ]
     return [
-        Step(words, is_done, reverse(route, args=[slug]) if not is_done and may(role, needed) else "")
+        SetupStep(
+            words,
+            is_done,
+            reverse(route, args=[slug]) if not is_done and has_permission(role, needed) else "",
+        )
         for words, is_done, route, needed in rows
     ]
 
 
-def is_over(steps: Sequence[Step]) -> bool:
+def is_setup_complete(steps: Sequence[SetupStep]) -> bool:
     return all(step.is_done for step in steps)

@@ -15,14 +15,14 @@ from django.utils.formats import time_format
 from personas.models import ApiKey, Workspace
 from prompts.models import LATEST, AgentPrompt, LedgerEntry
 
-LATELY, REMEMBERED = timedelta(hours=1), timedelta(hours=24)
+ACTIVE_WINDOW, OUTDATED_WINDOW = timedelta(hours=1), timedelta(hours=24)
 # No label points at "latest": that is the newest version there is.
-IS_CURRENT = Q(label=LATEST, version=F("prompt__latest")) | (
+CURRENT_VERSION_CONDITION = Q(label=LATEST, version=F("prompt__latest")) | (
     ~Q(label=LATEST) & Q(version=F("pointer__version"))
 )
 
 
-class Fetch(NamedTuple):
+class BotFetch(NamedTuple):
     """A key that came for a prompt lately, or holds something else of it than it would get now."""
 
     key: int
@@ -32,7 +32,7 @@ class Fetch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bots:
+class BotActivity:
     """By prompt: how many came within the last hour, and how many of the last day are behind."""
 
     lately: Mapping[int, int] = field(default_factory=dict)
@@ -42,14 +42,14 @@ class Bots:
     lately_count: int = 0
 
 
-def bots_of(
+def get_bot_activity(
     workspace: Workspace | int, now: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS
-) -> Bots:
+) -> BotActivity:
     now = now or timezone.now()
-    fetches = fetches_since(workspace, now - REMEMBERED, now - LATELY, using)
-    lately = keys_by_prompt(one for one in fetches if one.is_lately)
-    behind = keys_by_prompt(one for one in fetches if one.is_behind)
-    return Bots(
+    fetches = list_bot_fetches(workspace, now - OUTDATED_WINDOW, now - ACTIVE_WINDOW, using)
+    lately = group_keys_by_prompt(one for one in fetches if one.is_lately)
+    behind = group_keys_by_prompt(one for one in fetches if one.is_behind)
+    return BotActivity(
         {prompt: len(keys) for prompt, keys in lately.items()},
         {prompt: len(keys) for prompt, keys in behind.items()},
         len(set().union(*behind.values())),
@@ -57,16 +57,16 @@ def bots_of(
     )
 
 
-def fetches_since(
+def list_bot_fetches(
     workspace: Workspace | int, since: datetime, lately: datetime, using: str = DEFAULT_DB_ALIAS
-) -> list[Fetch]:
+) -> list[BotFetch]:
     """Judged by the database, which hands over only those that matter; keys that have ended do not count."""
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=timezone.now())
     rows = (
         LedgerEntry.objects.in_workspace(workspace)
         .using(using)
         .filter(
-            Q(at__gte=lately) | Q(prompt__in=moved_since(workspace, since)),
+            Q(at__gte=lately) | Q(prompt__in=list_moved_prompt_ids(workspace, since)),
             at__gte=since,
             key__in=keys.values("pk"),
             prompt__is_live=True,
@@ -80,35 +80,37 @@ def fetches_since(
     )
     # Per key, prompt and label the newest decides: it is what they would get now, or they are behind.
     grouped = rows.values("key_id", "prompt_id", "label").annotate(
-        newest=Max("pk"), newest_current=Max("pk", filter=IS_CURRENT), last_at=Max("at")
+        newest=Max("pk"), newest_current=Max("pk", filter=CURRENT_VERSION_CONDITION), last_at=Max("at")
     )
     behind = Q(newest_current=None) | Q(newest__gt=F("newest_current"))
     told = grouped.filter(behind | Q(last_at__gte=lately))
     said = told.values_list("key_id", "prompt_id", "newest", "newest_current", "last_at")
-    return [Fetch(key, prompt, at >= lately, newest != current) for key, prompt, newest, current, at in said]
+    return [
+        BotFetch(key, prompt, at >= lately, newest != current) for key, prompt, newest, current, at in said
+    ]
 
 
-def moved_since(workspace: Workspace | int, since: datetime) -> QuerySet[AgentPrompt, int]:
+def list_moved_prompt_ids(workspace: Workspace | int, since: datetime) -> QuerySet[AgentPrompt, int]:
     """Where a label has stood still, whoever fetched by it holds what it points at; that is most of them."""
     rows = AgentPrompt.objects.in_workspace(workspace)
     moved = rows.filter(Q(labels__moved_at__gte=since) | Q(latest__created_at__gte=since))
     return moved.values_list("pk", flat=True)
 
 
-def keys_by_prompt(fetches: Iterable[Fetch]) -> dict[int, set[int]]:
+def group_keys_by_prompt(fetches: Iterable[BotFetch]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = defaultdict(set)
     for one in fetches:
         found[one.prompt].add(one.key)
     return found
 
 
-HOURS = 24
+CHART_HOURS = 24
 # The drawing's own units; a page may give it any size.
-STEP, HEIGHT, GAP = 10, 40, 2
+BAR_STEP, CHART_HEIGHT, BAR_GAP = 10, 40, 2
 
 
 @dataclass(frozen=True)
-class Bar:
+class HourBar:
     """One hour: when it began, how much was served, and where its bar stands."""
 
     begun_at: datetime
@@ -123,49 +125,53 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Chart:
+class HourlyChart:
     """The bars of a day, the oldest first."""
 
-    bars: Sequence[Bar]
-    width: int = HOURS * STEP
-    height: int = HEIGHT
-    bar_width: int = STEP - GAP
+    bars: Sequence[HourBar]
+    width: int = CHART_HOURS * BAR_STEP
+    height: int = CHART_HEIGHT
+    bar_width: int = BAR_STEP - BAR_GAP
 
     @property
     def total(self) -> int:
         return sum(bar.count for bar in self.bars)
 
     @property
-    def busiest(self) -> Bar:
+    def busiest(self) -> HourBar:
         return max(self.bars, key=lambda bar: bar.count)
 
     @property
-    def first(self) -> Bar:
+    def first(self) -> HourBar:
         return self.bars[0]
 
     @property
-    def last(self) -> Bar:
+    def last(self) -> HourBar:
         return self.bars[-1]
 
 
-def served_per_hour(
+def get_hourly_chart(
     workspace: Workspace | int, now: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS
-) -> Chart:
+) -> HourlyChart:
     """Whole hours of the reader's own clock, the current one included."""
     current = timezone.localtime(now or timezone.now()).replace(minute=0, second=0, microsecond=0)
-    hours = [current.astimezone(UTC) - timedelta(hours=back) for back in reversed(range(HOURS))]
+    hours = [current.astimezone(UTC) - timedelta(hours=back) for back in reversed(range(CHART_HOURS))]
     rows = LedgerEntry.objects.in_workspace(workspace).using(using).filter(at__gte=hours[0]).order_by()
     # Of the rows nothing but their time is asked for, so that the index by time answers alone.
     counted = rows.annotate(hour=TruncHour("at")).values_list("hour").annotate(count=Count("*"))
     counts = {hour.timestamp(): count for hour, count in counted if hour is not None}
-    return Chart(drawn([(hour, counts.get(hour.timestamp(), 0)) for hour in hours]))
+    return HourlyChart(build_hour_bars([(hour, counts.get(hour.timestamp(), 0)) for hour in hours]))
 
 
-def drawn(counts: Sequence[tuple[datetime, int]]) -> list[Bar]:
+def build_hour_bars(counts: Sequence[tuple[datetime, int]]) -> list[HourBar]:
     """The highest fills the drawing; what is not nothing is seen."""
     highest = max(count for _, count in counts) or 1
     bars = []
     for place, (begun_at, count) in enumerate(counts):
-        height = round(max(HEIGHT * count / highest, 1.5), 1) if count else 0.0
-        bars.append(Bar(timezone.localtime(begun_at), count, place * STEP, round(HEIGHT - height, 1), height))
+        height = round(max(CHART_HEIGHT * count / highest, 1.5), 1) if count else 0.0
+        bars.append(
+            HourBar(
+                timezone.localtime(begun_at), count, place * BAR_STEP, round(CHART_HEIGHT - height, 1), height
+            )
+        )
     return bars

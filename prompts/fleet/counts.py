@@ -20,14 +20,14 @@ from personas.models import (
     Workspace,
 )
 from prompts.models import AgentPrompt, BuildCause, LedgerEntry, Release, ReleaseStatus
-from skills.inbox.selectors import last_runs, unsettled_of
+from skills.inbox.selectors import list_last_runs, list_pending_files
 from skills.models import FileState, RunStatus
 
-DAY = timedelta(hours=24)
+BUILT_WINDOW = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
-class Figures:
+class WorkspaceCounts:
     """Counts of what waits, of what was built, and whether each first step was taken."""
 
     agents: int
@@ -46,42 +46,46 @@ class Figures:
     has_company: bool
 
 
-def figures_of(workspace: Workspace) -> Figures:
-    asked = counts(workspace) | first_steps(workspace) | {"waiting_since": oldest_cause(workspace)}
-    names = list(Figures.__annotations__)
+def get_workspace_counts(workspace: Workspace) -> WorkspaceCounts:
+    asked = (
+        build_count_annotations(workspace)
+        | build_setup_annotations(workspace)
+        | {"waiting_since": build_oldest_cause_subquery(workspace)}
+    )
+    names = list(WorkspaceCounts.__annotations__)
     row = Workspace.objects.filter(pk=workspace.pk).annotate(**asked).values(*names).get()
-    return Figures(**row)
+    return WorkspaceCounts(**row)
 
 
-def counts(workspace: Workspace) -> dict[str, Any]:
+def build_count_annotations(workspace: Workspace) -> dict[str, Any]:
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
-    files = unsettled_of(workspace)
+    files = list_pending_files(workspace)
     memories = Memory.objects.in_workspace(workspace).filter(archived_at=None)
     releases = Release.objects.in_workspace(workspace)
     rows: dict[str, QuerySet[Any]] = {
         "agents": Agent.objects.in_workspace(workspace).filter(archived_at=None),
-        "built": prompts.filter(built_at__gte=timezone.now() - DAY),
+        "built": prompts.filter(built_at__gte=timezone.now() - BUILT_WINDOW),
         "unbuilt": prompts.exclude(problem=""),
         "proposed": memories.filter(state=MemoryState.PROPOSED),
         "requested": releases.filter(status=ReleaseStatus.REQUESTED),
         "waiting_files": files.exclude(state=FileState.QUARANTINED),
         "quarantined": files.filter(state=FileState.QUARANTINED),
-        "failing_sources": last_runs(workspace).filter(status=RunStatus.FAILED),
+        "failing_sources": list_last_runs(workspace).filter(status=RunStatus.FAILED),
     }
-    return {name: size_of(found) for name, found in rows.items()}
+    return {name: build_count_subquery(found) for name, found in rows.items()}
 
 
-def size_of(rows: QuerySet[Any]) -> Coalesce:
+def build_count_subquery(rows: QuerySet[Any]) -> Coalesce:
     counted = rows.order_by().values("workspace").annotate(size=Count("pk")).values("size")
     return Coalesce(Subquery(counted), 0, output_field=IntegerField())
 
 
-def oldest_cause(workspace: Workspace) -> Subquery:
+def build_oldest_cause_subquery(workspace: Workspace) -> Subquery:
     rows = BuildCause.objects.in_workspace(workspace).order_by()
     return Subquery(rows.values("workspace").annotate(oldest=Min("at")).values("oldest"))
 
 
-def first_steps(workspace: Workspace) -> dict[str, Any]:
+def build_setup_annotations(workspace: Workspace) -> dict[str, Any]:
     members = Membership.objects.in_workspace(workspace).values("workspace").annotate(size=Count("pk"))
     invited = Invitation.objects.in_workspace(workspace).filter(withdrawn_at=None)
     return {

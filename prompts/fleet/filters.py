@@ -8,41 +8,48 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from personas.models import LAYOUTS, Channel
-from prompts.fleet.prompt_status import AHEAD, ALL, HELD, OVER, PROBLEMS, STALE
+from prompts.fleet.prompt_status import (
+    STATE_AHEAD,
+    STATE_ALL,
+    STATE_OUTDATED,
+    STATE_OVER_BUDGET,
+    STATE_PINNED,
+    STATE_PROBLEMS,
+)
 
-NAME, CHANGED, TOKENS, TROUBLES = "", "changed", "tokens", "problems"
-Options = list[tuple[str, str]]
+SORT_BY_NAME, SORT_BY_CHANGE, SORT_BY_TOKENS, SORT_BY_PROBLEMS = "", "changed", "tokens", "problems"
+FilterOptions = list[tuple[str, str]]
 
 
-def state_options() -> Options:
+def list_state_options() -> FilterOptions:
     return [
-        (ALL, _("Every state")),
-        (AHEAD, _("Ahead of production")),
-        (PROBLEMS, _("Not built")),
-        (OVER, _("Over budget")),
-        (STALE, _("Bots behind")),
-        (HELD, _("Held back")),
+        (STATE_ALL, _("Every state")),
+        (STATE_AHEAD, _("Ahead of production")),
+        (STATE_PROBLEMS, _("Not built")),
+        (STATE_OVER_BUDGET, _("Over budget")),
+        (STATE_OUTDATED, _("Bots behind")),
+        (STATE_PINNED, _("Held back")),
     ]
 
 
-def sort_options() -> Options:
+def list_sort_options() -> FilterOptions:
     return [
-        (NAME, _("By name")),
-        (CHANGED, _("Recently changed")),
-        (TOKENS, _("Most tokens")),
-        (TROUBLES, _("Most problems")),
+        (SORT_BY_NAME, _("By name")),
+        (SORT_BY_CHANGE, _("Recently changed")),
+        (SORT_BY_TOKENS, _("Most tokens")),
+        (SORT_BY_PROBLEMS, _("Most problems")),
     ]
 
 
 @dataclass(frozen=True)
-class Asked:
+class FleetFilter:
     """Words to search for, the choices made, and the page."""
 
     words: str = ""
     layout: str = ""
     channel: str = ""
-    state: str = ALL
-    sort: str = NAME
+    state: str = STATE_ALL
+    sort: str = SORT_BY_NAME
     page: int = 1
 
     @property
@@ -50,32 +57,32 @@ class Asked:
         return bool(self.words or self.layout or self.channel or self.state)
 
 
-def read(said: QueryDict, channels: Sequence[Channel]) -> Asked:
+def parse_fleet_filter(said: QueryDict, channels: Sequence[Channel]) -> FleetFilter:
     number = said.get("page", "")
-    return Asked(
+    return FleetFilter(
         words=said.get("q", "").replace("\x00", "").strip()[:200],
-        layout=one_of(said, "layout", LAYOUTS),
-        channel=one_of(said, "channel", [channel.slug for channel in channels]),
-        state=one_of(said, "state", [value for value, _words in state_options()]),
-        sort=one_of(said, "sort", [value for value, _words in sort_options()]),
+        layout=get_known_value(said, "layout", LAYOUTS),
+        channel=get_known_value(said, "channel", [channel.slug for channel in channels]),
+        state=get_known_value(said, "state", [value for value, _words in list_state_options()]),
+        sort=get_known_value(said, "sort", [value for value, _words in list_sort_options()]),
         page=int(number) if number.isascii() and number.isdecimal() and 0 < len(number) < 7 else 1,
     )
 
 
-def one_of(said: QueryDict, name: str, known: Sequence[str]) -> str:
+def get_known_value(said: QueryDict, name: str, known: Sequence[str]) -> str:
     value = said.get(name, "")
     return value if value in known else ""
 
 
-def filters(asked: Asked, channels: Sequence[Channel]) -> list[dict[str, Any]]:
+def build_filter_fields(asked: FleetFilter, channels: Sequence[Channel]) -> list[dict[str, Any]]:
     """The choices beside the search box, as the component draws them."""
     layouts = [("", _("Every layout")), *((name, name) for name in LAYOUTS)]
     places = [("", _("Every channel")), *((channel.slug, channel.name) for channel in channels)]
-    rows: list[tuple[str, str, Options, str]] = [
-        ("state", _("State"), state_options(), asked.state),
+    rows: list[tuple[str, str, FilterOptions, str]] = [
+        ("state", _("State"), list_state_options(), asked.state),
         ("channel", _("Channel"), places, asked.channel),
         ("layout", _("Layout"), layouts, asked.layout),
-        ("sort", _("Sort"), sort_options(), asked.sort),
+        ("sort", _("Sort"), list_sort_options(), asked.sort),
     ]
     return [
         {"name": name, "label": label, "options": options, "value": value}

@@ -10,13 +10,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from personas.models import Channel, Workspace
-from prompts.fleet.bot_activity import Bots
-from prompts.fleet.filters import Asked
-from prompts.fleet.prompt_status import Standing, standings_of, state_rule
+from prompts.fleet.bot_activity import BotActivity
+from prompts.fleet.filters import FleetFilter
+from prompts.fleet.prompt_status import PromptStatus, build_state_condition, list_prompt_statuses
 
 
 @dataclass(frozen=True)
-class Flag:
+class StatusFlag:
     """A short word of warning, with more of it for whoever asks; a tone is never the only sign."""
 
     tone: str
@@ -25,7 +25,7 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """One agent on one channel."""
 
     prompt: int
@@ -38,45 +38,49 @@ class Cell:
     tokens: int
     budget: int | None
     since: datetime | None
-    flags: Sequence[Flag]
+    flags: Sequence[StatusFlag]
     bots: int
     # What was filtered for; the others stand there quietly.
     is_match: bool
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """An agent with its cells, one per column; None where it does not speak."""
 
     agent: Any
-    cells: Sequence[tuple[Channel, Cell | None]]
+    cells: Sequence[tuple[Channel, MatrixCell | None]]
 
     @property
     def is_silent(self) -> bool:
         return not any(cell for _channel, cell in self.cells)
 
 
-def rows_of(
-    workspace: Workspace, agents: Sequence[Any], channels: Sequence[Channel], asked: Asked, bots: Bots
-) -> list[Row]:
+def build_matrix_rows(
+    workspace: Workspace,
+    agents: Sequence[Any],
+    channels: Sequence[Channel],
+    asked: FleetFilter,
+    bots: BotActivity,
+) -> list[MatrixRow]:
     """One question for all cells of a page."""
-    rule = state_rule(asked.state, bots.behind)
-    found = standings_of(workspace, [agent.pk for agent in agents], rule, asked.channel)
+    rule = build_state_condition(asked.state, bots.behind)
+    found = list_prompt_statuses(workspace, [agent.pk for agent in agents], rule, asked.channel)
     standings = {(one["agent_id"], one["channel_id"]): one for one in found}
     columns = [channel for channel in channels if asked.channel in {"", channel.slug}]
-    drawing = Drawing(workspace, bots)
+    drawing = CellBuilder(workspace, bots)
 
-    def cell(agent: Any, channel: Channel) -> Cell | None:
+    def cell(agent: Any, channel: Channel) -> MatrixCell | None:
         one = standings.get((agent.pk, channel.pk))
         return drawing.cell(one, agent, channel) if one else None
 
-    return [Row(agent, [(channel, cell(agent, channel)) for channel in columns]) for agent in agents]
+    return [MatrixRow(agent, [(channel, cell(agent, channel)) for channel in columns]) for agent in agents]
 
 
-class Drawing:
+class CellBuilder:
     """Makes cells; addresses are asked of the router once and then filled in, for there are hundreds."""
 
-    def __init__(self, workspace: Workspace, bots: Bots) -> None:
+    def __init__(self, workspace: Workspace, bots: BotActivity) -> None:
         self.bots = bots
         version = reverse("versions:detail", args=[workspace.slug, 0, 0])
         self.version = version.replace("/0/versions/0/", "/{}/versions/{}/")
@@ -84,11 +88,11 @@ class Drawing:
         before, _nought, after = reverse("versions:list", args=[workspace.slug, "0"]).rpartition("/0/")
         self.timeline = f"{before}/{{}}/{after}"
 
-    def cell(self, one: Standing, agent: Any, channel: Channel) -> Cell:
+    def cell(self, one: PromptStatus, agent: Any, channel: Channel) -> MatrixCell:
         number = one["production_number"] or one["latest_number"] or 0
         timeline = f"{self.timeline.format(agent.slug)}?channel={channel.slug}"
         behind = self.bots.behind.get(one["pk"], 0)
-        return Cell(
+        return MatrixCell(
             prompt=one["pk"],
             named=f"{agent.name}, {channel.name}",
             url=self.version.format(one["pk"], number) if number else timeline,
@@ -97,38 +101,40 @@ class Drawing:
             tokens=one["production_tokens"] or one["latest_tokens"] or 0,
             budget=one["budget"],
             since=one["production_at"] or one["latest_at"],
-            flags=list(flags_of(one, behind, is_waiting=agent.is_waiting)),
+            flags=list(list_status_flags(one, behind, is_waiting=agent.is_waiting)),
             bots=self.bots.lately.get(one["pk"], 0),
             is_match=one["is_match"],
         )
 
 
-def flags_of(one: Standing, behind: int, *, is_waiting: bool) -> Iterator[Flag]:
+def list_status_flags(one: PromptStatus, behind: int, *, is_waiting: bool) -> Iterator[StatusFlag]:
     """The gravest first."""
     if one["problem"]:
-        yield Flag("error", _("Not built"), one["problem"])
+        yield StatusFlag("error", _("Not built"), one["problem"])
     if one["is_held"]:
-        yield Flag("warning", _("Held back"), _("Rolled back: builds leave production where it is."))
+        yield StatusFlag("warning", _("Held back"), _("Rolled back: builds leave production where it is."))
     tokens, budget = one["production_tokens"] or one["latest_tokens"] or 0, one["budget"]
     if budget is not None and tokens > budget:
-        yield Flag("warning", _("Over budget"), _("%(count)d tokens too many.") % {"count": tokens - budget})
+        yield StatusFlag(
+            "warning", _("Over budget"), _("%(count)d tokens too many.") % {"count": tokens - budget}
+        )
     if behind:
         words = ngettext("%(count)d bot behind", "%(count)d bots behind", behind) % {"count": behind}
-        yield Flag("warning", words, _("Since their last fetch their label has moved on."))
-    yield from progress_of(one)
+        yield StatusFlag("warning", words, _("Since their last fetch their label has moved on."))
+    yield from list_release_flags(one)
     if is_waiting:
-        yield Flag("info", _("Rebuilding"), _("A change waits to be built into it."))
+        yield StatusFlag("info", _("Rebuilding"), _("A change waits to be built into it."))
 
 
-def progress_of(one: Standing) -> Iterator[Flag]:
+def list_release_flags(one: PromptStatus) -> Iterator[StatusFlag]:
     """How far the latest version is from what bots get."""
     latest, production = one["latest_number"], one["production_number"]
     if latest is None:
         if not one["problem"]:
-            yield Flag("info", _("Not built yet"))
+            yield StatusFlag("info", _("Not built yet"))
     elif production is None:
-        yield Flag("warning", _("Not released"), _("Bots get nothing here until the first release."))
+        yield StatusFlag("warning", _("Not released"), _("Bots get nothing here until the first release."))
     elif latest > production:
         words = _("%(count)d ahead") % {"count": latest - production}
         more = _("The latest version is %(latest)d, production is at %(production)d.")
-        yield Flag("info", words, more % {"latest": latest, "production": production})
+        yield StatusFlag("info", words, more % {"latest": latest, "production": production})

@@ -22,10 +22,17 @@ from django.db.models.functions import Coalesce
 from personas.models import Workspace
 from prompts.models import PRODUCTION, AgentPrompt, PromptSettings
 
-ALL, AHEAD, PROBLEMS, OVER, STALE, HELD = "", "ahead", "problems", "over", "stale", "held"
+STATE_ALL, STATE_AHEAD, STATE_PROBLEMS, STATE_OVER_BUDGET, STATE_OUTDATED, STATE_PINNED = (
+    "",
+    "ahead",
+    "problems",
+    "over",
+    "stale",
+    "held",
+)
 
 
-class Standing(TypedDict):
+class PromptStatus(TypedDict):
     """One prompt, as the matrix shows it."""
 
     pk: int
@@ -43,7 +50,7 @@ class Standing(TypedDict):
     is_match: bool
 
 
-def standing_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
+def list_prompts_with_status(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
     """Live prompts, each with the version production is at and the nearest budget that is set."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
     rows = rows.annotate(at_production=FilteredRelation("labels", condition=Q(labels__name=PRODUCTION)))
@@ -56,11 +63,11 @@ def standing_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
         production_tokens=F("at_production__version__tokens"),
         production_at=F("at_production__moved_at"),
         tokens=Coalesce("at_production__version__tokens", "latest__tokens"),
-        budget=budget(workspace),
+        budget=build_budget_subquery(workspace),
     )
 
 
-def budget(workspace: Workspace | int) -> Coalesce:
+def build_budget_subquery(workspace: Workspace | int) -> Coalesce:
     """In the order in which settings are inherited: the channel's, the agent's, the workspace's."""
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None)
     levels = (
@@ -73,24 +80,24 @@ def budget(workspace: Workspace | int) -> Coalesce:
     )
 
 
-def state_rule(state: str, stale: Iterable[int]) -> Q:
+def build_state_condition(state: str, stale: Iterable[int]) -> Q:
     """What makes a prompt one of a state; every one is of the empty state."""
     rules = {
-        AHEAD: Q(latest__isnull=False) & (Q(production_id=None) | ~Q(production_id=F("latest_id"))),
-        PROBLEMS: ~Q(problem=""),
-        OVER: Q(tokens__gt=F("budget")),
-        STALE: Q(pk__in=list(stale)),
-        HELD: Q(is_held=True),
+        STATE_AHEAD: Q(latest__isnull=False) & (Q(production_id=None) | ~Q(production_id=F("latest_id"))),
+        STATE_PROBLEMS: ~Q(problem=""),
+        STATE_OVER_BUDGET: Q(tokens__gt=F("budget")),
+        STATE_OUTDATED: Q(pk__in=list(stale)),
+        STATE_PINNED: Q(is_held=True),
     }
     return rules.get(state, Q())
 
 
-def standings_of(
+def list_prompt_statuses(
     workspace: Workspace | int, agent_ids: Iterable[int], rule: Q, channel: str = ""
-) -> list[Standing]:
+) -> list[PromptStatus]:
     """The prompts of some agents; those that are not asked for are told apart, not left out."""
-    rows = standing_prompts(workspace).filter(agent__in=list(agent_ids))
+    rows = list_prompts_with_status(workspace).filter(agent__in=list(agent_ids))
     rows = rows.filter(channel__slug=channel) if channel else rows
     matches = Case(When(rule, then=True), default=False, output_field=BooleanField()) if rule else Value(True)
-    found = rows.annotate(is_match=matches).values(*Standing.__annotations__)
-    return cast("list[Standing]", list(found))
+    found = rows.annotate(is_match=matches).values(*PromptStatus.__annotations__)
+    return cast("list[PromptStatus]", list(found))

@@ -12,26 +12,26 @@ from personas.models import Agent, MemoryState, Record, Workspace
 from prompts.assembly import inputs as told
 from prompts.assembly.segments import Origin
 from prompts.inputs.convert import (
-    context_file,
-    file_text,
-    holds,
-    origin_of,
-    skill_input,
-    text_of,
-    tool_input,
+    build_context_file,
+    build_file_input,
+    build_record_origin,
+    build_skill_input,
+    build_text_input,
+    build_tool_input,
+    is_memory_valid,
 )
-from prompts.inputs.inheritance import Levels, Settings
-from prompts.inputs.load import Loaded, given_now
-from prompts.inputs.persona import Persona
+from prompts.inputs.inheritance import InheritedSettings, SettingSources
+from prompts.inputs.load import LoadedRows, load_effective_files
+from prompts.inputs.persona import EffectivePersona
 from prompts.models import PromptSettings
-from skills.agent_context.effective import Given, SkillDraft, given_to_all
+from skills.agent_context.effective import EffectiveContext, SkillDraft, get_effective_contexts
 from skills.models import Skill
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Gathered:
+class CollectedInputs:
     """All that one prompt is built from, and what is known about it besides."""
 
     agent: Agent
@@ -39,7 +39,7 @@ class Gathered:
     inputs: told.PromptInputs
     layout: str
     # Where each inherited value came from.
-    levels: Levels
+    levels: SettingSources
     token_budget: int | None = None
     # When a memory begins or ends to hold: the clock alone then makes another prompt.
     changes_at: datetime | None = None
@@ -47,7 +47,7 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class Draft:
+class DraftRecord:
     """A record as it would be after an edit that nobody has made yet; None leaves its links as they are."""
 
     record: Record
@@ -60,21 +60,21 @@ class Draft:
         return SkillDraft(self.record, self.agent_ids) if isinstance(self.record, Skill) else None
 
 
-def gather(
-    workspace: Workspace | int, agents: Sequence[Agent], *, at: datetime, draft: Draft | None = None
-) -> list[Gathered]:
+def collect_inputs(
+    workspace: Workspace | int, agents: Sequence[Agent], *, at: datetime, draft: DraftRecord | None = None
+) -> list[CollectedInputs]:
     """Every agent on each of its channels; the number of queries does not grow with them."""
-    return Shelf(Loaded(workspace, agents), at, draft).all()
+    return InputCollector(LoadedRows(workspace, agents), at, draft).all()
 
 
-class Shelf:
+class InputCollector:
     """What prompts are made of at a moment: the rows that are saved, and a draft in the place of one."""
 
-    def __init__(self, loaded: Loaded, at: datetime, draft: Draft | None = None) -> None:
+    def __init__(self, loaded: LoadedRows, at: datetime, draft: DraftRecord | None = None) -> None:
         self.loaded, self.at, self.draft = loaded, at, draft
         self.agents = self.all_drafted(loaded.agents)
 
-    def all(self) -> list[Gathered]:
+    def all(self) -> list[CollectedInputs]:
         return [self.gathered(agent, channel) for agent in self.agents for channel in self.channels[agent.pk]]
 
     def drafted(self, record: T) -> T:
@@ -117,17 +117,17 @@ class Shelf:
     def tool(self, row: records.Tool, use: str) -> told.Tool:
         """Made once for all agents that have it: parsing its schema is the dearest part."""
         if (row.pk, use) not in self.made_tools:
-            self.made_tools[row.pk, use] = tool_input(row, use)
+            self.made_tools[row.pk, use] = build_tool_input(row, use)
         return self.made_tools[row.pk, use]
 
     @cached_property
     def duties(self) -> dict[int, list[told.Responsibility]]:
         found: dict[int, list[told.Responsibility]] = defaultdict(list)
         for row in self.all_drafted(self.loaded.duties):
-            found[row.agent_id].append(told.Responsibility(row.title, row.text, origin_of(row)))
+            found[row.agent_id].append(told.Responsibility(row.title, row.text, build_record_origin(row)))
         new = self.draft.record if self.draft else None
         if isinstance(new, records.Responsibility) and new._state.adding:
-            found[new.agent_id].append(told.Responsibility(new.title, new.text, origin_of(new)))
+            found[new.agent_id].append(told.Responsibility(new.title, new.text, build_record_origin(new)))
         return found
 
     @cached_property
@@ -145,20 +145,24 @@ class Shelf:
     def memory_inputs(self) -> dict[int | None, list[told.Memory]]:
         found: dict[int | None, list[told.Memory]] = {}
         for row in self.memories:
-            if holds(row, self.at):
-                found.setdefault(row.agent_id, []).append(told.Memory(row.text, origin_of(row)))
+            if is_memory_valid(row, self.at):
+                found.setdefault(row.agent_id, []).append(told.Memory(row.text, build_record_origin(row)))
         return found
 
     @cached_property
     def memory_places(self) -> dict[Origin, int]:
-        return {origin_of(row): place for place, row in enumerate(self.memories)}
+        return {build_record_origin(row): place for place, row in enumerate(self.memories)}
 
     @cached_property
-    def given(self) -> dict[int, Given]:
+    def given(self) -> dict[int, EffectiveContext]:
         """Only a skill, or where an agent works, changes what is given."""
         if self.draft is not None and isinstance(self.draft.record, Skill):
-            return given_to_all(self.loaded.workspace, self.agents, self.draft.skill(), self.loaded.stock)
-        return given_now(self.loaded.workspace, self.agents) if self.is_moved else self.loaded.given
+            return get_effective_contexts(
+                self.loaded.workspace, self.agents, self.draft.skill(), self.loaded.stock
+            )
+        return (
+            load_effective_files(self.loaded.workspace, self.agents) if self.is_moved else self.loaded.given
+        )
 
     @property
     def is_moved(self) -> bool:
@@ -187,31 +191,31 @@ class Shelf:
 
     # --- one prompt ---------------------------------------------------------------------------------
 
-    def gathered(self, agent: Agent, channel: records.Channel) -> Gathered:
+    def gathered(self, agent: Agent, channel: records.Channel) -> CollectedInputs:
         given = self.given[agent.pk]
-        settings = Settings(
+        settings = InheritedSettings(
             self.defaults,
             self.settings_by_agent.get(agent.pk),
             self.settings_by_channel.get(channel.pk),
         )
-        persona = Persona(agent, settings, given, self.drafted)
+        persona = EffectivePersona(agent, settings, given, self.drafted)
         inputs = told.PromptInputs(
             agent=agent.slug,
             identity=persona.identity(),
             soul=persona.soul(),
             user=persona.user(),
-            instructions=text_of(agent.instructions, agent),
-            base=file_text(given, "base"),
-            append=file_text(given, "append"),
+            instructions=build_text_input(agent.instructions, agent),
+            base=build_file_input(given, "base"),
+            append=build_file_input(given, "append"),
             responsibilities=tuple(self.duties[agent.pk]),
             memories=self.memories_for(agent),
-            context_files=tuple(map(context_file, given.of_kind("context"))),
-            workspace_files=tuple(map(context_file, given.of_kind("workspace"))),
-            skills=tuple([skill_input(skill) for skill in given.skills if skill.is_used]),
+            context_files=tuple(map(build_context_file, given.of_kind("context"))),
+            workspace_files=tuple(map(build_context_file, given.of_kind("workspace"))),
+            skills=tuple([build_skill_input(skill) for skill in given.skills if skill.is_used]),
             tools=tuple(self.tools[agent.pk]),
             native_tools=settings.value("native_tools", default=True),
             working_directory=agent.working_directory,
-            channel=told.Channel(channel.name, channel.formatting, origin_of(channel)),
+            channel=told.Channel(channel.name, channel.formatting, build_record_origin(channel)),
             mission=settings.text("mission"),
             limits=told.Limits(total=settings.value("total_characters", default=None)),
             mode=cast("Literal['agent', 'single_turn']", settings.value("mode", default="agent")),
@@ -220,7 +224,7 @@ class Shelf:
         )
         # Asked for before the levels are taken: each question adds its own.
         token_budget = settings.value("token_budget", default=None)
-        return Gathered(
+        return CollectedInputs(
             agent,
             channel,
             inputs,

@@ -7,43 +7,43 @@ from typing import Any, Literal, cast
 from personas import models as records
 from prompts.assembly import inputs as told
 from prompts.assembly.segments import Origin
-from skills.agent_context.effective import FileInUse, Given, SkillInUse
+from skills.agent_context.effective import AgentSkill, EffectiveContext, EffectiveFile
 
 BOM = "\ufeff"
 
 
-def origin_of(row: Any) -> Origin:
+def build_record_origin(row: Any) -> Origin:
     return Origin(row.kind, str(row.pk or "new"), row.revision)
 
 
-def origin_of_file(one: FileInUse) -> Origin:
+def build_file_origin(one: EffectiveFile) -> Origin:
     revision = one.file.in_force
     return Origin("context_file", str(one.file.pk), revision.number if revision else 0, one.file.path)
 
 
-def text_of(text: str, row: Any) -> told.Text | None:
-    return told.Text(text, origin_of(row)) if text else None
+def build_text_input(text: str, row: Any) -> told.Text | None:
+    return told.Text(text, build_record_origin(row)) if text else None
 
 
-def words_in(one: FileInUse) -> str:
+def get_file_text(one: EffectiveFile) -> str:
     return one.text.removeprefix(BOM)
 
 
-def file_text(given: Given, kind: str) -> told.Text | None:
+def build_file_input(given: EffectiveContext, kind: str) -> told.Text | None:
     found = given.of_kind(kind)
-    return told.Text(words_in(found[0]), origin_of_file(found[0])) if found else None
+    return told.Text(get_file_text(found[0]), build_file_origin(found[0])) if found else None
 
 
-def context_file(one: FileInUse) -> told.ContextFile:
-    return told.ContextFile(one.file.path, words_in(one), origin=origin_of_file(one))
+def build_context_file(one: EffectiveFile) -> told.ContextFile:
+    return told.ContextFile(one.file.path, get_file_text(one), origin=build_file_origin(one))
 
 
-def skill_input(one: SkillInUse) -> told.Skill:
+def build_skill_input(one: AgentSkill) -> told.Skill:
     if one.file is not None:
-        origin = origin_of_file(FileInUse("skill", one.file))
+        origin = build_file_origin(EffectiveFile("skill", one.file))
         location = one.file.path
     else:
-        origin, location = origin_of(one.skill), f"dramatis:skills/{one.name}"
+        origin, location = build_record_origin(one.skill), f"dramatis:skills/{one.name}"
     return told.Skill(
         one.name,
         one.description,
@@ -53,7 +53,7 @@ def skill_input(one: SkillInUse) -> told.Skill:
     )
 
 
-def tool_input(row: records.Tool, use: str) -> told.Tool:
+def build_tool_input(row: records.Tool, use: str) -> told.Tool:
     return told.Tool(
         row.name,
         row.description,
@@ -62,10 +62,10 @@ def tool_input(row: records.Tool, use: str) -> told.Tool:
         json.loads(row.parameters) if row.parameters else None,
         row.signature,
         cast("Literal['active', 'planning']", use),
-        origin_of(row),
+        build_record_origin(row),
     )
 
 
-def holds(memory: records.Memory, at: datetime) -> bool:
+def is_memory_valid(memory: records.Memory, at: datetime) -> bool:
     begun = memory.valid_from is None or memory.valid_from <= at
     return begun and (memory.valid_until is None or at < memory.valid_until)

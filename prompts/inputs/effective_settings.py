@@ -9,14 +9,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from personas.models import Agent, AgentChannel, Record, Workspace
-from prompts.inputs.inheritance import Levels, Settings
-from prompts.inputs.persona import FILES, Persona
+from prompts.inputs.inheritance import InheritedSettings, SettingSources
+from prompts.inputs.persona import PERSONA_FILES, EffectivePersona
 from prompts.models import PromptSettings
-from prompts.settings.models import ENTRIES, MODES
-from skills.agent_context.effective import FileInUse, Given
+from prompts.settings.models import ENTRY_CHOICES, MODE_CHOICES
+from skills.agent_context.effective import EffectiveContext, EffectiveFile
 
-PERSONA = ("identity", "soul", "user_profile")
-NAMES = {
+PERSONA_FIELDS = ("identity", "soul", "user_profile")
+SETTING_LABELS = {
     "native_tools": gettext_lazy("Tools as definitions"),
     "entry": gettext_lazy("Entry point"),
     "mode": gettext_lazy("Mode"),
@@ -27,7 +27,7 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Value:
+class EffectiveValue:
     """One value in words, and where it was decided: channel, agent, file, workspace or built in."""
 
     name: str
@@ -41,15 +41,15 @@ class Value:
 
 
 @dataclass
-class Deciding:
+class EffectiveSettings:
     """The levels of one agent, loaded once for all its channels."""
 
     agent: Agent
     rows: Sequence[PromptSettings]
-    files: Sequence[FileInUse] = field(default_factory=list)
+    files: Sequence[EffectiveFile] = field(default_factory=list)
 
     @classmethod
-    def of(cls, agent: Agent, files: Sequence[FileInUse] = ()) -> "Deciding":
+    def of(cls, agent: Agent, files: Sequence[EffectiveFile] = ()) -> "EffectiveSettings":
         """One query."""
         links = AgentChannel.objects.in_workspace(agent.workspace_id).filter(agent=agent)
         rows = PromptSettings.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
@@ -57,22 +57,29 @@ class Deciding:
         found = rows.filter(wanted).select_related("identity", "soul", "user_profile", "channel")
         return cls(agent, list(found), files)
 
-    def settings(self, channel: int | None = None) -> Settings:
+    def settings(self, channel: int | None = None) -> InheritedSettings:
         """Without a channel: what holds wherever no channel says otherwise."""
         by_agent = next((row for row in self.rows if row.agent_id is not None), None)
         by_channel = next((row for row in self.rows if channel and row.channel_id == channel), None)
         defaults = next((row for row in self.rows if row.agent_id is None and row.channel_id is None), None)
-        return Settings(defaults, by_agent, by_channel)
+        return InheritedSettings(defaults, by_agent, by_channel)
 
-    def values(self, channel: int | None = None) -> list[Value]:
+    def values(self, channel: int | None = None) -> list[EffectiveValue]:
         settings = self.settings(channel)
-        return [self.value(name, settings, channel) for name in NAMES]
+        return [self.value(name, settings, channel) for name in SETTING_LABELS]
 
-    def value(self, name: str, settings: Settings, channel: int | None = None) -> Value:
+    def value(self, name: str, settings: InheritedSettings, channel: int | None = None) -> EffectiveValue:
         said, row = settings.find(name)
         of_channel = row.channel.slug if row and row.channel else ""
         others = self.saying(name) if channel is None else []
-        return Value(name, str(NAMES[name]), WORDS[name](said), settings.levels[name], of_channel, others)
+        return EffectiveValue(
+            name,
+            str(SETTING_LABELS[name]),
+            SETTING_FORMATTERS[name](said),
+            settings.levels[name],
+            of_channel,
+            others,
+        )
 
     def saying(self, name: str) -> list[str]:
         """The channels that say something of their own about a value."""
@@ -85,37 +92,39 @@ class Deciding:
 
     # --- who it is ----------------------------------------------------------------------------------
 
-    def persona(self, channel: int | None = None) -> tuple[dict[str, Record | None], Levels]:
+    def persona(self, channel: int | None = None) -> tuple[dict[str, Record | None], SettingSources]:
         """Identity, soul and profile as they hold there, and the level of each."""
-        given = Given(None, tuple(self.files))
-        who = Persona(self.agent, self.settings(channel), given, lambda record: record)
-        return {name: who.pick(name) for name in PERSONA}, who.levels
+        given = EffectiveContext(None, tuple(self.files))
+        who = EffectivePersona(self.agent, self.settings(channel), given, lambda record: record)
+        return {name: who.pick(name) for name in PERSONA_FIELDS}, who.levels
 
-    def file_of(self, name: str) -> FileInUse | None:
+    def file_of(self, name: str) -> EffectiveFile | None:
         """The found file that says who the agent is in this respect."""
-        return next((one for one in self.files if one.file.path.endswith(FILES[name])), None)
+        return next((one for one in self.files if one.file.path.endswith(PERSONA_FILES[name])), None)
 
 
-def number_or(said: int | None, nothing: str) -> str:
+def format_optional_number(said: int | None, nothing: str) -> str:
     return nothing if said is None else f"{said:,}"
 
 
-def chosen_of(choices: Sequence[tuple[str, object]], default: str) -> Callable[[str | None], str]:
+def build_choice_formatter(
+    choices: Sequence[tuple[str, object]], default: str
+) -> Callable[[str | None], str]:
     words: Mapping[str, object] = dict(choices)
     return lambda said: str(words[said or default])
 
 
-WORDS: dict[str, Callable[[Any], str]] = {
+SETTING_FORMATTERS: dict[str, Callable[[Any], str]] = {
     "native_tools": lambda said: _("No, in the text") if said is False else _("Yes"),
-    "entry": chosen_of(ENTRIES, "full"),
-    "mode": chosen_of(MODES, "agent"),
+    "entry": build_choice_formatter(ENTRY_CHOICES, "full"),
+    "mode": build_choice_formatter(MODE_CHOICES, "agent"),
     "mission": lambda said: said or _("None"),
-    "total_characters": lambda said: number_or(said, _("No limit")),
-    "token_budget": lambda said: number_or(said, _("None")),
+    "total_characters": lambda said: format_optional_number(said, _("No limit")),
+    "token_budget": lambda said: format_optional_number(said, _("None")),
 }
 
 
-def kept_for(workspace: Workspace) -> str:
+def describe_ledger_retention(workspace: Workspace) -> str:
     """How long it is remembered what was handed out."""
     months = workspace.ledger_months
     return ngettext("%(count)s month", "%(count)s months", months) % {"count": months}

@@ -8,17 +8,17 @@ from prompts.assembly.segments import Origin
 from prompts.models import PromptSettings
 
 # The name of a value and the level it came from.
-Levels = dict[str, str]
+SettingSources = dict[str, str]
 
 
 @dataclass
-class Settings:
+class InheritedSettings:
     """The three levels of one prompt; what was asked for is remembered with its level."""
 
     of_workspace: PromptSettings | None
     of_agent: PromptSettings | None
     of_channel: PromptSettings | None
-    levels: Levels = field(default_factory=dict)
+    levels: SettingSources = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[Any, PromptSettings | None]:
         """The nearest level that says something wins."""

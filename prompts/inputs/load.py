@@ -19,63 +19,63 @@ from personas.models import (
     Workspace,
 )
 from prompts.models import PromptSettings
-from skills.agent_context.effective import Given, OneAgent, given_to_all
-from skills.agent_context.preload import Stock, stock_questions
+from skills.agent_context.effective import AgentContextLoader, EffectiveContext, get_effective_contexts
+from skills.agent_context.preload import WorkspaceSkills, build_skill_queries
 
 # What each agent is joined with; whether it reads files at all is then known too.
-WHOLE = ("identity", "soul", "user_profile", "context")
+AGENT_RELATIONS = ("identity", "soul", "user_profile", "context")
 # What prompts are made of; the rest would be asked for when it is looked at.
-LINE = ("id", "workspace_id", "revision", "agent_id", "text")
+TEXT_COLUMNS = ("id", "workspace_id", "revision", "agent_id", "text")
 
-Questions = dict[str, "QuerySet[Any, Any]"]
+InputQueries = dict[str, "QuerySet[Any, Any]"]
 
 
-def questions_about(workspace: Workspace | int, agents: Sequence[int]) -> Questions:
+def build_input_queries(workspace: Workspace | int, agents: Sequence[int]) -> InputQueries:
     """By what is loaded of them."""
     links = AgentTool.objects.in_workspace(workspace).filter(agent__in=agents)
     return {
-        "agents": whole_agents(workspace).filter(pk__in=agents, archived_at=None).order_by("pk"),
-        "channels": channel_links(workspace, agents),
+        "agents": list_full_agents(workspace).filter(pk__in=agents, archived_at=None).order_by("pk"),
+        "channels": list_channel_links(workspace, agents),
         "tool_links": links.order_by("position", "pk"),
         # Each once, however many agents have it.
         "tools": Tool.objects.in_workspace(workspace).filter(pk__in=links.values("tool")),
-        "duties": duties(workspace, agents),
-        "memories": memories(workspace, agents),
-        "settings": settings(workspace, agents),
+        "duties": list_responsibilities(workspace, agents),
+        "memories": list_active_memories(workspace, agents),
+        "settings": list_prompt_settings(workspace, agents),
     }
 
 
-def whole_agents(workspace: Workspace | int) -> "QuerySet[Agent]":
-    return Agent.objects.in_workspace(workspace).select_related(*WHOLE)
+def list_full_agents(workspace: Workspace | int) -> "QuerySet[Agent]":
+    return Agent.objects.in_workspace(workspace).select_related(*AGENT_RELATIONS)
 
 
-def channel_links(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[AgentChannel]":
+def list_channel_links(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[AgentChannel]":
     links = AgentChannel.objects.in_workspace(workspace).filter(agent__in=agents, channel__archived_at=None)
     return links.select_related("channel").order_by("position", "pk")
 
 
-def duties(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[Responsibility]":
+def list_responsibilities(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[Responsibility]":
     rows = Responsibility.objects.in_workspace(workspace).filter(agent__in=agents, archived_at=None)
-    return rows.only(*LINE, "title", "position").order_by("position", "pk")
+    return rows.only(*TEXT_COLUMNS, "title", "position").order_by("position", "pk")
 
 
-def memories(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[Memory]":
+def list_active_memories(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[Memory]":
     """Also shared ones; in no order, for they are the many."""
     rows = Memory.objects.in_workspace(workspace).filter(archived_at=None, state=MemoryState.ACTIVE)
     rows = rows.filter(Q(agent=None) | Q(agent__in=agents))
-    return rows.only(*LINE, "valid_from", "valid_until").order_by()
+    return rows.only(*TEXT_COLUMNS, "valid_from", "valid_until").order_by()
 
 
-def settings(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[PromptSettings]":
+def list_prompt_settings(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[PromptSettings]":
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None)
     rows = rows.filter(Q(agent=None) | Q(agent__in=agents))
     return rows.select_related("identity", "soul", "user_profile")
 
 
-__all__ = ["WHOLE", "Loaded", "given_now"]
+__all__ = ["AGENT_RELATIONS", "LoadedRows", "load_effective_files"]
 
 
-class Loaded:
+class LoadedRows:
     """Shared by all who look at the same agents: as they are saved, and as a draft would make them."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Loaded:
         self.is_stocked = is_stocked or len(self.ids) != 1
 
     @classmethod
-    def around(cls, workspace: Workspace, agent: Agent, channels: Sequence[Channel]) -> "Loaded":
+    def around(cls, workspace: Workspace, agent: Agent, channels: Sequence[Channel]) -> "LoadedRows":
         """One agent that was loaded whole, and where it speaks: neither is asked for again."""
         loaded = cls(workspace, [agent])
         loaded.agents = [] if agent.is_archived else [agent]
@@ -97,9 +97,9 @@ class Loaded:
     @cached_property
     def rows(self) -> dict[str, list[Any]]:
         """What was laid here before is not asked for."""
-        about = questions_about(self.workspace, self.ids)
+        about = build_input_queries(self.workspace, self.ids)
         asked = {name: rows for name, rows in about.items() if name not in self.__dict__}
-        stock = stock_questions(self.workspace) if self.is_stocked else []
+        stock = build_skill_queries(self.workspace) if self.is_stocked else []
         answers = {name: list(rows) for name, rows in asked.items()}
         return answers | {"stock": [list(rows) for rows in stock]}
 
@@ -137,18 +137,18 @@ class Loaded:
         return self.rows["settings"]
 
     @property
-    def stock(self) -> Stock | None:
-        return Stock(*self.rows["stock"]) if self.is_stocked else None
+    def stock(self) -> WorkspaceSkills | None:
+        return WorkspaceSkills(*self.rows["stock"]) if self.is_stocked else None
 
     @cached_property
-    def given(self) -> dict[int, Given]:
-        return given_now(self.workspace, self.agents, self.stock)
+    def given(self) -> dict[int, EffectiveContext]:
+        return load_effective_files(self.workspace, self.agents, self.stock)
 
 
-def given_now(
-    workspace: Workspace | int, agents: Sequence[Agent], stock: Stock | None = None
-) -> dict[int, Given]:
+def load_effective_files(
+    workspace: Workspace | int, agents: Sequence[Agent], stock: WorkspaceSkills | None = None
+) -> dict[int, EffectiveContext]:
     """By agent, from what is in stock where that was read."""
     if len(agents) != 1 or stock is not None:
-        return given_to_all(workspace, agents, stock=stock)
-    return {agent.pk: OneAgent(agent, is_whole=True).given(agent) for agent in agents}
+        return get_effective_contexts(workspace, agents, stock=stock)
+    return {agent.pk: AgentContextLoader(agent, is_whole=True).given(agent) for agent in agents}

@@ -5,49 +5,53 @@ from typing import Any
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.operations import Call, Operation
-from personas.api.responses import Answer, answered
-from personas.api.schema import digest, flag, listed, shape, whole
+from personas.api.operations import ApiRequest, Operation
+from personas.api.responses import ApiResponse, json_response
+from personas.api.schema import array_schema, boolean_schema, digest_schema, integer_schema, object_schema
 from personas.api.views import endpoint
-from prompts.integrity.verify.version import faults_of
+from prompts.integrity.verify.version import list_version_faults
 from prompts.models import PromptVersion
-from prompts.versions.api import OF_PLACE, versions_with
-from prompts.versions.serializers import TEXT
+from prompts.versions.api import PLACE_PARAMETERS, list_versions_with_digest
+from prompts.versions.serializers import TEXT_SCHEMA
 
 # A digest can stand in many places; the rest is reached by naming one.
-MOST = 20
-CHECKED = shape(
+MAX_CHECKED_VERSIONS = 20
+CHECKED_VERSION_SCHEMA = object_schema(
     {
-        "agent": TEXT,
-        "channel": TEXT,
-        "number": whole(1),
-        "hash": TEXT,
-        "is_sound": flag(),
-        "faults": listed(TEXT, most=10_000),
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "number": integer_schema(1),
+        "hash": TEXT_SCHEMA,
+        "is_sound": boolean_schema(),
+        "faults": array_schema(TEXT_SCHEMA, most=10_000),
     }
 )
-VERDICT = shape(
+VERIFICATION_SCHEMA = object_schema(
     {
-        "digest": digest(),
-        "is_sound": flag(description="No fault in any of the places looked at."),
-        "places": listed(CHECKED, most=MOST),
-        "has_more": flag(description=f"At most {MOST} places are looked at: name one for the others."),
+        "digest": digest_schema(),
+        "is_sound": boolean_schema(description="No fault in any of the places looked at."),
+        "places": array_schema(CHECKED_VERSION_SCHEMA, most=MAX_CHECKED_VERSIONS),
+        "has_more": boolean_schema(
+            description=f"At most {MAX_CHECKED_VERSIONS} places are looked at: name one for the others."
+        ),
     }
 )
 
 
-def verify(call: Call, key: str) -> Answer:
-    versions = list(versions_with(call, key).select_related("workspace")[: MOST + 1])
+def verify_digest(call: ApiRequest, key: str) -> ApiResponse:
+    versions = list(
+        list_versions_with_digest(call, key).select_related("workspace")[: MAX_CHECKED_VERSIONS + 1]
+    )
     if not versions:
         raise Http404
-    places = [told(version) for version in versions[:MOST]]
+    places = [checked_version_json(version) for version in versions[:MAX_CHECKED_VERSIONS]]
     is_sound = all(place["is_sound"] for place in places)
-    more = len(versions) > MOST
-    return answered({"digest": key, "is_sound": is_sound, "places": places, "has_more": more})
+    more = len(versions) > MAX_CHECKED_VERSIONS
+    return json_response({"digest": key, "is_sound": is_sound, "places": places, "has_more": more})
 
 
-def told(version: PromptVersion) -> dict[str, Any]:
-    faults = faults_of(version)
+def checked_version_json(version: PromptVersion) -> dict[str, Any]:
+    faults = list_version_faults(version)
     return {
         "agent": version.prompt.agent.slug,
         "channel": version.prompt.channel.slug,
@@ -63,12 +67,12 @@ urlpatterns: list[URLPattern] = [
         "prompt-versions/<digest:key>/verify",
         "versions-verify",
         get=Operation(
-            verify,
+            verify_digest,
             "Check a version and its links in the chain",
             bots=True,
             budget="render",
-            answer=VERDICT,
-            query=OF_PLACE,
+            answer=VERIFICATION_SCHEMA,
+            query=PLACE_PARAMETERS,
             tag="prompt-versions",
             note="Computed anew each time. Erased words are no fault: their digests still stand.",
         ),

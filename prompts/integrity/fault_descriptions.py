@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 
 from personas.models import Agent, Channel, Workspace
 
-LINE = re.compile(r"agent (\d+) (?:on channel (\d+)|without a channel)")
+PROMPT_PATTERN = re.compile(r"agent (\d+) (?:on channel (\d+)|without a channel)")
 
 
 @dataclass(frozen=True)
-class Blamed:
+class FaultDescription:
     """A bad row and what is wrong with it; `told` is the whole, as programs get it."""
 
     name: str
@@ -21,11 +21,11 @@ class Blamed:
     told: str
 
 
-def blamed(workspace: Workspace, faults: Sequence[dict[str, Any]]) -> list[Blamed]:
+def describe_faults(workspace: Workspace, faults: Sequence[dict[str, Any]]) -> list[FaultDescription]:
     """Two queries for all of them."""
-    found = [LINE.findall(f"{fault['key']} {fault['reason']}") for fault in faults]
-    agents = names(Agent, workspace, {int(agent) for lines in found for agent, _channel in lines})
-    channels = names(
+    found = [PROMPT_PATTERN.findall(f"{fault['key']} {fault['reason']}") for fault in faults]
+    agents = get_quoted_names(Agent, workspace, {int(agent) for lines in found for agent, _channel in lines})
+    channels = get_quoted_names(
         Channel, workspace, {int(channel) for lines in found for _agent, channel in lines if channel}
     )
 
@@ -38,16 +38,18 @@ def blamed(workspace: Workspace, faults: Sequence[dict[str, Any]]) -> list[Blame
         return _("%(agent)s on %(channel)s") % {"agent": who, "channel": where}
 
     return [
-        Blamed(
-            LINE.sub(named, fault["key"]),
-            LINE.sub(named, fault["reason"]),
+        FaultDescription(
+            PROMPT_PATTERN.sub(named, fault["key"]),
+            PROMPT_PATTERN.sub(named, fault["reason"]),
             f"{fault['key']}: {fault['reason']}",
         )
         for fault in faults
     ]
 
 
-def names(model: type[Agent] | type[Channel], workspace: Workspace, keys: set[int]) -> dict[int, str]:
+def get_quoted_names(
+    model: type[Agent] | type[Channel], workspace: Workspace, keys: set[int]
+) -> dict[int, str]:
     known = [key for key in keys if key < 2**63]
     rows = model.objects.in_workspace(workspace).filter(pk__in=known)
     return {key: f"“{name}”" for key, name in rows.values_list("pk", "name")} if known else {}

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.audit.services import note_event
+from personas.audit.services import write_audit_event
 from personas.models import Workspace
 from prompts.integrity.verify import verify_workspace
 from prompts.models import VerificationRun, VerificationState
@@ -15,27 +15,27 @@ from prompts.models import VerificationRun, VerificationState
 log = structlog.get_logger(__name__)
 
 # As long as the job may run, and a little: whoever has not ended by then never will.
-LONGEST = timedelta(minutes=65)
-OPEN = (VerificationState.QUEUED, VerificationState.RUNNING)
+MAX_RUN_TIME = timedelta(minutes=65)
+OPEN_STATES = (VerificationState.QUEUED, VerificationState.RUNNING)
 
 
 @transaction.atomic
 def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
     """The look that is under way, or a new one."""
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
-    rows = VerificationRun.objects.in_workspace(workspace).filter(state__in=OPEN)
-    rows.filter(started_at__lt=timezone.now() - LONGEST).update(
+    rows = VerificationRun.objects.in_workspace(workspace).filter(state__in=OPEN_STATES)
+    rows.filter(started_at__lt=timezone.now() - MAX_RUN_TIME).update(
         state=VerificationState.FAILED, ended_at=timezone.now(), problem="The worker was lost on the way."
     )
     if (waiting := rows.first()) is not None:
         return waiting
     run = VerificationRun(workspace=workspace, asked_label=by.label[:254])
     run.save(force_insert=True)
-    note_event(workspace, "asked for", "verification", run.pk, "Verification", by=by)
+    write_audit_event(workspace, "asked for", "verification", run.pk, "Verification", by=by)
     return run
 
 
-def carry_out_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
+def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
     """Look, and write down what was found; None when another worker has it. Call it outside transactions."""
     rows = VerificationRun.objects.in_workspace(workspace_id)
     waiting = rows.filter(pk=run_id, state=VerificationState.QUEUED)
@@ -45,15 +45,17 @@ def carry_out_verification(workspace_id: int, run_id: int) -> VerificationRun | 
     try:
         found = verify_workspace(run.workspace)
     except BaseException as error:
-        end(run, VerificationState.FAILED, f"It was stopped by an error of ours ({type(error).__name__}).")
+        finish_verification(
+            run, VerificationState.FAILED, f"It was stopped by an error of ours ({type(error).__name__})."
+        )
         raise
     run.result = found.data()
     if found.first:
-        log.error("record_not_sound", workspace=workspace_id, bad=found.bad, first=str(found.first))
-    return end(run, VerificationState.DONE)
+        log.error("integrity_faults_found", workspace=workspace_id, bad=found.bad, first=str(found.first))
+    return finish_verification(run, VerificationState.DONE)
 
 
-def end(run: VerificationRun, state: VerificationState, problem: str = "") -> VerificationRun:
+def finish_verification(run: VerificationRun, state: VerificationState, problem: str = "") -> VerificationRun:
     run.state, run.problem, run.ended_at = state, problem, timezone.now()
     run.save(update_fields=["state", "problem", "ended_at", "result"])
     return run

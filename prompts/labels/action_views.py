@@ -14,27 +14,27 @@ from django.views.decorators.http import require_POST
 from personas.errors import DomainError
 from personas.models import ReleasePolicy
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.display_names import title_of
-from personas.ui.responses import back_or
-from personas.ui.toasts import say
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.display_names import get_display_name
+from personas.ui.responses import get_back_url
+from personas.ui.toasts import add_toast
 from prompts.builds.services import rebuild_agent
 from prompts.labels.forms import LabelForm, RollBackForm
 from prompts.labels.services import (
-    current_label,
-    follow_again,
+    find_current_label,
     move_label,
+    remove_label,
     roll_back,
-    take_off_label,
+    unpin_production,
 )
 from prompts.models import AgentPrompt, LabelMove
-from prompts.page_lookup import found_agent, found_prompt, found_version
+from prompts.page_lookup import get_agent_or_404, get_prompt_or_404, get_version_or_404
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
 
 @dataclass(frozen=True)
-class Said:
+class LabelActionResult:
     """What was done, and the verb of this module that takes it back."""
 
     words: str
@@ -43,10 +43,10 @@ class Said:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-@needs(EDIT)
+@require_permission(EDIT)
 @require_POST
-def rebuild(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    row = found_agent(request, agent)
+def rebuild_agent_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
+    row = get_agent_or_404(request, agent)
     try:
         built = rebuild_agent(row)
     except DomainError as error:
@@ -59,17 +59,17 @@ def rebuild(request: WorkspaceRequest, agent: str) -> HttpResponse:
             messages.success(request, _("Built anew: every word is as it was, so there is no new version."))
         if built.failed:
             messages.error(request, _("Not everything could be built: see what is said below."))
-    return redirect(back_or(request, reverse("versions:list", args=[request.workspace.slug, agent])))
+    return redirect(get_back_url(request, reverse("versions:list", args=[request.workspace.slug, agent])))
 
 
-@needs(APPROVE)
+@require_permission(APPROVE)
 @require_POST
-def put_back(request: WorkspaceRequest, prompt: int) -> HttpResponse:
-    row, form = found_prompt(request, prompt), RollBackForm(request.POST)
+def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
+    row, form = get_prompt_or_404(request, prompt), RollBackForm(request.POST)
     number = form.cleaned_data["to"] if form.is_valid() else None
-    to = found_version(row, number) if number else None
+    to = get_version_or_404(row, number) if number else None
 
-    def verb() -> Said:
+    def verb() -> LabelActionResult:
         was_following = not row.is_held
         [move] = roll_back([row], by=request.actor, note=form.cleaned_data["note"], to=to)
         where = move.version.number if move.version else "nowhere"
@@ -77,72 +77,78 @@ def put_back(request: WorkspaceRequest, prompt: int) -> HttpResponse:
             "version": where
         }
         if was_following and row.agent.release_policy == ReleasePolicy.AUTOMATIC:
-            return Said(words, "follow")
-        return Said(words, "roll-back", fields=forth_again(move))
+            return LabelActionResult(words, "follow")
+        return LabelActionResult(words, "roll-back", fields=get_undo_fields(move))
 
-    return carried_out(request, row, form, verb)
+    return run_label_action(request, row, form, verb)
 
 
-@needs(APPROVE)
+@require_permission(APPROVE)
 @require_POST
-def follow(request: WorkspaceRequest, prompt: int) -> HttpResponse:
-    row = found_prompt(request, prompt)
+def unpin_production_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
+    row = get_prompt_or_404(request, prompt)
 
-    def verb() -> Said:
-        follow_again(row, by=request.actor)
-        return Said(_("Production follows each build again."))
+    def verb() -> LabelActionResult:
+        unpin_production(row, by=request.actor)
+        return LabelActionResult(_("Production follows each build again."))
 
-    return carried_out(request, row, None, verb)
+    return run_label_action(request, row, None, verb)
 
 
-@needs(EDIT)
+@require_permission(EDIT)
 @require_POST
-def label(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
-    row, form = found_prompt(request, prompt), LabelForm(request.POST)
-    version = found_version(row, number)
+def move_label_view(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
+    row, form = get_prompt_or_404(request, prompt), LabelForm(request.POST)
+    version = get_version_or_404(row, number)
 
-    def verb() -> Said:
+    def verb() -> LabelActionResult:
         said = form.cleaned_data
         name, note = said["label"], said["note"]
         move = move_label(row, name, version, expected=form.expected(), by=request.actor, note=note)
         if move is None:
-            return Said(_("“%(name)s” was at version %(number)s already.") % {"name": name, "number": number})
+            return LabelActionResult(
+                _("“%(name)s” was at version %(number)s already.") % {"name": name, "number": number}
+            )
         words = _("“%(name)s” is at version %(number)s now.") % {"name": name, "number": number}
         before = move.previous_version
         if before is None:
-            return Said(words, "remove-label", (name,))
-        return Said(words, "label", (before.number,), {"label": name, "seen": f"{name}:{version.pk}"})
+            return LabelActionResult(words, "remove-label", (name,))
+        return LabelActionResult(
+            words, "label", (before.number,), {"label": name, "seen": f"{name}:{version.pk}"}
+        )
 
-    return carried_out(request, row, form, verb)
+    return run_label_action(request, row, form, verb)
 
 
-@needs(EDIT)
+@require_permission(EDIT)
 @require_POST
-def take_off(request: WorkspaceRequest, prompt: int, label: str) -> HttpResponse:
-    row = found_prompt(request, prompt)
+def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> HttpResponse:
+    row = get_prompt_or_404(request, prompt)
 
-    def verb() -> Said:
-        before = current_label(row, label)
-        take_off_label(row, label, by=request.actor)
+    def verb() -> LabelActionResult:
+        before = find_current_label(row, label)
+        remove_label(row, label, by=request.actor)
         number = before.version.number if before else 0
-        return Said(_("“%(label)s” is taken off.") % {"label": label}, "label", (number,), {"label": label})
+        return LabelActionResult(
+            _("“%(label)s” is taken off.") % {"label": label}, "label", (number,), {"label": label}
+        )
 
-    return carried_out(request, row, None, verb)
+    return run_label_action(request, row, None, verb)
 
 
-def forth_again(move: LabelMove) -> dict[str, str]:
+def get_undo_fields(move: LabelMove) -> dict[str, str]:
     """Production was there a moment ago, so going back may also lead forward."""
     number = move.previous_version.number if move.previous_version else ""
     return {"to": str(number), "note": "The roll-back was undone."}
 
 
-def carried_out(
-    request: WorkspaceRequest, prompt: AgentPrompt, form: Form | None, verb: Callable[[], Said]
+def run_label_action(
+    request: WorkspaceRequest, prompt: AgentPrompt, form: Form | None, verb: Callable[[], LabelActionResult]
 ) -> HttpResponse:
     """Do it, or say why not, and go back to where the button stood."""
     if form is not None and not form.is_valid():
         for name, said in form.errors.items():
-            title = form.fields[name].label or title_of(name) if name in form.fields else ""
+            title = form.fields[name].label or get_display_name(name) if name in form.fields else ""
             messages.error(request, f"{title}: {' '.join(map(str, said))}".removeprefix(": "))
     else:
         try:
@@ -150,23 +156,23 @@ def carried_out(
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            say_with_a_way_back(request, prompt, done)
+            add_undo_message(request, prompt, done)
     timeline = reverse("versions:list", args=[request.workspace.slug, prompt.agent.slug])
-    return redirect(back_or(request, f"{timeline}?channel={prompt.channel.slug}"))
+    return redirect(get_back_url(request, f"{timeline}?channel={prompt.channel.slug}"))
 
 
-def say_with_a_way_back(request: WorkspaceRequest, prompt: AgentPrompt, done: Said) -> None:
+def add_undo_message(request: WorkspaceRequest, prompt: AgentPrompt, done: LabelActionResult) -> None:
     undo = ""
     if done.undo:
         undo = reverse(f"versions:{done.undo}", args=[request.workspace.slug, prompt.pk, *done.place])
-    back = {"back": place} if (place := back_or(request, "")) else {}
-    say(request, done.words, undo_url=undo, undo_fields={**done.fields, **back})
+    back = {"back": place} if (place := get_back_url(request, "")) else {}
+    add_toast(request, done.words, undo_url=undo, undo_fields={**done.fields, **back})
 
 
 urlpatterns: list[URLPattern] = [
-    path("agents/<slug:agent>/versions/rebuild/", rebuild, name="rebuild"),
-    path("prompts/<int:prompt>/roll-back/", put_back, name="roll-back"),
-    path("prompts/<int:prompt>/follow/", follow, name="follow"),
-    path("prompts/<int:prompt>/versions/<int:number>/label/", label, name="label"),
-    path("prompts/<int:prompt>/labels/<slug:label>/remove/", take_off, name="remove-label"),
+    path("agents/<slug:agent>/versions/rebuild/", rebuild_agent_view, name="rebuild"),
+    path("prompts/<int:prompt>/roll-back/", roll_back_view, name="roll-back"),
+    path("prompts/<int:prompt>/follow/", unpin_production_view, name="follow"),
+    path("prompts/<int:prompt>/versions/<int:number>/label/", move_label_view, name="label"),
+    path("prompts/<int:prompt>/labels/<slug:label>/remove/", remove_label_view, name="remove-label"),
 ]

@@ -6,207 +6,242 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import refuse_unless
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
+from personas.api.etags import check_etag
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import Problem, ProblemError
-from personas.api.responses import Answer, answered, empty, moment_told
-from personas.api.schema import Shape, digest, flag, line, listed, moment, nullable, page_of, shape, whole
+from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    digest_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+)
 from personas.api.views import endpoint
 from personas.roles import Permission
-from prompts.api_lookup import found_prompt, named_version, refuse_label, refuse_limited
-from prompts.errors import MovedMeanwhile, NotAllowed
-from prompts.labels.services import follow_again, move_label, protect_label, roll_back, take_off_label
-from prompts.ledger.selectors import heavy
+from prompts.api_lookup import (
+    check_label_scope,
+    get_named_version,
+    get_visible_prompt,
+    require_unlimited_scope,
+)
+from prompts.errors import LabelConflict, NotAllowed
+from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
+from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
-from prompts.releases.selectors import labels_in_use
-from prompts.versions.selectors import labels_of
-from prompts.versions.serializers import REF, TEXT, label_told, ref
+from prompts.releases.selectors import list_label_usage
+from prompts.versions.selectors import get_prompt_labels
+from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, label_json, version_ref_json
 
-IN_USE = shape({"name": TEXT, "prompts": whole(), "is_protected": flag()})
-STANDING = shape({"name": TEXT, "number": whole(1), "digest": digest(), "moved_at": moment(), "etag": TEXT})
-MOVE = shape(
+LABEL_USAGE_SCHEMA = object_schema(
+    {"name": TEXT_SCHEMA, "prompts": integer_schema(), "is_protected": boolean_schema()}
+)
+PROMPT_LABEL_SCHEMA = object_schema(
     {
-        "sequence": whole(1),
-        "label": TEXT,
-        "version": nullable(REF),
-        "previous": nullable(REF),
-        "reason": TEXT,
-        "note": TEXT,
-        "release": nullable(whole(1)),
-        "author": TEXT,
-        "at": moment(),
-        "hash": digest(),
-        "previous_hash": TEXT,
+        "name": TEXT_SCHEMA,
+        "number": integer_schema(1),
+        "digest": digest_schema(),
+        "moved_at": datetime_schema(),
+        "etag": TEXT_SCHEMA,
     }
 )
-NAMED: Shape = {
-    "anyOf": [whole(1, 2**31 - 1), digest()],
+LABEL_MOVE_SCHEMA = object_schema(
+    {
+        "sequence": integer_schema(1),
+        "label": TEXT_SCHEMA,
+        "version": nullable_schema(VERSION_REF_SCHEMA),
+        "previous": nullable_schema(VERSION_REF_SCHEMA),
+        "reason": TEXT_SCHEMA,
+        "note": TEXT_SCHEMA,
+        "release": nullable_schema(integer_schema(1)),
+        "author": TEXT_SCHEMA,
+        "at": datetime_schema(),
+        "hash": digest_schema(),
+        "previous_hash": TEXT_SCHEMA,
+    }
+)
+VERSION_KEY_SCHEMA: Schema = {
+    "anyOf": [integer_schema(1, 2**31 - 1), digest_schema()],
     "description": "A version of this prompt by its number or digest.",
 }
-NOTE = line(500, description="Why; it stands in the history of the label.")
-MOVING = shape(
+NOTE_SCHEMA = line_schema(500, description="Why; it stands in the history of the label.")
+MOVE_REQUEST_SCHEMA = object_schema(
     {
-        "version": NAMED,
-        "expected": nullable(NAMED)
+        "version": VERSION_KEY_SCHEMA,
+        "expected": nullable_schema(VERSION_KEY_SCHEMA)
         | {"description": "Where you saw it, null for nowhere; or send If-Match."},
-        "note": NOTE,
+        "note": NOTE_SCHEMA,
     },
     required=["version"],
 )
-WHY = line(500, least=1, description="Why; those who look later will want to know.")
-BACK = shape({"note": WHY, "to": NAMED}, required=["note"])
-CHANGED = {409: "refused", 412: "precondition_failed", 428: "precondition_required"}
+REQUIRED_NOTE_SCHEMA = line_schema(500, least=1, description="Why; those who look later will want to know.")
+ROLLBACK_REQUEST_SCHEMA = object_schema(
+    {"note": REQUIRED_NOTE_SCHEMA, "to": VERSION_KEY_SCHEMA}, required=["note"]
+)
+EDIT_PROBLEMS = {409: "refused", 412: "precondition_failed", 428: "precondition_required"}
 
 
 # --- of the workspace ----------------------------------------------------------------------------------
 
 
-def index(call: Call) -> Answer:
-    refuse_limited(call)
-    return answered({"data": [in_use_told(label) for label in labels_in_use(call.workspace)]})
+def index(call: ApiRequest) -> ApiResponse:
+    require_unlimited_scope(call)
+    return json_response({"data": [label_usage_json(label) for label in list_label_usage(call.workspace)]})
 
 
-def in_use_told(label: Any) -> dict[str, Any]:
+def label_usage_json(label: Any) -> dict[str, Any]:
     return {"name": label.name, "prompts": label.prompts, "is_protected": label.is_protected}
 
 
-def protect(call: Call, label: str) -> Answer:
+def protect_label_endpoint(call: ApiRequest, label: str) -> ApiResponse:
     """Protected labels are moved by owners only."""
-    refuse_limited(call)
-    refuse_label(call, label)
+    require_unlimited_scope(call)
+    check_label_scope(call, label)
     rule: LabelRule = protect_label(call.workspace, label, call.body["is_protected"], by=call.actor)
     labels = PromptLabel.objects.in_workspace(call.workspace).filter(name=label)
-    return answered({"name": label, "prompts": labels.count(), "is_protected": rule.is_protected})
+    return json_response({"name": label, "prompts": labels.count(), "is_protected": rule.is_protected})
 
 
 # --- of one prompt -------------------------------------------------------------------------------------
 
 
-def standing(call: Call, agent: str, channel: str) -> Answer:
-    prompt = found_prompt(call, agent, channel)
-    return answered({"data": [told(label) for label in labels_of(prompt).defer(*heavy("version"))]})
+def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
+    prompt = get_visible_prompt(call, agent, channel)
+    return json_response(
+        {
+            "data": [
+                prompt_label_json(label)
+                for label in get_prompt_labels(prompt).defer(*list_heavy_columns("version"))
+            ]
+        }
+    )
 
 
-def read(call: Call, agent: str, channel: str, label: str) -> Answer:
-    found = present(found_prompt(call, agent, channel), label)
+def label_detail(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
+    found = find_prompt_label(get_visible_prompt(call, agent, channel), label)
     if found is None:
         raise Http404
-    return given(found)
+    return build_label_response(found)
 
 
-def move(call: Call, agent: str, channel: str, label: str) -> Answer:
-    refuse_label(call, label)
-    prompt = found_prompt(call, agent, channel)
+def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
+    check_label_scope(call, label)
+    prompt = get_visible_prompt(call, agent, channel)
     if label == PRODUCTION:
         raise NotAllowed("Production moves by builds, releases and roll-backs.")
-    version = named_version(prompt, call.body["version"], "/version")
-    expected, note = seen(call, prompt, label), call.body.get("note", "")
+    version = get_named_version(prompt, call.body["version"], "/version")
+    expected, note = get_expected_version_id(call, prompt, label), call.body.get("note", "")
     try:
         move_label(prompt, label, version, expected=expected, by=call.actor, note=note)
-    except MovedMeanwhile as error:
+    except LabelConflict as error:
         raise ProblemError(Problem(412, "precondition_failed", error.message)) from error
-    return read(call, agent, channel, label)
+    return label_detail(call, agent, channel, label)
 
 
-def seen(call: Call, prompt: AgentPrompt, label: str) -> int | None:
+def get_expected_version_id(call: ApiRequest, prompt: AgentPrompt, label: str) -> int | None:
     """The id of the version at which the caller saw the label, by the body or the header."""
-    now = present(prompt, label)
+    now = find_prompt_label(prompt, label)
     if "expected" not in call.body:
-        refuse_unless(etag_of(now), call.if_match)
+        check_etag(get_label_etag(now), call.if_match)
         return now.version_id if now else None
     said = call.body["expected"]
     if said is None or (now and said == now.version.digest):
         return now.version_id if now and said else None
-    return named_version(prompt, said, "/expected").pk
+    return get_named_version(prompt, said, "/expected").pk
 
 
-def take_off(call: Call, agent: str, channel: str, label: str) -> Answer:
-    refuse_label(call, label)
-    prompt = found_prompt(call, agent, channel)
-    now = present(prompt, label)
+def remove_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
+    check_label_scope(call, label)
+    prompt = get_visible_prompt(call, agent, channel)
+    now = find_prompt_label(prompt, label)
     if now is None:
         raise Http404
-    refuse_unless(etag_of(now), call.if_match)
-    take_off_label(prompt, label, by=call.actor)
-    return empty()
+    check_etag(get_label_etag(now), call.if_match)
+    remove_label(prompt, label, by=call.actor)
+    return no_content_response()
 
 
-def put_back(call: Call, agent: str, channel: str, label: str) -> Answer:
-    refuse_label(call, label)
-    prompt = found_prompt(call, agent, channel)
-    to = named_version(prompt, call.body["to"], "/to") if "to" in call.body else None
+def roll_back_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
+    check_label_scope(call, label)
+    prompt = get_visible_prompt(call, agent, channel)
+    to = get_named_version(prompt, call.body["to"], "/to") if "to" in call.body else None
     roll_back([prompt], by=call.actor, note=call.body["note"], label=label, to=to)
-    return read(call, agent, channel, label)
+    return label_detail(call, agent, channel, label)
 
 
-def follow(call: Call, agent: str, channel: str) -> Answer:
-    refuse_label(call, PRODUCTION)
-    prompt = found_prompt(call, agent, channel)
-    follow_again(prompt, by=call.actor)
-    return read(call, agent, channel, PRODUCTION)
+def unpin_production_endpoint(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
+    check_label_scope(call, PRODUCTION)
+    prompt = get_visible_prompt(call, agent, channel)
+    unpin_production(prompt, by=call.actor)
+    return label_detail(call, agent, channel, PRODUCTION)
 
 
-def moves(call: Call, agent: str, channel: str, label: str) -> Answer:
-    prompt = found_prompt(call, agent, channel)
+def list_label_moves(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
+    prompt = get_visible_prompt(call, agent, channel)
     rows: QuerySet[LabelMove] = LabelMove.objects.in_workspace(call.workspace).filter(
         prompt=prompt, label=label
     )
     rows = rows.select_related("version", "previous_version", "release")
-    rows = rows.defer(*heavy("version"), *heavy("previous_version"))
-    page = page_of_rows(
+    rows = rows.defer(*list_heavy_columns("version"), *list_heavy_columns("previous_version"))
+    page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    return page_answered(call, page, [move_told(row) for row in page.rows])
+    return page_response(call, page, [label_move_json(row) for row in page.rows])
 
 
 # --- words ---------------------------------------------------------------------------------------------
 
 
-def present(prompt: AgentPrompt, label: str) -> PromptLabel | None:
-    return labels_of(prompt).filter(name=label).defer(*heavy("version")).first()
+def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
+    return get_prompt_labels(prompt).filter(name=label).defer(*list_heavy_columns("version")).first()
 
 
-def etag_of(label: PromptLabel | None) -> str:
+def get_label_etag(label: PromptLabel | None) -> str:
     """The number of the version it stands at; nought for a label that is not there yet."""
     return f'"{label.version.number if label else 0}"'
 
 
-def given(label: PromptLabel) -> Answer:
-    return answered(told(label), ETag=etag_of(label))
+def build_label_response(label: PromptLabel) -> ApiResponse:
+    return json_response(prompt_label_json(label), ETag=get_label_etag(label))
 
 
-def told(label: PromptLabel) -> dict[str, Any]:
-    return {**label_told(label), "etag": etag_of(label)}
+def prompt_label_json(label: PromptLabel) -> dict[str, Any]:
+    return {**label_json(label), "etag": get_label_etag(label)}
 
 
-def move_told(row: LabelMove) -> dict[str, Any]:
+def label_move_json(row: LabelMove) -> dict[str, Any]:
     return {
         "sequence": row.sequence,
         "label": row.label,
-        "version": row.version and ref(row.version),
-        "previous": row.previous_version and ref(row.previous_version),
+        "version": row.version and version_ref_json(row.version),
+        "previous": row.previous_version and version_ref_json(row.previous_version),
         "reason": row.reason,
         "note": row.note,
         "release": row.release and row.release.number,
         "author": row.author_label,
-        "at": moment_told(row.at),
+        "at": datetime_json(row.at),
         "hash": row.hash,
         "previous_hash": row.previous_hash,
     }
 
 
-def list_of(item: Shape) -> Shape:
+def build_list_schema(item: Schema) -> Schema:
     """Few enough to come at once."""
-    return shape({"data": listed(item, most=10_000)})
+    return object_schema({"data": array_schema(item, most=10_000)})
 
 
-OF_PROMPT = "agents/<slug:agent>/prompts/<slug:channel>/labels"
-READING: dict[str, Any] = {"bots": True, "tag": "labels"}
-EDITING: dict[str, Any] = {"permission": Permission.EDIT, "tag": "labels", "refusals": CHANGED}
-DECIDING: dict[str, Any] = {
+PROMPT_LABELS_PATH = "agents/<slug:agent>/prompts/<slug:channel>/labels"
+READ_OPTIONS: dict[str, Any] = {"bots": True, "tag": "labels"}
+EDIT_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "tag": "labels", "refusals": EDIT_PROBLEMS}
+APPROVE_OPTIONS: dict[str, Any] = {
     "permission": Permission.APPROVE,
-    "answer": STANDING,
+    "answer": PROMPT_LABEL_SCHEMA,
     "is_retryable": True,
     "tag": "labels",
 }
@@ -214,61 +249,79 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "labels",
         "labels-list",
-        get=Operation(index, "List labels and who may move them", answer=list_of(IN_USE), **READING),
+        get=Operation(
+            index,
+            "List labels and who may move them",
+            answer=build_list_schema(LABEL_USAGE_SCHEMA),
+            **READ_OPTIONS,
+        ),
     ),
     endpoint(
         "labels/<slug:label>:protect",
         "labels-protect",
         post=Operation(
-            protect,
+            protect_label_endpoint,
             "Let only owners move a label, or everybody again",
             permission=Permission.MANAGE_MEMBERS,
-            body=shape({"is_protected": flag()}),
-            answer=IN_USE,
+            body=object_schema({"is_protected": boolean_schema()}),
+            answer=LABEL_USAGE_SCHEMA,
             is_retryable=True,
             tag="labels",
         ),
     ),
     endpoint(
-        OF_PROMPT,
+        PROMPT_LABELS_PATH,
         "labels-standing",
         get=Operation(
-            standing,
+            list_prompt_labels,
             "Where the labels of a prompt stand",
-            answer=list_of(STANDING),
+            answer=build_list_schema(PROMPT_LABEL_SCHEMA),
             note=f"“{LATEST}” follows every build by itself, and is told with the prompt.",
-            **READING,
+            **READ_OPTIONS,
         ),
     ),
     endpoint(
-        f"{OF_PROMPT}/production:follow",
+        f"{PROMPT_LABELS_PATH}/production:follow",
         "labels-follow",
-        post=Operation(follow, "Let production follow each build again", **DECIDING),
-    ),
-    endpoint(
-        f"{OF_PROMPT}/<slug:label>",
-        "labels-one",
-        get=Operation(read, "Where a label stands", answer=STANDING, **READING),
-        put=Operation(
-            move,
-            "Point a label at a version",
-            body=MOVING,
-            answer=STANDING,
-            note='Say where you saw it, by If-Match ("0" for nowhere) or `expected`.',
-            **EDITING,
+        post=Operation(
+            unpin_production_endpoint, "Let production follow each build again", **APPROVE_OPTIONS
         ),
-        delete=Operation(take_off, "Take a label off", status=204, is_conditional=True, **EDITING),
     ),
     endpoint(
-        f"{OF_PROMPT}/<slug:label>:rollBack",
+        f"{PROMPT_LABELS_PATH}/<slug:label>",
+        "labels-one",
+        get=Operation(label_detail, "Where a label stands", answer=PROMPT_LABEL_SCHEMA, **READ_OPTIONS),
+        put=Operation(
+            move_label_endpoint,
+            "Point a label at a version",
+            body=MOVE_REQUEST_SCHEMA,
+            answer=PROMPT_LABEL_SCHEMA,
+            note='Say where you saw it, by If-Match ("0" for nowhere) or `expected`.',
+            **EDIT_OPTIONS,
+        ),
+        delete=Operation(
+            remove_label_endpoint, "Take a label off", status=204, is_conditional=True, **EDIT_OPTIONS
+        ),
+    ),
+    endpoint(
+        f"{PROMPT_LABELS_PATH}/<slug:label>:rollBack",
         "labels-roll-back",
-        post=Operation(put_back, "Put a label back to where it was before", body=BACK, **DECIDING),
+        post=Operation(
+            roll_back_endpoint,
+            "Put a label back to where it was before",
+            body=ROLLBACK_REQUEST_SCHEMA,
+            **APPROVE_OPTIONS,
+        ),
     ),
     endpoint(
-        f"{OF_PROMPT}/<slug:label>/moves",
+        f"{PROMPT_LABELS_PATH}/<slug:label>/moves",
         "labels-moves",
         get=Operation(
-            moves, "The history of a label, newest first", answer=page_of(MOVE), query=PAGING, **READING
+            list_label_moves,
+            "The history of a label, newest first",
+            answer=page_schema(LABEL_MOVE_SCHEMA),
+            query=PAGINATION_PARAMS,
+            **READ_OPTIONS,
         ),
     ),
 ]

@@ -6,18 +6,18 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.ui.action_form import VerbForm
-from personas.workspaces.models import slug_rule
+from personas.ui.action_form import ActionForm
+from personas.workspaces.models import slug_validator
 from prompts.models import PRODUCTION, PromptLabel
 
 
-class LabelForm(VerbForm):
+class LabelForm(ActionForm):
     """A label of the workspace's own for one version."""
 
     label = forms.CharField(
         label=_("Label"),
         max_length=40,
-        validators=[slug_rule],
+        validators=[slug_validator],
         help_text=_("Small letters, digits and hyphens, as in “canary”."),
     )
     note = forms.CharField(max_length=500, required=False, label=_("Why"))
@@ -42,7 +42,7 @@ class LabelForm(VerbForm):
         return int(said) if said is not None else None
 
 
-class RollBackForm(VerbForm):
+class RollBackForm(ActionForm):
     """Why production goes back, and to which version; without one, to where it was before."""
 
     note = forms.CharField(max_length=500, label=_("Why"), help_text=_("For those who look later."))

@@ -3,7 +3,7 @@
 from django.db import models
 
 from personas.models import WorkspaceOwned
-from personas.workspaces.models import slug_rule
+from personas.workspaces.models import slug_validator
 from prompts.versions.models import AgentPrompt, PromptVersion
 
 LATEST, PRODUCTION = "latest", "production"
@@ -13,7 +13,7 @@ class PromptLabel(WorkspaceOwned):
     """A movable pointer to a version of one prompt."""
 
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="labels")
-    name = models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+    name = models.SlugField(max_length=40, db_index=False, validators=[slug_validator])
     version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="labels")
     moved_at = models.DateTimeField()
 
@@ -65,7 +65,7 @@ class LabelMove(WorkspaceOwned):
 class LabelRule(WorkspaceOwned):
     """What the workspace says of a label, wherever it stands; protected ones are moved by owners only."""
 
-    name = models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+    name = models.SlugField(max_length=40, db_index=False, validators=[slug_validator])
     is_protected = models.BooleanField(default=False)
 
     class Meta(WorkspaceOwned.Meta):

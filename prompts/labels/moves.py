@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from personas.models import Workspace
-from personas.tenancy.models import own_key
-from prompts.hashed_rows import move_row
+from personas.tenancy.models import get_upsert_fields
+from prompts.hashed_rows import build_label_move_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion, Release
 
 # Of a version that a label leaves only the number is told.
-HEAVY = [f"version__{name}" for name in ("segments", "sizes", "lockfile", "causes")]
+DEFERRED_VERSION_FIELDS = [f"version__{name}" for name in ("segments", "sizes", "lockfile", "causes")]
 
 
 @dataclass(frozen=True)
-class Move:
+class PlannedMove:
     """Where a label shall point; no version takes it off. The caller holds the prompt locked."""
 
     prompt: AgentPrompt
@@ -26,21 +26,21 @@ class Move:
     release: Release | None = None
 
 
-def move_labels(workspace: Workspace | int, moves: Sequence[Move], *, at: datetime) -> list[LabelMove]:
+def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at: datetime) -> list[LabelMove]:
     """Point the labels and append the moves; the prompts' own columns are the caller's to save."""
     if not moves:
         return []
     rows = PromptLabel.objects.in_workspace(workspace)
     prompts = {move.prompt.pk for move in moves}
-    known = rows.filter(prompt__in=prompts).select_related("version").defer(*HEAVY)
+    known = rows.filter(prompt__in=prompts).select_related("version").defer(*DEFERRED_VERSION_FIELDS)
     have = {(row.prompt_id, row.name): row for row in known}
-    made = [record(move, have.get((move.prompt.pk, move.label)), at) for move in moves]
+    made = [build_label_move(move, have.get((move.prompt.pk, move.label)), at) for move in moves]
     LabelMove.objects.in_workspace(workspace).bulk_create(made)
-    put(workspace, moves, have, at)
+    write_labels(workspace, moves, have, at)
     return made
 
 
-def record(move: Move, label: PromptLabel | None, at: datetime) -> LabelMove:
+def build_label_move(move: PlannedMove, label: PromptLabel | None, at: datetime) -> LabelMove:
     prompt = move.prompt
     row = LabelMove(
         workspace_id=prompt.workspace_id,
@@ -56,14 +56,14 @@ def record(move: Move, label: PromptLabel | None, at: datetime) -> LabelMove:
         at=at,
         previous_hash=prompt.last_move_hash,
     )
-    row.hash = move_row(row).hash(row.previous_hash)
+    row.hash = build_label_move_row(row).hash(row.previous_hash)
     prompt.last_move, prompt.last_move_hash = row.sequence, row.hash
     return row
 
 
-def put(
+def write_labels(
     workspace: Workspace | int,
-    moves: Sequence[Move],
+    moves: Sequence[PlannedMove],
     have: dict[tuple[int, str], PromptLabel],
     at: datetime,
 ) -> None:
@@ -90,6 +90,6 @@ def put(
             moved.append(label)
     rows.bulk_create(new)
     rows.bulk_create(
-        moved, update_conflicts=True, unique_fields=own_key(), update_fields=["version", "moved_at"]
+        moved, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=["version", "moved_at"]
     )
     rows.filter(pk__in=gone).delete()

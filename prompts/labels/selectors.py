@@ -8,7 +8,9 @@ from personas.models import Workspace
 from prompts.models import LATEST, AgentPrompt, PromptLabel
 
 
-def labelled(workspace: Workspace | int, name: str, words: str = "") -> "QuerySet[Any, dict[str, Any]]":
+def list_labelled_prompts(
+    workspace: Workspace | int, name: str, words: str = ""
+) -> "QuerySet[Any, dict[str, Any]]":
     """Plain rows, by agent; “latest” stands on every live prompt by itself."""
     if name == LATEST:
         rows: QuerySet[Any] = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
@@ -30,7 +32,7 @@ def labelled(workspace: Workspace | int, name: str, words: str = "") -> "QuerySe
     )
 
 
-def label_names(workspace: Workspace) -> set[str]:
+def list_label_names(workspace: Workspace) -> set[str]:
     """Those that point somewhere now."""
     rows = PromptLabel.objects.in_workspace(workspace).order_by("name")
     return set(rows.values_list("name", flat=True).distinct())

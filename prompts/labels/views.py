@@ -12,34 +12,38 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from personas.errors import DomainError, Invalid
-from personas.records.list_views import PAGE_SIZE, chosen_filters, search_words
+from personas.errors import DomainError, InvalidInput
+from personas.records.list_views import PAGE_SIZE, get_search_query, set_filter_values
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.export import Column, columns_of, file_answer, file_asked
-from personas.ui.sorting import Sorting, sorting_asked
-from prompts.labels.selectors import labelled
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.export import ExportColumn, build_export_columns, build_export_response, get_export_format
+from personas.ui.sorting import SortOrder, get_sort_order
+from prompts.labels.selectors import list_labelled_prompts
 from prompts.labels.services import protect_label
 from prompts.models import LATEST
-from prompts.releases.forms import ProtectForm
-from prompts.releases.selectors import LabelInUse, labels_in_use
+from prompts.releases.forms import LabelProtectionForm
+from prompts.releases.selectors import LabelUsage, list_label_usage
 
-SORTS = {"label": ("name",), "prompts": ("prompts",)}
-WHO = [("", _("Whoever moves them")), ("owners", _("Moved by owners only")), ("open", _("Not protected"))]
-COLUMNS = columns_of(("name", "prompts", "is_protected"))
+SORT_FIELDS = {"label": ("name",), "prompts": ("prompts",)}
+PROTECTION_FILTERS = [
+    ("", _("Whoever moves them")),
+    ("owners", _("Moved by owners only")),
+    ("open", _("Not protected")),
+]
+LABEL_COLUMNS = build_export_columns(("name", "prompts", "is_protected"))
 PROMPT_COLUMNS = [
-    Column(name, itemgetter(name))
+    ExportColumn(name, itemgetter(name))
     for name in ("agent_name", "channel_name", "version_number", "version_tokens", "since")
 ]
 
 
 def index(request: WorkspaceRequest) -> HttpResponseBase:
-    words, sorting = search_words(request), sorting_asked(request, SORTS)
-    who = {"name": "who", "label": _("Who moves it"), "options": WHO}
-    filters = chosen_filters(request, [who])
-    labels = found_labels(labels_in_use(request.workspace), words, filters[0]["value"], sorting)
-    if file_format := file_asked(request):
-        return file_answer(request.workspace, "labels", file_format, COLUMNS, labels)
+    words, sorting = get_search_query(request), get_sort_order(request, SORT_FIELDS)
+    who = {"name": "who", "label": _("Who moves it"), "options": PROTECTION_FILTERS}
+    filters = set_filter_values(request, [who])
+    labels = filter_labels(list_label_usage(request.workspace), words, filters[0]["value"], sorting)
+    if file_format := get_export_format(request):
+        return build_export_response(request.workspace, "labels", file_format, LABEL_COLUMNS, labels)
     is_narrowed = bool(words or filters[0]["value"])
     context = {
         "page": Paginator(labels, PAGE_SIZE).get_page(request.GET.get("page")),
@@ -47,46 +51,46 @@ def index(request: WorkspaceRequest) -> HttpResponseBase:
         "filters": filters,
         "sorting": sorting,
         "is_narrowed": is_narrowed,
-        "form": ProtectForm(),
+        "form": LabelProtectionForm(),
     }
     return render(request, "prompts/labels/list.html", context)
 
 
-def found_labels(labels: list[LabelInUse], words: str, who: str, sorting: Sorting) -> list[LabelInUse]:
+def filter_labels(labels: list[LabelUsage], words: str, who: str, sorting: SortOrder) -> list[LabelUsage]:
     """A workspace has few labels, so they are sorted out here."""
     found = [label for label in labels if words.lower() in label.name]
     if who:
         found = [label for label in found if label.is_protected == (who == "owners")]
     if sorting.name:
-        found.sort(key=attrgetter(SORTS[sorting.name][0]), reverse=sorting.is_down)
+        found.sort(key=attrgetter(SORT_FIELDS[sorting.name][0]), reverse=sorting.is_down)
     return found
 
 
-def prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
+def label_prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
     """Where one label stands."""
-    known = next((one for one in labels_in_use(request.workspace) if one.name == label), None)
+    known = next((one for one in list_label_usage(request.workspace) if one.name == label), None)
     if known is None and label != LATEST:
         raise Http404("No such label.")
-    words = search_words(request)
-    rows = labelled(request.workspace, label, words)
-    if file_format := file_asked(request):
-        return file_answer(request.workspace, f"label-{label}", file_format, PROMPT_COLUMNS, rows)
+    words = get_search_query(request)
+    rows = list_labelled_prompts(request.workspace, label, words)
+    if file_format := get_export_format(request):
+        return build_export_response(request.workspace, f"label-{label}", file_format, PROMPT_COLUMNS, rows)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"label": label, "known": known, "page": page, "q": words, "is_narrowed": bool(words)}
     return render(request, "prompts/labels/prompts.html", context)
 
 
-@needs(Permission.MANAGE_MEMBERS)
+@require_permission(Permission.MANAGE_MEMBERS)
 @require_POST
-def protect(request: WorkspaceRequest) -> HttpResponse:
-    form = ProtectForm(request.POST)
+def protect_label_view(request: WorkspaceRequest) -> HttpResponse:
+    form = LabelProtectionForm(request.POST)
     if not form.is_valid():
         messages.error(request, gettext("A label has a name of at most 40 characters."))
         return redirect("labels:list", request.workspace.slug)
     label, is_protected = form.cleaned_data["label"], form.cleaned_data["protected"]
     try:
         protect_label(request.workspace, label, is_protected, by=request.actor)
-    except Invalid as error:
+    except InvalidInput as error:
         messages.error(request, " ".join(said for words in error.errors.values() for said in words))
     except DomainError as error:
         messages.error(request, error.message)
@@ -102,7 +106,7 @@ def protect(request: WorkspaceRequest) -> HttpResponse:
 
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
-    path("protect/", protect, name="protect"),
-    path("<slug:label>/prompts/", prompts, name="prompts"),
+    path("protect/", protect_label_view, name="protect"),
+    path("<slug:label>/prompts/", label_prompts, name="prompts"),
 ]
 urls = (urlpatterns, "labels")

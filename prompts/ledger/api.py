@@ -7,97 +7,105 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, Page, page_answered, read_cursor, write_cursor
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, CursorPage, decode_cursor, encode_cursor, page_response
 from personas.api.problems import FieldError, ProblemError
-from personas.api.responses import Answer, answered, moment_told
+from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
-    Shape,
-    anything,
-    digest,
-    flag,
-    line,
-    listed,
-    moment,
-    nullable,
-    page_of,
-    shape,
-    slug,
-    whole,
+    Schema,
+    any_object_schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    digest_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
 )
 from personas.api.views import endpoint
-from prompts.api_lookup import LARGEST_ID, bounded, is_limited, prompt_ids
-from prompts.errors import UnknownFetch
-from prompts.ledger.selectors import LedgerFilter, ledger_rows, older_than
-from prompts.ledger.stale_bots import StaleBot, stale_bots
+from prompts.api_lookup import MAX_ID, check_number_bounds, is_scope_limited, list_visible_prompt_ids
+from prompts.errors import FetchNotFound
+from prompts.ledger.selectors import LedgerFilter, build_older_than_filter, list_ledger_entries
+from prompts.ledger.stale_bots import OutdatedBot, list_outdated_bots
 from prompts.models import LedgerEntry
-from prompts.replay.services import found_entry
-from prompts.versions.serializers import REF, TEXT, ref
+from prompts.replay.services import get_ledger_entry
+from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
 
-KEY = shape({"id": whole(1), "name": TEXT})
-FACTS: dict[str, Shape] = {
-    "id": whole(1),
-    "at": moment(),
-    "status": whole(100, 599, description="200, or 304 when the caller had these words already."),
-    "agent": TEXT,
-    "channel": TEXT,
+KEY_SCHEMA = object_schema({"id": integer_schema(1), "name": TEXT_SCHEMA})
+LEDGER_ROW_FIELDS: dict[str, Schema] = {
+    "id": integer_schema(1),
+    "at": datetime_schema(),
+    "status": integer_schema(100, 599, description="200, or 304 when the caller had these words already."),
+    "agent": TEXT_SCHEMA,
+    "channel": TEXT_SCHEMA,
     "label": {"type": "string", "description": "With @ and a moment when the past was asked for."},
-    "version": REF,
-    "served_digest": digest(description="SHA-256 of the very bytes."),
-    "size": whole(),
-    "request_id": TEXT,
-    "reader": TEXT,
-    "key": nullable(KEY),
+    "version": VERSION_REF_SCHEMA,
+    "served_digest": digest_schema(description="SHA-256 of the very bytes."),
+    "size": integer_schema(),
+    "request_id": TEXT_SCHEMA,
+    "reader": TEXT_SCHEMA,
+    "key": nullable_schema(KEY_SCHEMA),
 }
-ROW = shape(FACTS)
-ENTRY = shape({**FACTS, "slots": anything(description="The facts of the call."), "seal": digest()})
-STALE = shape(
+LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS)
+LEDGER_ENTRY_SCHEMA = object_schema(
     {
-        "key": KEY,
-        "agent": TEXT,
-        "channel": TEXT,
-        "label": TEXT,
-        "held": REF,
-        "present": nullable(REF),
-        "fetched_at": moment(),
-        "since": moment(description="Since when the label is no longer where the bot saw it."),
-        "is_rolled_back": flag(),
-        "ledger_id": whole(1),
+        **LEDGER_ROW_FIELDS,
+        "slots": any_object_schema(description="The facts of the call."),
+        "seal": digest_schema(),
     }
 )
-MOST_STALE = 200
-STALE_LIST = shape({"data": listed(STALE, most=MOST_STALE), "count": whole()})
-LISTING: dict[str, Shape] = {
-    "agent": slug(),
-    "channel": slug(),
-    "key": whole(1, description="The id of a key."),
+OUTDATED_BOT_SCHEMA = object_schema(
+    {
+        "key": KEY_SCHEMA,
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "label": TEXT_SCHEMA,
+        "held": VERSION_REF_SCHEMA,
+        "present": nullable_schema(VERSION_REF_SCHEMA),
+        "fetched_at": datetime_schema(),
+        "since": datetime_schema(description="Since when the label is no longer where the bot saw it."),
+        "is_rolled_back": boolean_schema(),
+        "ledger_id": integer_schema(1),
+    }
+)
+MAX_OUTDATED_BOTS = 200
+OUTDATED_BOTS_SCHEMA = object_schema(
+    {"data": array_schema(OUTDATED_BOT_SCHEMA, most=MAX_OUTDATED_BOTS), "count": integer_schema()}
+)
+LIST_PARAMETERS: dict[str, Schema] = {
+    "agent": slug_schema(),
+    "channel": slug_schema(),
+    "key": integer_schema(1, description="The id of a key."),
     "status": {"type": "integer", "enum": [200, 304]},
-    "since": moment(),
-    "until": moment(description="Before this moment."),
-    "request_id": line(64, least=1),
-    **PAGING,
+    "since": datetime_schema(),
+    "until": datetime_schema(description="Before this moment."),
+    "request_id": line_schema(64, least=1),
+    **PAGINATION_PARAMS,
 }
-COMMON: dict[str, Any] = {"bots": True, "tag": "ledger"}
+COMMON_OPTIONS: dict[str, Any] = {"bots": True, "tag": "ledger"}
 
 
-def index(call: Call) -> Answer:
-    said, rows = call.query, visible_rows(call, wanted(call))
+def index(call: ApiRequest) -> ApiResponse:
+    said, rows = call.query, list_visible_entries(call, parse_ledger_filter(call))
     if "cursor" in said:
-        rows = rows.filter(older_than(call.workspace, read_cursor(said["cursor"])))
+        rows = rows.filter(build_older_than_filter(call.workspace, decode_cursor(said["cursor"])))
     found = list(rows.defer("slots")[: said["limit"] + 1])
     shown = found[: said["limit"]]
-    page = Page(shown, write_cursor(shown[-1].pk) if len(found) > len(shown) else None)
-    return page_answered(call, page, [told(row) for row in shown])
+    page = CursorPage(shown, encode_cursor(shown[-1].pk) if len(found) > len(shown) else None)
+    return page_response(call, page, [ledger_entry_json(row) for row in shown])
 
 
-def wanted(call: Call) -> LedgerFilter:
+def parse_ledger_filter(call: ApiRequest) -> LedgerFilter:
     said = call.query
     # In UTC: databases take no offsets as wide as those that can be written.
     since, until = (said[name].astimezone(UTC) if name in said else None for name in ("since", "until"))
     if since and until and since >= until:
         wrong = FieldError("This must be after the beginning.", parameter="until")
-        raise ProblemError(invalid([wrong]))
+        raise ProblemError(validation_problem([wrong]))
     return LedgerFilter(
         agent=said.get("agent", ""),
         channel=said.get("channel", ""),
@@ -109,39 +117,41 @@ def wanted(call: Call) -> LedgerFilter:
     )
 
 
-def visible_rows(call: Call, asked: LedgerFilter) -> QuerySet[LedgerEntry]:
-    rows = ledger_rows(call.workspace, asked)
-    if is_limited(call.caller):
-        rows = rows.filter(prompt__in=prompt_ids(call.caller))
+def list_visible_entries(call: ApiRequest, asked: LedgerFilter) -> QuerySet[LedgerEntry]:
+    rows = list_ledger_entries(call.workspace, asked)
+    if is_scope_limited(call.caller):
+        rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
     return rows.filter(key=call.caller.key) if call.caller.is_bot else rows
 
 
-def read(call: Call, key: int) -> Answer:
-    entry = visible_entry(call, key)
-    return answered({**told(entry), "slots": entry.slots, "seal": entry.seal})
+def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
+    entry = get_visible_entry(call, key)
+    return json_response({**ledger_entry_json(entry), "slots": entry.slots, "seal": entry.seal})
 
 
-def visible_entry(call: Call, key: int) -> LedgerEntry:
+def get_visible_entry(call: ApiRequest, key: int) -> LedgerEntry:
     """The row; raises where it was let go, and says no more than nothing where it is somebody else's."""
     try:
-        entry = found_entry(call.workspace, bounded(key, LARGEST_ID))
-    except UnknownFetch:
+        entry = get_ledger_entry(call.workspace, check_number_bounds(key, MAX_ID))
+    except FetchNotFound:
         raise Http404 from None
     is_theirs = call.caller.is_bot and entry.key_id != call.caller.key.pk
-    if is_theirs or (is_limited(call.caller) and entry.prompt_id not in prompt_ids(call.caller)):
+    if is_theirs or (
+        is_scope_limited(call.caller) and entry.prompt_id not in list_visible_prompt_ids(call.caller)
+    ):
         raise Http404
     return entry
 
 
-def told(row: LedgerEntry) -> dict[str, Any]:
+def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:
     return {
         "id": row.pk,
-        "at": moment_told(row.at),
+        "at": datetime_json(row.at),
         "status": row.status,
         "agent": row.prompt.agent.slug,
         "channel": row.prompt.channel.slug,
         "label": row.label,
-        "version": ref(row.version),
+        "version": version_ref_json(row.version),
         "served_digest": row.served_digest,
         "size": row.size,
         "request_id": row.request_id,
@@ -150,26 +160,28 @@ def told(row: LedgerEntry) -> dict[str, Any]:
     }
 
 
-def stale(call: Call) -> Answer:
-    bots = stale_bots(call.workspace)
-    if is_limited(call.caller):
-        known = set(prompt_ids(call.caller))
+def read_outdated_bots(call: ApiRequest) -> ApiResponse:
+    bots = list_outdated_bots(call.workspace)
+    if is_scope_limited(call.caller):
+        known = set(list_visible_prompt_ids(call.caller))
         bots = [bot for bot in bots if bot.prompt.pk in known]
     if call.caller.is_bot:
         bots = [bot for bot in bots if bot.key.pk == call.caller.key.pk]
-    return answered({"data": [stale_told(bot) for bot in bots[:MOST_STALE]], "count": len(bots)})
+    return json_response(
+        {"data": [outdated_bot_json(bot) for bot in bots[:MAX_OUTDATED_BOTS]], "count": len(bots)}
+    )
 
 
-def stale_told(bot: StaleBot) -> dict[str, Any]:
+def outdated_bot_json(bot: OutdatedBot) -> dict[str, Any]:
     return {
         "key": {"id": bot.key.pk, "name": bot.key.name},
         "agent": bot.prompt.agent.slug,
         "channel": bot.prompt.channel.slug,
         "label": bot.label,
-        "held": ref(bot.held),
-        "present": bot.present and ref(bot.present),
-        "fetched_at": moment_told(bot.fetched_at),
-        "since": moment_told(bot.since),
+        "held": version_ref_json(bot.held),
+        "present": bot.present and version_ref_json(bot.present),
+        "fetched_at": datetime_json(bot.fetched_at),
+        "since": datetime_json(bot.since),
         "is_rolled_back": bot.is_rolled_back,
         "ledger_id": bot.ledger_id,
     }
@@ -180,19 +192,32 @@ urlpatterns: list[URLPattern] = [
         "ledger",
         "ledger-list",
         get=Operation(
-            index, "List what was handed out, newest first", answer=page_of(ROW), query=LISTING, **COMMON
+            index,
+            "List what was handed out, newest first",
+            answer=page_schema(LEDGER_ROW_SCHEMA),
+            query=LIST_PARAMETERS,
+            **COMMON_OPTIONS,
         ),
     ),
     endpoint(
         "ledger/stale",
         "ledger-stale",
         get=Operation(
-            stale, "List bots that hold another version than their label", answer=STALE_LIST, **COMMON
+            read_outdated_bots,
+            "List bots that hold another version than their label",
+            answer=OUTDATED_BOTS_SCHEMA,
+            **COMMON_OPTIONS,
         ),
     ),
     endpoint(
         "ledger/<int:key>",
         "ledger-one",
-        get=Operation(read, "Read a row of the ledger", answer=ENTRY, refusals={410: "erased"}, **COMMON),
+        get=Operation(
+            read_ledger_entry,
+            "Read a row of the ledger",
+            answer=LEDGER_ENTRY_SCHEMA,
+            refusals={410: "erased"},
+            **COMMON_OPTIONS,
+        ),
     ),
 ]

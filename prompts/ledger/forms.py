@@ -7,23 +7,23 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from prompts.ledger.selectors import LedgerFilter
-from prompts.replay.forms import Choices, MomentWidget
+from prompts.replay.forms import Choices, DateTimeLocalInput
 
-STATUS = [("", _("Any answer")), ("200", _("With words (200)")), ("304", _("Unchanged (304)"))]
+STATUS_CHOICES = [("", _("Any answer")), ("200", _("With words (200)")), ("304", _("Unchanged (304)"))]
 
 
-class LedgerForm(forms.Form):
+class LedgerFilterForm(forms.Form):
     """Filters as they stand in the address."""
 
     agent = forms.ChoiceField(label=_("Agent"), required=False)
     channel = forms.ChoiceField(label=_("Channel"), required=False)
     key = forms.ChoiceField(label=_("Key"), required=False)
     label = forms.CharField(label=_("Label"), required=False, max_length=40)
-    status = forms.ChoiceField(required=False, choices=STATUS, label=_("Answer"))
+    status = forms.ChoiceField(required=False, choices=STATUS_CHOICES, label=_("Answer"))
     version = forms.IntegerField(label=_("Version"), required=False, min_value=1, max_value=2**31 - 1)
     request = forms.CharField(required=False, max_length=64, label=_("Request id"))
-    since = forms.DateTimeField(required=False, widget=MomentWidget, label=_("From"))
-    until = forms.DateTimeField(required=False, widget=MomentWidget, label=_("Before"))
+    since = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("From"))
+    until = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("Before"))
 
     def __init__(self, *args: Any, agents: Choices, channels: Choices, keys: Choices, **more: Any) -> None:
         super().__init__(*args, **more)

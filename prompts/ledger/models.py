@@ -10,20 +10,20 @@ from prompts.versions.models import AgentPrompt, PromptVersion
 
 # A fetch waits for nobody: the database checks a link by locking the row it leads to, and builds hold prompts
 # locked. The one statement that writes here has joined every one of these rows, and none is ever deleted.
-FREE: dict[str, Any] = {"on_delete": models.PROTECT, "related_name": "+", "db_constraint": False}
-BARE: dict[str, Any] = FREE | {"db_index": False}
+UNCONSTRAINED_FK: dict[str, Any] = {"on_delete": models.PROTECT, "related_name": "+", "db_constraint": False}
+UNINDEXED_FK: dict[str, Any] = UNCONSTRAINED_FK | {"db_index": False}
 
 
 class LedgerEntry(WorkspaceOwned):
     """One prompt handed out; no row, no prompt."""
 
-    workspace = models.ForeignKey(Workspace, **BARE)
-    key = models.ForeignKey(ApiKey, null=True, **BARE)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, **BARE)
+    workspace = models.ForeignKey(Workspace, **UNINDEXED_FK)
+    key = models.ForeignKey(ApiKey, null=True, **UNINDEXED_FK)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, **UNINDEXED_FK)
     reader_label = models.CharField(max_length=254)
-    prompt = models.ForeignKey(AgentPrompt, **BARE)
+    prompt = models.ForeignKey(AgentPrompt, **UNINDEXED_FK)
     label = models.CharField(max_length=40, blank=True)
-    version = models.ForeignKey(PromptVersion, **FREE)
+    version = models.ForeignKey(PromptVersion, **UNCONSTRAINED_FK)
     # The facts of the call, with which the segments give the served bytes again.
     slots = models.JSONField()
     served_digest = models.CharField(max_length=64)

@@ -10,16 +10,16 @@ from django.db.migrations.operations.base import Operation
 
 # A role that searches elsewhere first must not be able to put its own tables in the way; and bounds are
 # written in words that every session reads alike.
-HEAD = """LANGUAGE plpgsql {rights}
+FUNCTION_HEADER = """LANGUAGE plpgsql {rights}
 SET search_path = {schema}, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' AS $$"""
-OWNER, CALLER = "SECURITY DEFINER", ""
+SECURITY_DEFINER, SECURITY_INVOKER = "SECURITY DEFINER", ""
 
 # Made beside the ledger and then put into it, so that rows of other months are written meanwhile. Guards of
 # rows come to a part by themselves, that against emptying does not. A part is reached through the ledger
 # only: whoever is not its owner sees nothing in it. Rows of the month leave the default, which may hold none
 # of them once the month is there; their guard is aside in this transaction only, and nobody else writes
 # meanwhile.
-MAKE_PART = """
+MAKE_PART_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_part(part text, since timestamptz, until timestamptz)
 RETURNS void {head}
 DECLARE
@@ -47,7 +47,7 @@ END $$
 """
 # One at a time makes months; whoever reads or writes rows does not notice. False: it is there already, or the
 # default has more of its rows than `few`.
-MAKE_MONTH = """
+MAKE_MONTH_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_month(month timestamptz, few integer) RETURNS boolean {head}
 DECLARE
   since timestamptz := date_trunc('month', month, 'UTC');
@@ -70,7 +70,7 @@ BEGIN
 END $$
 """
 # Looked at under the lock: a late row may have come.
-DROP_PART = """
+DROP_PART_SQL = """
 CREATE OR REPLACE FUNCTION drop_ledger_part(part text) RETURNS boolean {head}
 DECLARE
   is_filled boolean;
@@ -90,7 +90,7 @@ BEGIN
   RETURN NOT is_filled;
 END $$
 """
-IS_FILLED = """
+IS_PART_FILLED_SQL = """
 CREATE OR REPLACE FUNCTION is_ledger_part_filled(part text) RETURNS boolean {head}
 DECLARE
   is_filled boolean := true;
@@ -104,7 +104,7 @@ BEGIN
   RETURN is_filled;
 END $$
 """
-LOST_MONTHS = """
+LOST_MONTHS_SQL = """
 CREATE OR REPLACE FUNCTION lost_ledger_months(most integer) RETURNS SETOF timestamptz {head}
 BEGIN
   RETURN QUERY SELECT DISTINCT date_trunc('month', at, 'UTC') FROM prompts_ledgerentry_default
@@ -112,23 +112,23 @@ BEGIN
 END $$
 """
 # The database counts the rows of a part by itself, those of the whole only when told to.
-COUNT_ROWS = """
+ANALYZE_LEDGER_SQL = """
 CREATE OR REPLACE FUNCTION count_ledger_rows() RETURNS void {head}
 BEGIN
   ANALYZE prompts_ledgerentry;
 END $$
 """
-FUNCTIONS = {
-    "make_ledger_part": (MAKE_PART, CALLER),
-    "make_ledger_month": (MAKE_MONTH, OWNER),
-    "drop_ledger_part": (DROP_PART, OWNER),
-    "is_ledger_part_filled": (IS_FILLED, OWNER),
-    "lost_ledger_months": (LOST_MONTHS, OWNER),
-    "count_ledger_rows": (COUNT_ROWS, OWNER),
+LEDGER_FUNCTIONS = {
+    "make_ledger_part": (MAKE_PART_SQL, SECURITY_INVOKER),
+    "make_ledger_month": (MAKE_MONTH_SQL, SECURITY_DEFINER),
+    "drop_ledger_part": (DROP_PART_SQL, SECURITY_DEFINER),
+    "is_ledger_part_filled": (IS_PART_FILLED_SQL, SECURITY_DEFINER),
+    "lost_ledger_months": (LOST_MONTHS_SQL, SECURITY_DEFINER),
+    "count_ledger_rows": (ANALYZE_LEDGER_SQL, SECURITY_DEFINER),
 }
 
 
-class LedgerFunctions(Operation):
+class CreateLedgerFunctions(Operation):
     """The migration step that creates them; they touch no table until they are called."""
 
     reversible = True
@@ -144,15 +144,15 @@ class LedgerFunctions(Operation):
         with schema_editor.connection.cursor() as cursor:
             cursor.execute("SELECT quote_ident(current_schema())")
             schema = cursor.fetchone()[0]
-        for words, rights in FUNCTIONS.values():
-            head = HEAD.format(rights=rights, schema=schema)
+        for words, rights in LEDGER_FUNCTIONS.values():
+            head = FUNCTION_HEADER.format(rights=rights, schema=schema)
             schema_editor.execute(words.replace("{head}", head), params=None)
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
     ) -> None:
         if schema_editor.connection.vendor == "postgresql":
-            for name in reversed(FUNCTIONS):
+            for name in reversed(LEDGER_FUNCTIONS):
                 schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}")
 
     def describe(self) -> str:

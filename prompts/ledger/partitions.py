@@ -9,13 +9,13 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-LEDGER = "prompts_ledgerentry"
+LEDGER_TABLE = "prompts_ledgerentry"
 # What no month was made for; and what was there before there were months.
-DEFAULT, BEFORE = f"{LEDGER}_default", f"{LEDGER}_before"
-ROW_GUARD, EMPTYING_GUARD = f"{LEDGER}_only_grows", f"{LEDGER}_not_emptied"
+DEFAULT_PARTITION, LEGACY_PARTITION = f"{LEDGER_TABLE}_default", f"{LEDGER_TABLE}_before"
+APPEND_ONLY_TRIGGER, TRUNCATE_TRIGGER = f"{LEDGER_TABLE}_only_grows", f"{LEDGER_TABLE}_not_emptied"
 
 # Read back in the words of the same session, so that its settings for dates do not matter.
-PARTS = r"""
+PARTITIONS_SQL = r"""
 SELECT name, bound = 'DEFAULT',
        substring(bound FROM 'FROM \(''([^'']+)''\)')::timestamptz,
        substring(bound FROM 'TO \(''([^'']+)''\)')::timestamptz
@@ -27,7 +27,7 @@ FROM (
 """
 # Whether rows can be read by whom they do not concern, or changed, or all of them thrown away.
 # Of the bits of tgtype: for each row 1, before 2, on delete 8, on update 16, on truncate 32.
-UNGUARDED = """
+UNPROTECTED_PARTITIONS_SQL = """
 SELECT c.relname FROM pg_class c
 WHERE (c.oid = to_regclass(%(ledger)s)
   OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(ledger)s)))
@@ -41,7 +41,7 @@ ORDER BY c.relname
 
 
 @dataclass(frozen=True)
-class Part:
+class LedgerPartition:
     """A table of the ledger: all rows from `since` on, and before `until`."""
 
     name: str
@@ -54,27 +54,27 @@ class Part:
         return not self.is_default and after and (self.until is None or at < self.until)
 
 
-def is_by_month() -> bool:
+def is_ledger_partitioned() -> bool:
     """Whether there are months at all."""
     return connection.vendor == "postgresql" and bool(
-        answers("SELECT 1 FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'p'", [LEDGER])
+        query_rows("SELECT 1 FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'p'", [LEDGER_TABLE])
     )
 
 
-def ledger_parts() -> list[Part]:
-    return [Part(*row) for row in answers(PARTS, [LEDGER])]
+def list_partitions() -> list[LedgerPartition]:
+    return [LedgerPartition(*row) for row in query_rows(PARTITIONS_SQL, [LEDGER_TABLE])]
 
 
-def unguarded_parts() -> list[str]:
+def list_unprotected_partitions() -> list[str]:
     """Tables of the ledger that do not refuse what all of them should."""
-    return [name for (name,) in answers(UNGUARDED, {"ledger": LEDGER})]
+    return [name for (name,) in query_rows(UNPROTECTED_PARTITIONS_SQL, {"ledger": LEDGER_TABLE})]
 
 
-def has_rows(part: Part) -> bool:
-    return bool(answers("SELECT is_ledger_part_filled(%s)", [part.name])[0][0])
+def has_partition_rows(part: LedgerPartition) -> bool:
+    return bool(query_rows("SELECT is_ledger_part_filled(%s)", [part.name])[0][0])
 
 
-def answers(question: str, values: Any = None) -> list[tuple[Any, ...]]:
+def query_rows(question: str, values: Any = None) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(question, values)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
@@ -84,100 +84,103 @@ def answers(question: str, values: Any = None) -> list[tuple[Any, ...]]:
 # --- months --------------------------------------------------------------------------------------------
 
 
-def month_of(at: datetime) -> datetime:
+def get_month_start(at: datetime) -> datetime:
     """Its first moment; months are those of UTC."""
     return at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
-def later(month: datetime, months: int = 1) -> datetime:
+def add_months(month: datetime, months: int = 1) -> datetime:
     years, place = divmod(month.year * 12 + month.month - 1 + months, 12)
     return month.replace(year=years, month=place + 1)
 
 
-def part_of(month: datetime) -> Part:
-    return Part(f"{LEDGER}_{month:%Y_%m}", since=month, until=later(month))
+def build_month_partition(month: datetime) -> LedgerPartition:
+    return LedgerPartition(f"{LEDGER_TABLE}_{month:%Y_%m}", since=month, until=add_months(month))
 
 
 log = structlog.get_logger(__name__)
 
 # This month and so many more.
-AHEAD = 2
+MONTHS_AHEAD = 2
 # Of those whose rows lie where no month was made: so many at a time.
-MOST_MONTHS = 36
+MAX_BACKFILL_MONTHS = 36
 # As many rows are moved in a moment; more of a month in use wait until it is over, for whoever writes a row
 # of it waits meanwhile.
-FEW_ROWS = 5_000
+MAX_MOVED_ROWS = 5_000
 # Everybody queues behind a lock that is waited for; what does not come at once is tried again next time.
-PATIENCE = "SET LOCAL lock_timeout = '500ms'"
-NO_LIMIT = "SET LOCAL statement_timeout = 0"
+LOCK_TIMEOUT_SQL = "SET LOCAL lock_timeout = '500ms'"
+NO_STATEMENT_TIMEOUT_SQL = "SET LOCAL statement_timeout = 0"
 
 
-def make_months(now: datetime | None = None) -> list[str]:
+def create_partitions(now: datetime | None = None) -> list[str]:
     """The tables that were missing: of this month and the next, and of rows that no month was made for."""
-    if not is_by_month():
+    if not is_ledger_partitioned():
         return []
     now = now or timezone.now()
-    ahead = [later(month_of(now), number) for number in range(AHEAD + 1)]
-    parts = ledger_parts()
+    ahead = [add_months(get_month_start(now), number) for number in range(MONTHS_AHEAD + 1)]
+    parts = list_partitions()
     missing = [
         month
-        for month in dict.fromkeys([*ahead, *lost_months()])
+        for month in dict.fromkeys([*ahead, *list_unpartitioned_months()])
         if not any(part.holds(month) for part in parts)
     ]
-    made = [part_of(month).name for month in missing if is_made(month, now)]
+    made = [build_month_partition(month).name for month in missing if try_create_partition(month, now)]
     if made:
-        asked("SELECT count_ledger_rows()")
+        run_partition_function("SELECT count_ledger_rows()")
     return made
 
 
-def lost_months() -> list[datetime]:
+def list_unpartitioned_months() -> list[datetime]:
     """Of rows that lie in no month's table."""
-    return [month_of(month) for (month,) in answers("SELECT lost_ledger_months(%s)", [MOST_MONTHS])]
+    return [
+        get_month_start(month)
+        for (month,) in query_rows("SELECT lost_ledger_months(%s)", [MAX_BACKFILL_MONTHS])
+    ]
 
 
-def is_made(month: datetime, now: datetime) -> bool:
+def try_create_partition(month: datetime, now: datetime) -> bool:
     """A month that cannot be made now keeps no other from being made, and its rows find their place."""
     try:
-        made = make_month(month, now)
+        made = create_month_partition(month, now)
     except DatabaseError:
-        log.exception("ledger_month_not_made", month=f"{month:%Y-%m}")
+        log.exception("ledger_partition_creation_failed", month=f"{month:%Y-%m}")
         return False
-    log.info("ledger_month_made" if made else "ledger_month_waits", month=f"{month:%Y-%m}")
+    log.info("ledger_partition_created" if made else "ledger_partition_deferred", month=f"{month:%Y-%m}")
     return made
 
 
-def make_month(month: datetime, now: datetime) -> bool:
-    few = FEW_ROWS if part_of(month).holds(now) else None
-    return asked("SELECT make_ledger_month(%s, %s)", month, few)
+def create_month_partition(month: datetime, now: datetime) -> bool:
+    few = MAX_MOVED_ROWS if build_month_partition(month).holds(now) else None
+    return run_partition_function("SELECT make_ledger_month(%s, %s)", month, few)
 
 
-def drop_empty_months(now: datetime | None = None) -> list[str]:
+def drop_empty_partitions(now: datetime | None = None) -> list[str]:
     """Months that ended a month ago or earlier and have no row; retention lets rows go by whole blocks."""
-    if not is_by_month():
+    if not is_ledger_partitioned():
         return []
-    limit = later(month_of(now or timezone.now()), -1)
-    over = [part for part in ledger_parts() if part.until is not None and part.until <= limit]
-    return [part.name for part in over if not has_rows(part) and is_dropped(part)]
+    limit = add_months(get_month_start(now or timezone.now()), -1)
+    over = [part for part in list_partitions() if part.until is not None and part.until <= limit]
+    return [part.name for part in over if not has_partition_rows(part) and try_drop_partition(part)]
 
 
-def is_dropped(part: Part) -> bool:
+def try_drop_partition(part: LedgerPartition) -> bool:
     try:
-        dropped = drop_if_empty(part)
+        dropped = drop_partition_if_empty(part)
     except DatabaseError:
-        log.exception("ledger_month_not_dropped", table=part.name)
+        log.exception("ledger_partition_drop_failed", table=part.name)
         return False
-    log.info("ledger_month_dropped" if dropped else "ledger_month_has_a_late_row", table=part.name)
+    log.info("ledger_partition_dropped" if dropped else "ledger_partition_kept", table=part.name)
     return dropped
 
 
-def drop_if_empty(part: Part) -> bool:
-    return asked("SELECT drop_ledger_part(%s)", part.name)
+def drop_partition_if_empty(part: LedgerPartition) -> bool:
+    return run_partition_function("SELECT drop_ledger_part(%s)", part.name)
 
 
-def lay_out(parts: Iterable[Part]) -> None:
+def restore_partitions(parts: Iterable[LedgerPartition]) -> None:
     """The months as a backup had them, in a ledger without rows; whoever restores owns the tables."""
     with connection.cursor() as cursor:
-        for part in ledger_parts():
+        for part in list_partitions():
             if not part.is_default:
                 cursor.execute(f"DROP TABLE {part.name}")
         for part in parts:
@@ -185,9 +188,9 @@ def lay_out(parts: Iterable[Part]) -> None:
 
 
 @transaction.atomic
-def asked(question: str, *values: Any) -> bool:
+def run_partition_function(question: str, *values: Any) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(PATIENCE)
-        cursor.execute(NO_LIMIT)
+        cursor.execute(LOCK_TIMEOUT_SQL)
+        cursor.execute(NO_STATEMENT_TIMEOUT_SQL)
         cursor.execute(question, values)
         return bool(cursor.fetchone()[0])

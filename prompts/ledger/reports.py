@@ -8,16 +8,16 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import ApiKey
 from prompts.models import AgentPrompt, DigestReport, LedgerEntry, PromptVersion
-from prompts.versions.selectors import labels_of
-from prompts.versions.timeline import labels_by_version
+from prompts.versions.selectors import get_prompt_labels
+from prompts.versions.timeline import group_labels_by_version
 
-HEAVY = ("segments", "sizes", "lockfile", "causes")
+HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
 
 
-class Handed(NamedTuple):
+class LastServedPrompt(NamedTuple):
     """The last thing this key was handed of this prompt."""
 
     ledger_id: int
@@ -27,13 +27,13 @@ class Handed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finding:
+class DigestReportResult:
     """The report that was kept, and what is known of its digest."""
 
     report: DigestReport
     versions: list[int] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    handed: Handed | None = None
+    handed: LastServedPrompt | None = None
 
 
 @transaction.atomic
@@ -45,11 +45,11 @@ def report_digest(
     by: Actor,
     ledger_id: int | None = None,
     request_id: str = "",
-) -> Finding:
+) -> DigestReportResult:
     """Keep it, whatever it says; a digest may be that of a version, of its text, or of handed-out bytes."""
-    entry = entry_named(prompt, key, ledger_id)
-    handed = last_handed(prompt, key)
-    versions = versions_named(prompt, key, digest)
+    entry = get_reported_entry(prompt, key, ledger_id)
+    handed = get_last_served(prompt, key)
+    versions = find_reported_versions(prompt, key, digest)
     report = DigestReport(
         workspace_id=prompt.workspace_id,
         prompt=prompt,
@@ -59,45 +59,47 @@ def report_digest(
         version=versions[0] if versions else None,
         ledger_id=entry.pk if entry else None,
         request_id=request_id,
-        is_last_handed=handed is not None and is_handed(handed, digest, versions),
+        is_last_handed=handed is not None and is_last_served(handed, digest, versions),
     )
     report.save()
-    standing = labels_by_version(prompt, list(labels_of(prompt)))
+    standing = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
     labels = [label for version in versions for label in standing.get(version.pk, [])]
-    return Finding(report, [version.number for version in versions], labels, handed)
+    return DigestReportResult(report, [version.number for version in versions], labels, handed)
 
 
-def entry_named(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) -> LedgerEntry | None:
+def get_reported_entry(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) -> LedgerEntry | None:
     if ledger_id is None:
         return None
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(pk=ledger_id, prompt=prompt, key=key)
     entry = rows.first()
     if entry is None:
-        raise Invalid.on("ledger_id", _("Nothing of this prompt was handed to this key under that number."))
+        raise InvalidInput.on(
+            "ledger_id", _("Nothing of this prompt was handed to this key under that number.")
+        )
     return entry
 
 
-def last_handed(prompt: AgentPrompt, key: ApiKey) -> Handed | None:
+def get_last_served(prompt: AgentPrompt, key: ApiKey) -> LastServedPrompt | None:
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt)
     columns = ("pk", "version__number", "version__digest", "served_digest")
     last = rows.order_by("-at", "-pk").values_list(*columns).first()
-    return Handed(*last) if last else None
+    return LastServedPrompt(*last) if last else None
 
 
-def versions_named(prompt: AgentPrompt, key: ApiKey, digest: str) -> list[PromptVersion]:
+def find_reported_versions(prompt: AgentPrompt, key: ApiKey, digest: str) -> list[PromptVersion]:
     """Newest first: by the digest of the version, of its text, or of bytes that this key was handed."""
     served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(
         key=key, prompt=prompt, served_digest=digest
     )
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    known = rows.filter(Q(digest=digest) | Q(text_digest=digest)).defer(*HEAVY).order_by("-number")
+    known = rows.filter(Q(digest=digest) | Q(text_digest=digest)).defer(*HEAVY_COLUMNS).order_by("-number")
     found = list(known)
     if found:
         return found
     last = served.order_by("-at").values_list("version_id", flat=True).first()
-    return list(rows.filter(pk=last).defer(*HEAVY)) if last else []
+    return list(rows.filter(pk=last).defer(*HEAVY_COLUMNS)) if last else []
 
 
-def is_handed(handed: Handed, digest: str, versions: list[PromptVersion]) -> bool:
+def is_last_served(handed: LastServedPrompt, digest: str, versions: list[PromptVersion]) -> bool:
     """Slots differ from call to call, so the version counts as well as the bytes."""
     return digest == handed.served_digest or handed.number in [version.number for version in versions]

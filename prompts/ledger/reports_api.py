@@ -4,73 +4,89 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError
-from personas.api.responses import Answer, answered, moment_told
+from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
-    Shape,
-    digest,
-    flag,
-    line,
-    listed,
-    moment,
-    nullable,
-    page_of,
-    shape,
-    slug,
-    whole,
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    digest_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
-from prompts.api_lookup import is_limited, prompt_ids, visible_prompts
-from prompts.ledger.api import KEY
-from prompts.ledger.reports import Finding, report_digest
+from prompts.api_lookup import is_scope_limited, list_visible_prompt_ids, list_visible_prompts
+from prompts.ledger.api import KEY_SCHEMA
+from prompts.ledger.reports import DigestReportResult, report_digest
 from prompts.models import DigestReport
-from prompts.versions.serializers import TEXT
+from prompts.versions.serializers import TEXT_SCHEMA
 
-FACTS: dict[str, Shape] = {
-    "id": whole(1),
-    "agent": TEXT,
-    "channel": TEXT,
-    "digest": digest(),
-    "is_version": flag(description="It is of some version of this prompt."),
-    "is_last_handed": flag(description="It is what this key was handed last."),
-    "ledger_id": nullable(whole(1)),
-    "request_id": TEXT,
-    "at": moment(),
+REPORT_FIELDS: dict[str, Schema] = {
+    "id": integer_schema(1),
+    "agent": TEXT_SCHEMA,
+    "channel": TEXT_SCHEMA,
+    "digest": digest_schema(),
+    "is_version": boolean_schema(description="It is of some version of this prompt."),
+    "is_last_handed": boolean_schema(description="It is what this key was handed last."),
+    "ledger_id": nullable_schema(integer_schema(1)),
+    "request_id": TEXT_SCHEMA,
+    "at": datetime_schema(),
 }
-HANDED = shape({"ledger_id": whole(1), "number": whole(1), "digest": digest(), "served_digest": digest()})
-REPORT = shape({**FACTS, "key": KEY, "reporter": TEXT})
-FINDING = shape(
+LAST_SERVED_SCHEMA = object_schema(
     {
-        **FACTS,
-        "versions": listed(whole(1), most=100_000, description="Their numbers, newest first."),
-        "labels": listed(TEXT, description="That stand there now."),
-        "last_handed": nullable(HANDED),
+        "ledger_id": integer_schema(1),
+        "number": integer_schema(1),
+        "digest": digest_schema(),
+        "served_digest": digest_schema(),
     }
 )
-BODY = shape(
+REPORT_SCHEMA = object_schema({**REPORT_FIELDS, "key": KEY_SCHEMA, "reporter": TEXT_SCHEMA})
+REPORT_RESULT_SCHEMA = object_schema(
     {
-        "agent": slug(),
-        "channel": slug(),
-        "digest": digest(description="Of the version, of its text, or of the bytes that were handed out."),
-        "ledger_id": whole(1, description="The row of the fetch it came from."),
-        "request_id": line(64),
+        **REPORT_FIELDS,
+        "versions": array_schema(integer_schema(1), most=100_000, description="Their numbers, newest first."),
+        "labels": array_schema(TEXT_SCHEMA, description="That stand there now."),
+        "last_handed": nullable_schema(LAST_SERVED_SCHEMA),
+    }
+)
+REPORT_REQUEST_SCHEMA = object_schema(
+    {
+        "agent": slug_schema(),
+        "channel": slug_schema(),
+        "digest": digest_schema(
+            description="Of the version, of its text, or of the bytes that were handed out."
+        ),
+        "ledger_id": integer_schema(1, description="The row of the fetch it came from."),
+        "request_id": line_schema(64),
     },
     required=["agent", "channel", "digest"],
 )
-LISTING = {"agent": slug(), "channel": slug(), "is_version": flag(), **PAGING}
+LIST_PARAMETERS = {
+    "agent": slug_schema(),
+    "channel": slug_schema(),
+    "is_version": boolean_schema(),
+    **PAGINATION_PARAMS,
+}
 
 
-def report(call: Call) -> Answer:
+def create_digest_report(call: ApiRequest) -> ApiResponse:
     said = call.body
     prompt = (
-        visible_prompts(call.caller).filter(agent__slug=said["agent"], channel__slug=said["channel"]).first()
+        list_visible_prompts(call.caller)
+        .filter(agent__slug=said["agent"], channel__slug=said["channel"])
+        .first()
     )
     if prompt is None:
-        raise ProblemError(invalid([FieldError("There is no such prompt here.", "/agent")]))
+        raise ProblemError(validation_problem([FieldError("There is no such prompt here.", "/agent")]))
     found = report_digest(
         prompt,
         said["digest"],
@@ -79,10 +95,10 @@ def report(call: Call) -> Answer:
         ledger_id=said.get("ledger_id"),
         request_id=said.get("request_id", ""),
     )
-    return answered(finding_told(found), 201)
+    return json_response(report_result_json(found), 201)
 
 
-def index(call: Call) -> Answer:
+def index(call: ApiRequest) -> ApiResponse:
     rows = DigestReport.objects.in_workspace(call.workspace).select_related(
         "key", "prompt__agent", "prompt__channel"
     )
@@ -91,16 +107,16 @@ def index(call: Call) -> Answer:
             rows = rows.filter(**{f"prompt__{name}__slug": call.query[name]})
     if "is_version" in call.query:
         rows = rows.filter(version__isnull=not call.query["is_version"])
-    if is_limited(call.caller):
-        rows = rows.filter(prompt__in=prompt_ids(call.caller))
+    if is_scope_limited(call.caller):
+        rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
     rows = rows.filter(key=call.caller.key) if call.caller.is_bot else rows
-    page = page_of_rows(
+    page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    return page_answered(call, page, [report_told(row) for row in page.rows])
+    return page_response(call, page, [digest_report_json(row) for row in page.rows])
 
 
-def facts_told(row: DigestReport) -> dict[str, Any]:
+def report_fields_json(row: DigestReport) -> dict[str, Any]:
     return {
         "id": row.pk,
         "agent": row.prompt.agent.slug,
@@ -110,21 +126,21 @@ def facts_told(row: DigestReport) -> dict[str, Any]:
         "is_last_handed": row.is_last_handed,
         "ledger_id": row.ledger_id,
         "request_id": row.request_id,
-        "at": moment_told(row.at),
+        "at": datetime_json(row.at),
     }
 
 
-def report_told(row: DigestReport) -> dict[str, Any]:
+def digest_report_json(row: DigestReport) -> dict[str, Any]:
     return {
-        **facts_told(row),
+        **report_fields_json(row),
         "key": {"id": row.key.pk, "name": row.key.name},
         "reporter": row.reporter_label,
     }
 
 
-def finding_told(found: Finding) -> dict[str, Any]:
+def report_result_json(found: DigestReportResult) -> dict[str, Any]:
     return {
-        **facts_told(found.report),
+        **report_fields_json(found.report),
         "versions": found.versions,
         "labels": found.labels,
         "last_handed": found.handed and found.handed._asdict(),
@@ -136,12 +152,12 @@ urlpatterns: list[URLPattern] = [
         "prompts:report",
         "prompts-report",
         post=Operation(
-            report,
+            create_digest_report,
             "Say which digest was really used",
             permission=Permission.EDIT,
             bots=True,
-            body=BODY,
-            answer=FINDING,
+            body=REPORT_REQUEST_SCHEMA,
+            answer=REPORT_RESULT_SCHEMA,
             status=201,
             is_retryable=True,
             tag="reports",
@@ -154,8 +170,8 @@ urlpatterns: list[URLPattern] = [
             index,
             "List what bots said they used, newest first",
             bots=True,
-            answer=page_of(REPORT),
-            query=LISTING,
+            answer=page_schema(REPORT_SCHEMA),
+            query=LIST_PARAMETERS,
             tag="reports",
         ),
     ),

@@ -7,14 +7,14 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from core.db.append_only import AppendOnly
 
 # Blocks do not overlap, so the last roll-off that begins at or before a row is the only one that can hold it.
-COVERED_UP_TO = """
+EXPIRED_ID_SQL = """
 (SELECT r.last_id FROM prompts_ledgerrolloff r
  WHERE r.workspace_id = OLD.workspace_id AND r.first_id <= OLD.id ORDER BY r.first_id DESC LIMIT 1)
 """
 POSTGRES_FUNCTION = f"""
 CREATE OR REPLACE FUNCTION refuse_rewriting_unless_rolled_off() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF TG_OP = 'DELETE' AND OLD.at < now() - interval '6 months' AND OLD.id <= {COVERED_UP_TO} THEN
+  IF TG_OP = 'DELETE' AND OLD.at < now() - interval '6 months' AND OLD.id <= {EXPIRED_ID_SQL} THEN
     RETURN OLD;
   END IF;
   RAISE EXCEPTION '% only grows: % is refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'restrict_violation';
@@ -24,21 +24,21 @@ POSTGRES_TRIGGER = """
 CREATE TRIGGER {table}_only_grows BEFORE UPDATE OR DELETE ON {table}
 FOR EACH ROW EXECUTE FUNCTION refuse_rewriting_unless_rolled_off()
 """
-SQLITE_UPDATE = """
+SQLITE_UPDATE_TRIGGER = """
 CREATE TRIGGER {table}_no_UPDATE BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, '{table} only grows: UPDATE is refused'); END
 """
 # Django writes moments in UTC with a space in the middle, as strftime does here: text compares like time.
-SQLITE_DELETE = f"""
+SQLITE_DELETE_TRIGGER = f"""
 CREATE TRIGGER {{table}}_no_DELETE BEFORE DELETE ON {{table}}
 WHEN NOT (
-  OLD.at < strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-6 months') AND OLD.id <= IFNULL({COVERED_UP_TO}, -1)
+  OLD.at < strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-6 months') AND OLD.id <= IFNULL({EXPIRED_ID_SQL}, -1)
 )
 BEGIN SELECT RAISE(ABORT, '{{table}} only grows: DELETE is refused'); END
 """
 
 
-class RollsOff(AppendOnly):
+class AppendOnlyWithRetention(AppendOnly):
     """A migration step in place of `AppendOnly`: rows older than six months may go once rolled off.
 
     SQLite will not rebuild the table of roll-offs while this trigger names it: take the step back first.
@@ -51,14 +51,14 @@ class RollsOff(AppendOnly):
             schema_editor.execute(POSTGRES_FUNCTION, params=None)
             schema_editor.execute(POSTGRES_TRIGGER.format(table=self.table))
             return
-        for trigger in (SQLITE_UPDATE, SQLITE_DELETE):
+        for trigger in (SQLITE_UPDATE_TRIGGER, SQLITE_DELETE_TRIGGER):
             schema_editor.execute(trigger.format(table=self.table))
 
     def describe(self) -> str:
         return f"Let {self.table} lose only what was rolled off"
 
 
-class Lifted(AppendOnly):
+class RemoveAppendOnly(AppendOnly):
     """Takes `AppendOnly` away, for a table that gets another guard or is rebuilt."""
 
     def database_forwards(

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from personas.models import Workspace
 from prompts.models import AgentPrompt, LedgerEntry
 
-PAGE, LARGEST_PAGE = 50, 200
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
 
 
 @dataclass(frozen=True)
@@ -35,23 +35,23 @@ class LedgerPage:
     next_cursor: int | None
 
 
-def ledger_page(
+def get_ledger_page(
     workspace: Workspace | int,
     wanted: LedgerFilter,
     *,
     before: int | None = None,
-    limit: int = PAGE,
+    limit: int = DEFAULT_PAGE_SIZE,
     using: str = DEFAULT_DB_ALIAS,
 ) -> LedgerPage:
-    limit = max(1, min(limit, LARGEST_PAGE))
-    rows = ledger_rows(workspace, wanted).using(using)
+    limit = max(1, min(limit, MAX_PAGE_SIZE))
+    rows = list_ledger_entries(workspace, wanted).using(using)
     if before is not None:
-        rows = rows.filter(older_than(workspace, before, using))
+        rows = rows.filter(build_older_than_filter(workspace, before, using))
     found = list(rows[: limit + 1])
     return LedgerPage(found[:limit], found[limit - 1].pk if len(found) > limit else None)
 
 
-def older_than(workspace: Workspace | int, row_id: int, using: str = DEFAULT_DB_ALIAS) -> Q:
+def build_older_than_filter(workspace: Workspace | int, row_id: int, using: str = DEFAULT_DB_ALIAS) -> Q:
     """Whatever comes after this row when the newest stands first."""
     rows = LedgerEntry.objects.in_workspace(workspace).using(using).filter(pk=row_id)
     at = rows.values_list("at", flat=True).first()
@@ -62,7 +62,7 @@ def older_than(workspace: Workspace | int, row_id: int, using: str = DEFAULT_DB_
     return Q(at__lte=at) & (Q(at__lt=at) | Q(pk__lt=row_id))
 
 
-def ledger_rows(workspace: Workspace | int, wanted: LedgerFilter) -> QuerySet[LedgerEntry]:
+def list_ledger_entries(workspace: Workspace | int, wanted: LedgerFilter) -> QuerySet[LedgerEntry]:
     rows = LedgerEntry.objects.in_workspace(workspace)
     exact = {
         "key_id": wanted.key_id,
@@ -75,12 +75,12 @@ def ledger_rows(workspace: Workspace | int, wanted: LedgerFilter) -> QuerySet[Le
     }
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
     if wanted.agent or wanted.channel:
-        rows = rows.filter(prompt__in=prompt_ids(workspace, wanted.agent, wanted.channel))
+        rows = rows.filter(prompt__in=find_prompt_ids(workspace, wanted.agent, wanted.channel))
     links = ("key", "prompt__agent", "prompt__channel", "version")
-    return rows.select_related(*links).defer(*heavy("version")).order_by("-at", "-pk")
+    return rows.select_related(*links).defer(*list_heavy_columns("version")).order_by("-at", "-pk")
 
 
-def prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> list[int]:
+def find_prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> list[int]:
     """Few, and told to the database one by one: it then finds the rows by their index."""
     rows = AgentPrompt.objects.in_workspace(workspace)
     rows = rows.filter(agent__slug=agent) if agent else rows
@@ -88,6 +88,6 @@ def prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> list[int
     return list(rows.values_list("pk", flat=True))
 
 
-def heavy(path: str) -> list[str]:
+def list_heavy_columns(path: str) -> list[str]:
     """The columns of a version that no list shows."""
     return [f"{path}__{name}" for name in ("segments", "sizes", "lockfile", "causes")]

@@ -9,22 +9,22 @@ from django.db.models import Exists, F, Max, OuterRef
 from django.utils import timezone
 
 from personas.models import ApiKey, Workspace
-from prompts.ledger.selectors import heavy
+from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 
 # A bot that has not come back for so long is gone rather than behind.
-REMEMBERED = timedelta(days=30)
+LOOKBACK = timedelta(days=30)
 
 
 # Prompt and label; and with the version that was fetched.
-Pointer = tuple[int, str]
+PromptLabelKey = tuple[int, str]
 
 
-Held = tuple[int, str, int]
+FetchedVersionKey = tuple[int, str, int]
 
 
 @dataclass(frozen=True)
-class StaleBot:
+class OutdatedBot:
     """A key whose last fetch brought another version than its label points at now."""
 
     key: ApiKey
@@ -40,34 +40,35 @@ class StaleBot:
     ledger_id: int
 
 
-def stale_bots(
-    workspace: Workspace | int, *, within: timedelta = REMEMBERED, using: str = DEFAULT_DB_ALIAS
-) -> list[StaleBot]:
+def list_outdated_bots(
+    workspace: Workspace | int, *, within: timedelta = LOOKBACK, using: str = DEFAULT_DB_ALIAS
+) -> list[OutdatedBot]:
     """Keys in use that hold something else than they would get now, the longest behind first."""
-    behind = fetches_behind(workspace, timezone.now() - within, using)
-    pointers = pointers_of(workspace, {row.prompt_id for row in behind}, using)
+    behind = list_outdated_fetches(workspace, timezone.now() - within, using)
+    pointers = get_label_targets(workspace, {row.prompt_id for row in behind}, using)
     wanted = {pointers.get((row.prompt_id, row.label)) or 0 for row in behind}
     versions = PromptVersion.objects.in_workspace(workspace).using(using).filter(pk__in=wanted)
     present = versions.defer("segments", "sizes", "lockfile", "causes").in_bulk() if behind else {}
-    left = departures(workspace, behind, using) if behind else {}
+    left = find_label_departures(workspace, behind, using) if behind else {}
     found = [
-        stale_bot(row, present.get(pointers.get((row.prompt_id, row.label)) or 0), left) for row in behind
+        build_outdated_bot(row, present.get(pointers.get((row.prompt_id, row.label)) or 0), left)
+        for row in behind
     ]
     return sorted(found, key=lambda bot: (bot.since, bot.ledger_id))
 
 
-def stale_bot(
-    row: LedgerEntry, present: PromptVersion | None, left: Mapping[Held, tuple[datetime, bool]]
-) -> StaleBot:
+def build_outdated_bot(
+    row: LedgerEntry, present: PromptVersion | None, left: Mapping[FetchedVersionKey, tuple[datetime, bool]]
+) -> OutdatedBot:
     if row.key is None:
         raise ValueError(f"Ledger row {row.pk} is no bot's.")
     since, is_rolled_back = left.get((row.prompt_id, row.label, row.version_id), (row.at, False))
-    return StaleBot(
+    return OutdatedBot(
         row.key, row.prompt, row.label, row.version, row.at, present, since, is_rolled_back, row.pk
     )
 
 
-def fetches_behind(
+def list_outdated_fetches(
     workspace: Workspace | int, since: datetime, using: str = DEFAULT_DB_ALIAS
 ) -> list[LedgerEntry]:
     """Per key, prompt and label the newest row, where the label is elsewhere now; not of keys that ended."""
@@ -90,16 +91,16 @@ def fetches_behind(
     found = rows.filter(~Exists(here), pk__in=newest, at__gte=since, prompt__is_live=True)
     found = found.exclude(label=LATEST, version=F("prompt__latest"))
     links = ("key", "prompt__agent", "prompt__channel", "version")
-    return list(found.select_related(*links).defer(*heavy("version")).order_by("pk"))
+    return list(found.select_related(*links).defer(*list_heavy_columns("version")).order_by("pk"))
 
 
-def pointers_of(
+def get_label_targets(
     workspace: Workspace | int, prompts: Iterable[int], using: str = DEFAULT_DB_ALIAS
-) -> dict[Pointer, int | None]:
+) -> dict[PromptLabelKey, int | None]:
     """Where every label of these prompts points now."""
     ids = list(prompts)
     labels = PromptLabel.objects.in_workspace(workspace).using(using).filter(prompt__in=ids)
-    found: dict[Pointer, int | None] = {
+    found: dict[PromptLabelKey, int | None] = {
         (prompt, name): version
         for prompt, name, version in labels.values_list("prompt_id", "name", "version_id")
     }
@@ -108,9 +109,9 @@ def pointers_of(
     return found | {(prompt, LATEST): version for prompt, version in latest}
 
 
-def departures(
+def find_label_departures(
     workspace: Workspace | int, rows: Sequence[LedgerEntry], using: str = DEFAULT_DB_ALIAS
-) -> dict[Held, tuple[datetime, bool]]:
+) -> dict[FetchedVersionKey, tuple[datetime, bool]]:
     """When each label left the version that was fetched, the last time, and whether by a roll-back."""
     prompts = {row.prompt_id for row in rows}
     moves = (

@@ -8,21 +8,21 @@ from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
-from core.db.replica import just_wrote, read_aside, rows_aside
-from personas.audit.audited_export import noted_file
+from core.db.replica import has_recent_write, iterate_replica, read_from_replica
+from personas.audit.audited_export import audited_file_response
 from personas.models import ApiKey
-from personas.tenancy.middleware import WorkspaceRequest, freshly_signed_in
-from personas.ui.export import columns_of
-from prompts.ledger.forms import LedgerForm
-from prompts.ledger.selectors import LedgerPage, ledger_page, ledger_rows
-from prompts.ledger.stale_bots import stale_bots
+from personas.tenancy.middleware import WorkspaceRequest, require_reauthentication
+from personas.ui.export import build_export_columns
+from prompts.ledger.forms import LedgerFilterForm
+from prompts.ledger.selectors import LedgerPage, get_ledger_page, list_ledger_entries
+from prompts.ledger.stale_bots import list_outdated_bots
 from prompts.models import PromptVersion
 from prompts.replay.forms import Choices
-from prompts.replay.selectors import agent_choices, channel_choices
+from prompts.replay.selectors import list_agent_choices, list_channel_choices
 
-SHOWN_STALE = 50
+MAX_SHOWN_BOTS = 50
 # What the calls said of themselves stays here: it may be personal.
-COLUMNS = columns_of(
+EXPORT_COLUMNS = build_export_columns(
     (
         "pk",
         "at",
@@ -40,9 +40,9 @@ COLUMNS = columns_of(
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    form = filters(request)
+    form = build_ledger_form(request)
     # Strange values narrow nothing down; they are told under their field.
-    page = found(request, form) if form.is_valid() else LedgerPage([], None)
+    page = get_filtered_page(request, form) if form.is_valid() else LedgerPage([], None)
     said = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
         "form": form,
@@ -55,41 +55,43 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/ledger/list.html", context, status=200 if form.is_valid() else 422)
 
 
-@freshly_signed_in
+@require_reauthentication
 def export(request: WorkspaceRequest) -> HttpResponseBase:
-    form = filters(request)
+    form = build_ledger_form(request)
     if not form.is_valid():
         return redirect("ledger:list", request.workspace.slug)
-    wanted = form.wanted(version_id(request, form.cleaned_data))
-    rows = ledger_rows(request.workspace, wanted)
-    return noted_file(request, "ledger", COLUMNS, rows_aside(rows, fresh=just_wrote(request)))
-
-
-def filters(request: WorkspaceRequest) -> LedgerForm:
-    workspace = request.workspace
-    return LedgerForm(
-        request.GET,
-        agents=agent_choices(workspace),
-        channels=channel_choices(workspace),
-        keys=key_choices(request),
+    wanted = form.wanted(find_version_id(request, form.cleaned_data))
+    rows = list_ledger_entries(request.workspace, wanted)
+    return audited_file_response(
+        request, "ledger", EXPORT_COLUMNS, iterate_replica(rows, fresh=has_recent_write(request))
     )
 
 
-def key_choices(request: WorkspaceRequest) -> Choices:
+def build_ledger_form(request: WorkspaceRequest) -> LedgerFilterForm:
+    workspace = request.workspace
+    return LedgerFilterForm(
+        request.GET,
+        agents=list_agent_choices(workspace),
+        channels=list_channel_choices(workspace),
+        keys=list_key_choices(request),
+    )
+
+
+def list_key_choices(request: WorkspaceRequest) -> Choices:
     rows = ApiKey.objects.in_workspace(request.workspace).order_by("name").values_list("pk", "name")
     return [(str(key), name) for key, name in rows]
 
 
-def found(request: WorkspaceRequest, form: LedgerForm) -> LedgerPage:
-    wanted = form.wanted(version_id(request, form.cleaned_data))
-    before = cursor(request.GET.get("before", ""))
-    return read_aside(
-        lambda alias: ledger_page(request.workspace, wanted, before=before, using=alias),
-        fresh=just_wrote(request),
+def get_filtered_page(request: WorkspaceRequest, form: LedgerFilterForm) -> LedgerPage:
+    wanted = form.wanted(find_version_id(request, form.cleaned_data))
+    before = parse_ledger_cursor(request.GET.get("before", ""))
+    return read_from_replica(
+        lambda alias: get_ledger_page(request.workspace, wanted, before=before, using=alias),
+        fresh=has_recent_write(request),
     )
 
 
-def version_id(request: WorkspaceRequest, said: dict[str, Any]) -> int | None:
+def find_version_id(request: WorkspaceRequest, said: dict[str, Any]) -> int | None:
     """The id behind a number; nought, which no version has, for a number that was never reached."""
     if not said["version"]:
         return None
@@ -99,14 +101,16 @@ def version_id(request: WorkspaceRequest, said: dict[str, Any]) -> int | None:
     return rows.values_list("pk", flat=True).first() or 0
 
 
-def cursor(said: str) -> int | None:
+def parse_ledger_cursor(said: str) -> int | None:
     return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
 
 
-def stale(request: WorkspaceRequest) -> HttpResponse:
+def outdated_bots(request: WorkspaceRequest) -> HttpResponse:
     """Bots behind: as a page, or as a panel of the list."""
-    bots = read_aside(lambda alias: stale_bots(request.workspace, using=alias), fresh=just_wrote(request))
-    context = {"bots": bots[:SHOWN_STALE], "count": len(bots), "more": max(0, len(bots) - SHOWN_STALE)}
+    bots = read_from_replica(
+        lambda alias: list_outdated_bots(request.workspace, using=alias), fresh=has_recent_write(request)
+    )
+    context = {"bots": bots[:MAX_SHOWN_BOTS], "count": len(bots), "more": max(0, len(bots) - MAX_SHOWN_BOTS)}
     name = "_stale" if getattr(request, "htmx", None) else "stale"
     return render(request, f"prompts/ledger/{name}.html", context)
 
@@ -114,6 +118,6 @@ def stale(request: WorkspaceRequest) -> HttpResponse:
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
     path("export/", export, name="export"),
-    path("stale/", stale, name="stale"),
+    path("stale/", outdated_bots, name="stale"),
 ]
 urls = (urlpatterns, "ledger")

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-from prompts.ledger.retention_trigger import Lifted, RollsOff
+from prompts.ledger.retention_trigger import AppendOnlyWithRetention, RemoveAppendOnly
 
 
 def free(field, to, **options):
@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        Lifted("prompts_ledgerentry"),
+        RemoveAppendOnly("prompts_ledgerentry"),
         free("workspace", "personas.workspace", db_index=False),
         free("key", "personas.apikey", null=True, db_index=False),
         free("user", settings.AUTH_USER_MODEL, null=True, db_index=False),
@@ -37,5 +37,5 @@ class Migration(migrations.Migration):
             model_name="ledgerentry",
             index=models.Index(fields=["workspace", "id"], name="ledger_in_order"),
         ),
-        RollsOff("prompts_ledgerentry"),
+        AppendOnlyWithRetention("prompts_ledgerentry"),
     ]

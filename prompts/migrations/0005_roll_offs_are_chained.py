@@ -3,10 +3,10 @@
 from django.db import migrations, models
 
 from core.db.append_only import AppendOnly
-from prompts.ledger.retention_trigger import Lifted, RollsOff
+from prompts.ledger.retention_trigger import AppendOnlyWithRetention, RemoveAppendOnly
 
 
-class Unguarded(RollsOff):
+class Unguarded(AppendOnlyWithRetention):
     """The ledger's guard set aside: SQLite does not rebuild a table that a trigger names."""
 
     def database_forwards(self, app_label, schema_editor, from_state, to_state):
@@ -29,11 +29,11 @@ class Migration(migrations.Migration):
 
     operations = [
         Unguarded("prompts_ledgerentry"),
-        Lifted("prompts_ledgerrolloff"),
+        RemoveAppendOnly("prompts_ledgerrolloff"),
         hashed("previous_hash", blank=True),
         hashed("hash"),
         AppendOnly("prompts_ledgerrolloff"),
-        RollsOff("prompts_ledgerentry"),
+        AppendOnlyWithRetention("prompts_ledgerentry"),
         migrations.AddIndex(
             model_name="ledgerblock",
             index=models.Index(fields=["workspace", "last_id"], name="ledger_blocks_by_row"),

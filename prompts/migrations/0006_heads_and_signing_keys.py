@@ -5,14 +5,14 @@ import django.db.models.manager
 from django.db import migrations, models
 
 from core.db.append_only import AppendOnly
-from prompts.ledger.retention_trigger import Lifted
+from prompts.ledger.retention_trigger import RemoveAppendOnly
 
 
 class Migration(migrations.Migration):
     dependencies = [("personas", "0006_history_can_be_blanked"), ("prompts", "0005_roll_offs_are_chained")]
 
     operations = [
-        Lifted("prompts_checkpoint"),
+        RemoveAppendOnly("prompts_checkpoint"),
         migrations.AddField("checkpoint", "heads", models.JSONField(default=dict), preserve_default=False),
         AppendOnly("prompts_checkpoint"),
         migrations.CreateModel(

@@ -5,13 +5,13 @@ from django.db import migrations, models
 
 import core.db.fields
 from core.db.append_only import AppendOnly
-from prompts.ledger.retention_trigger import Lifted
+from prompts.ledger.retention_trigger import RemoveAppendOnly
 
 GROWING = ("prompts_promptversion", "prompts_labelmove")
 
 
 def compact(field):
-    return migrations.AlterField("promptversion", field, core.db.fields.CompactJSON())
+    return migrations.AlterField("promptversion", field, core.db.fields.CompactJSONField())
 
 
 def unindexed(model, field, to, related_name, **options):
@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
     dependencies = [("prompts", "0008_compiler_of_prompts")]
 
     operations = [
-        *map(Lifted, GROWING),
+        *map(RemoveAppendOnly, GROWING),
         compact("sizes"),
         compact("lockfile"),
         compact("causes"),

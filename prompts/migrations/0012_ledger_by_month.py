@@ -2,8 +2,8 @@
 
 from django.db import migrations
 
-from prompts.ledger.partition_functions import LedgerFunctions
-from prompts.ledger.partition_migration import ByMonth
+from prompts.ledger.partition_functions import CreateLedgerFunctions
+from prompts.ledger.partition_migration import PartitionByMonth
 
 
 class Migration(migrations.Migration):
@@ -11,4 +11,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("prompts", "0011_versions_by_beginning")]
 
-    operations = [LedgerFunctions(), ByMonth()]
+    operations = [CreateLedgerFunctions(), PartitionByMonth()]

@@ -4,7 +4,7 @@ from django.db import migrations, models
 from django.db.models import UniqueConstraint
 
 from core.db.online_migrations import AddIndexOnline, AddUniqueOnline
-from personas.workspaces.models import slug_rule
+from personas.workspaces.models import slug_validator
 
 
 class Migration(migrations.Migration):
@@ -26,9 +26,11 @@ class Migration(migrations.Migration):
             "promptlabel", UniqueConstraint(fields=["workspace", "id"], name="labels_by_workspace")
         ),
         migrations.AlterField(
-            "promptlabel", "name", models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+            "promptlabel",
+            "name",
+            models.SlugField(max_length=40, db_index=False, validators=[slug_validator]),
         ),
         migrations.AlterField(
-            "labelrule", "name", models.SlugField(max_length=40, db_index=False, validators=[slug_rule])
+            "labelrule", "name", models.SlugField(max_length=40, db_index=False, validators=[slug_validator])
         ),
     ]

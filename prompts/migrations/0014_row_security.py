@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from core.db.row_level_security import Walled
+from core.db.row_level_security import EnableRowLevelSecurity
 
 # Every table of a model with a workspace. A later one gets its own step in the migration that makes it.
 TABLES = (
@@ -67,4 +67,7 @@ class Migration(migrations.Migration):
         ("prompts", "0013_led_by_workspace"),
     ]
 
-    operations = [Walled("personas_workspace", "id"), *(Walled(table) for table in TABLES)]
+    operations = [
+        EnableRowLevelSecurity("personas_workspace", "id"),
+        *(EnableRowLevelSecurity(table) for table in TABLES),
+    ]

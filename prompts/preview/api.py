@@ -4,84 +4,97 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.responses import Answer, answered
-from personas.api.schema import anything, choice, digest, listed, nullable, shape, slug, whole
+from personas.api.responses import ApiResponse, json_response
+from personas.api.schema import (
+    any_object_schema,
+    array_schema,
+    digest_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
 from personas.models import LAYOUTS, Agent
 from personas.roles import Permission
-from prompts.builds.compiler import Compiled, NotBuildable
-from prompts.preview.draft_request import CHANGED, drafted
-from prompts.preview.services import NotSpoken
-from prompts.preview.services import preview as previewed
-from prompts.provenance.api import STRETCH, stretches_told
-from prompts.versions.api import BOUNDARY, SECTION, SEGMENT
-from prompts.versions.serializers import TEXT
+from prompts.builds.compiler import BuildResult, NotBuildable
+from prompts.preview.draft_request import DRAFT_SCHEMA, parse_draft
+from prompts.preview.services import ChannelNotUsed
+from prompts.preview.services import build_preview as previewed
+from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
+from prompts.versions.api import BOUNDARY_SCHEMA, SECTION_SCHEMA, SEGMENT_SCHEMA
+from prompts.versions.serializers import TEXT_SCHEMA
 
-PREVIEW = shape(
+PREVIEW_SCHEMA = object_schema(
     {
-        "agent": TEXT,
-        "channel": TEXT,
-        "layout": TEXT,
-        "digest": digest(description="That the version would have."),
-        "text_digest": digest(),
-        "text": TEXT,
-        "characters": whole(),
-        "tokens": whole(),
-        "token_budget": nullable(whole()),
-        "sections": listed(SECTION, most=1_000),
-        "segments": {"type": "array", "items": SEGMENT},
-        "stretches": {"type": "array", "items": STRETCH},
-        "boundaries": {"type": "array", "items": BOUNDARY},
-        "problems": {"type": "array", "items": TEXT},
-        "lost": {"type": "array", "items": TEXT, "description": "Records the layout has no place for."},
-        "cut": anything(description="By part, how many characters did not fit."),
-        "omitted": anything(description="By part, why it is not there."),
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "layout": TEXT_SCHEMA,
+        "digest": digest_schema(description="That the version would have."),
+        "text_digest": digest_schema(),
+        "text": TEXT_SCHEMA,
+        "characters": integer_schema(),
+        "tokens": integer_schema(),
+        "token_budget": nullable_schema(integer_schema()),
+        "sections": array_schema(SECTION_SCHEMA, most=1_000),
+        "segments": {"type": "array", "items": SEGMENT_SCHEMA},
+        "stretches": {"type": "array", "items": SPAN_SCHEMA},
+        "boundaries": {"type": "array", "items": BOUNDARY_SCHEMA},
+        "problems": {"type": "array", "items": TEXT_SCHEMA},
+        "lost": {
+            "type": "array",
+            "items": TEXT_SCHEMA,
+            "description": "Records the layout has no place for.",
+        },
+        "cut": any_object_schema(description="By part, how many characters did not fit."),
+        "omitted": any_object_schema(description="By part, why it is not there."),
     }
 )
-BODY = shape(
+PREVIEW_REQUEST_SCHEMA = object_schema(
     {
-        "agent": slug(),
-        "channel": slug(),
-        "layout": choice(LAYOUTS, description="Another one than the agent's."),
-        "record": CHANGED,
+        "agent": slug_schema(),
+        "channel": slug_schema(),
+        "layout": enum_schema(LAYOUTS, description="Another one than the agent's."),
+        "record": DRAFT_SCHEMA,
     },
     required=["agent", "channel"],
 )
 
 
-def preview(call: Call) -> Answer:
+def preview_endpoint(call: ApiRequest) -> ApiResponse:
     said = call.body
-    agent = agent_named(call, said["agent"])
-    refuse_channel(call, said["channel"])
-    draft = drafted(call, said["record"], "/record").draft if "record" in said else None
+    agent = get_preview_agent(call, said["agent"])
+    check_channel_scope(call, said["channel"])
+    draft = parse_draft(call, said["record"], "/record").draft if "record" in said else None
     try:
         made = previewed(
             call.workspace, agent, said["channel"], draft=draft, layout=said.get("layout", "")
         ).made()
-    except NotSpoken as error:
-        raise ProblemError(invalid([FieldError(error.message, "/channel")])) from error
+    except ChannelNotUsed as error:
+        raise ProblemError(validation_problem([FieldError(error.message, "/channel")])) from error
     except NotBuildable as error:
-        raise ProblemError(invalid([FieldError(str(error))])) from error
-    return answered(told(call, made))
+        raise ProblemError(validation_problem([FieldError(str(error))])) from error
+    return json_response(preview_json(call, made))
 
 
-def agent_named(call: Call, name: str) -> Agent:
+def get_preview_agent(call: ApiRequest, name: str) -> Agent:
     rows = Agent.objects.in_workspace(call.workspace).filter(slug=name, archived_at=None)
     agent = rows.first() if call.caller.may_touch(name) else None
     if agent is None:
-        raise ProblemError(invalid([FieldError("There is no such agent here.", "/agent")]))
+        raise ProblemError(validation_problem([FieldError("There is no such agent here.", "/agent")]))
     return agent
 
 
-def refuse_channel(call: Call, name: str) -> None:
+def check_channel_scope(call: ApiRequest, name: str) -> None:
     if name not in call.caller.key.scopes.get("channels", [name]):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to other channels."))
 
 
-def told(call: Call, made: Compiled) -> dict[str, Any]:
+def preview_json(call: ApiRequest, made: BuildResult) -> dict[str, Any]:
     prompt, gathered = made.prompt, made.gathered
     parts = prompt.report.parts
     return {
@@ -102,7 +115,7 @@ def told(call: Call, made: Compiled) -> dict[str, Any]:
             {"section": one.section, "volatility": one.volatility, "slot": one.slot, "text": one.text}
             for one in prompt.segments
         ],
-        "stretches": stretches_told(call.workspace, prompt.segments),
+        "stretches": provenance_spans_json(call.workspace, prompt.segments),
         "boundaries": [boundary._asdict() for boundary in prompt.report.boundaries],
         "problems": [*prompt.report.problems, *gathered.problems],
         "lost": list(prompt.report.lost),
@@ -116,12 +129,12 @@ urlpatterns: list[URLPattern] = [
         "preview",
         "preview",
         post=Operation(
-            preview,
+            preview_endpoint,
             "Assemble a prompt with one record changed",
             permission=Permission.EDIT,
             budget="render",
-            body=BODY,
-            answer=PREVIEW,
+            body=PREVIEW_REQUEST_SCHEMA,
+            answer=PREVIEW_SCHEMA,
             tag="impact",
             note="Nothing is stored, and no bot can get it.",
         ),

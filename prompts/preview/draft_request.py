@@ -8,40 +8,52 @@ from typing import Any
 from django.http import Http404
 from jsonschema import Draft202012Validator
 
-from personas.agents.api import Agents, Channels, Identities, Souls, Tools, UserProfiles
-from personas.api.exception_handler import fields_of, invalid
-from personas.api.operations import Call
+from personas.agents.api import (
+    AgentResource,
+    ChannelResource,
+    IdentityResource,
+    SoulResource,
+    ToolResource,
+    UserProfileResource,
+)
+from personas.api.exception_handler import list_invalid_fields, validation_problem
+from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, ProblemError
 from personas.api.record_resource import RecordResource
-from personas.api.schema import anything, choice, shape, whole, word
-from personas.api.validation import errors_in, validator
-from personas.errors import Invalid
-from personas.memories.api import Memories
+from personas.api.schema import any_object_schema, enum_schema, integer_schema, name_schema, object_schema
+from personas.api.validation import build_validator, find_schema_errors
+from personas.errors import InvalidInput
+from personas.memories.api import MemoryResource
 from personas.models import Record
-from personas.work.api import Responsibilities
-from prompts.inputs import Draft
-from prompts.preview.drafts import checked_draft, new_record
-from skills.library.api import Skills
+from personas.work.api import ResponsibilityResource
+from prompts.inputs import DraftRecord
+from prompts.preview.drafts import build_new_record, build_valid_draft
+from skills.library.api import SkillResource
 
-FAMILIES: dict[str, RecordResource[Any]] = {
+RESOURCES_BY_KIND: dict[str, RecordResource[Any]] = {
     resource.model.kind: resource
     for resource in (
-        Agents(),
-        Channels(),
-        Identities(),
-        Memories(),
-        Responsibilities(),
-        Skills(),
-        Souls(),
-        Tools(),
-        UserProfiles(),
+        AgentResource(),
+        ChannelResource(),
+        IdentityResource(),
+        MemoryResource(),
+        ResponsibilityResource(),
+        SkillResource(),
+        SoulResource(),
+        ToolResource(),
+        UserProfileResource(),
     )
 }
-CHANGED = shape(
+DRAFT_SCHEMA = object_schema(
     {
-        "kind": choice(sorted(FAMILIES)),
-        "key": {"anyOf": [whole(1), word(80)], "description": "Its slug, name or id; absent for a new one."},
-        "values": anything(description="As in the body of its own address: those that would change."),
+        "kind": enum_schema(sorted(RESOURCES_BY_KIND)),
+        "key": {
+            "anyOf": [integer_schema(1), name_schema(80)],
+            "description": "Its slug, name or id; absent for a new one.",
+        },
+        "values": any_object_schema(
+            description="As in the body of its own address: those that would change."
+        ),
     },
     required=["kind", "values"],
     description="A record with values that nobody has saved.",
@@ -49,32 +61,32 @@ CHANGED = shape(
 
 
 @dataclass(frozen=True)
-class Drafted:
+class RecordDraft:
     """A record as it is, or as it would be made, and the draft of it."""
 
     subject: Record
-    draft: Draft
+    draft: DraftRecord
 
 
-def drafted(call: Call, said: Mapping[str, Any], pointer: str) -> Drafted:
+def parse_draft(call: ApiRequest, said: Mapping[str, Any], pointer: str) -> RecordDraft:
     """Nothing is saved; what would be refused then is refused now, with pointers into this body."""
-    resource = FAMILIES[said["kind"]]
-    record = named(call, resource, said["key"], pointer) if "key" in said else None
-    wrong = errors_in(checked(said["kind"], is_new=record is None), said["values"])
+    resource = RESOURCES_BY_KIND[said["kind"]]
+    record = get_draft_record(call, resource, said["key"], pointer) if "key" in said else None
+    wrong = find_schema_errors(get_draft_validator(said["kind"], is_new=record is None), said["values"])
     if wrong:
-        raise below(pointer, wrong)
+        raise build_nested_problem(pointer, wrong)
     try:
         values, _ = resource.values(replace(call, body=said["values"]))
-        return prepared(call, resource, record, values)
-    except Invalid as error:
-        raise below(pointer, fields_of(error)) from error
+        return build_record_draft(call, resource, record, values)
+    except InvalidInput as error:
+        raise build_nested_problem(pointer, list_invalid_fields(error)) from error
     except ProblemError as error:
         if not error.problem.errors:
             raise
-        raise below(pointer, list(error.problem.errors)) from error
+        raise build_nested_problem(pointer, list(error.problem.errors)) from error
 
 
-def named(call: Call, resource: RecordResource[Any], key: int | str, pointer: str) -> Record:
+def get_draft_record(call: ApiRequest, resource: RecordResource[Any], key: int | str, pointer: str) -> Record:
     is_fitting = isinstance(key, int) == (resource.key == "pk")
     try:
         found: Record | None = resource.find(call, key) if is_fitting else None
@@ -82,27 +94,27 @@ def named(call: Call, resource: RecordResource[Any], key: int | str, pointer: st
         found = None
     if found is None:
         wrong = FieldError("There is no such record here.", f"{pointer}/key")
-        raise ProblemError(invalid([wrong]))
+        raise ProblemError(validation_problem([wrong]))
     return found
 
 
 @cache
-def checked(kind: str, *, is_new: bool) -> Draft202012Validator:
-    return validator(FAMILIES[kind].body(is_new=is_new, is_whole=is_new))
+def get_draft_validator(kind: str, *, is_new: bool) -> Draft202012Validator:
+    return build_validator(RESOURCES_BY_KIND[kind].body(is_new=is_new, is_whole=is_new))
 
 
-def prepared(
-    call: Call, resource: RecordResource[Any], record: Record | None, values: dict[str, Any]
-) -> Drafted:
+def build_record_draft(
+    call: ApiRequest, resource: RecordResource[Any], record: Record | None, values: dict[str, Any]
+) -> RecordDraft:
     if record is None:
-        subject = new_record(resource.model, call.workspace, values)
+        subject = build_new_record(resource.model, call.workspace, values)
     else:
         subject, values = record, resource.completed(record, values)
-    draft = checked_draft(subject, values, derived=resource.derived)
-    return Drafted(subject, draft)
+    draft = build_valid_draft(subject, values, derived=resource.derived)
+    return RecordDraft(subject, draft)
 
 
-def below(pointer: str, wrong: list[FieldError]) -> ProblemError:
+def build_nested_problem(pointer: str, wrong: list[FieldError]) -> ProblemError:
     return ProblemError(
-        invalid([FieldError(error.detail, f"{pointer}/values{error.pointer}") for error in wrong])
+        validation_problem([FieldError(error.detail, f"{pointer}/values{error.pointer}") for error in wrong])
     )

@@ -7,22 +7,22 @@ from django.http import Http404
 from personas.models import Record
 from personas.records.views import RecordPages
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.urls import FAMILIES
+from personas.urls import RECORD_PAGES
 from skills.library.views import SkillPages
 
-PAGES: dict[str, RecordPages[Any]] = {
-    pages.name: pages for pages in (*FAMILIES, SkillPages()) if pages.feeds_prompts
+PAGES_BY_FAMILY: dict[str, RecordPages[Any]] = {
+    pages.name: pages for pages in (*RECORD_PAGES, SkillPages()) if pages.feeds_prompts
 }
 
 
-def found_pages(family: str) -> RecordPages[Any]:
-    pages = PAGES.get(family)
+def get_record_pages(family: str) -> RecordPages[Any]:
+    pages = PAGES_BY_FAMILY.get(family)
     if pages is None:
         raise Http404("No such kind of record.")
     return pages
 
 
-def found_record(request: WorkspaceRequest, pages: RecordPages[Any], key: str) -> Record:
+def get_page_record(request: WorkspaceRequest, pages: RecordPages[Any], key: str) -> Record:
     """By what stands in an address, also where no address has looked at it first."""
     is_number = key.isascii() and key.isdecimal() and len(key) < 19
     if "\x00" in key or (pages.converter == "int" and not is_number):

@@ -8,59 +8,59 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.errors import DomainError
 from personas.models import Agent, Workspace
-from prompts.builds.compiler import Compiled, compiled
-from prompts.inputs import Draft, Gathered, Loaded, Shelf
+from prompts.builds.compiler import BuildResult, compile_prompt
+from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedRows
 
 
-class NotSpoken(DomainError):
+class ChannelNotUsed(DomainError):
     """A channel that the agent does not speak on."""
 
     code = "not_spoken"
 
 
 @dataclass(frozen=True)
-class Preview:
+class PromptPreview:
     """One agent on one channel: all that goes in, with a draft and without it."""
 
-    loaded: Loaded
-    gathered: Gathered
+    loaded: LoadedRows
+    gathered: CollectedInputs
     at: datetime
-    draft: Draft | None = None
+    draft: DraftRecord | None = None
 
-    def made(self) -> Compiled:
+    def made(self) -> BuildResult:
         """Only this one is compiled; else NotBuildable."""
-        return compiled(self.gathered)
+        return compile_prompt(self.gathered)
 
-    def in_layout(self, name: str) -> "Preview":
+    def in_layout(self, name: str) -> "PromptPreview":
         return replace(self, gathered=replace(self.gathered, layout=name))
 
-    def as_saved(self) -> "Preview | None":
+    def as_saved(self) -> "PromptPreview | None":
         """The same without the draft; nothing where the agent speaks there only in the draft."""
-        shelf = Shelf(self.loaded, self.at)
-        saved = spoken(shelf, self.gathered.channel.slug)
+        shelf = InputCollector(self.loaded, self.at)
+        saved = collect_channel_inputs(shelf, self.gathered.channel.slug)
         if saved is None:
             return None
         return replace(self, gathered=replace(saved, layout=self.gathered.layout), draft=None)
 
 
-def preview(
+def build_preview(
     workspace: Workspace,
     agent: Agent,
     channel: str,
     *,
-    draft: Draft | None = None,
+    draft: DraftRecord | None = None,
     layout: str = "",
-    loaded: Loaded | None = None,
-) -> Preview:
+    loaded: LoadedRows | None = None,
+) -> PromptPreview:
     """What the agent would be told on the channel if the draft were saved."""
-    loaded, at = loaded or Loaded(workspace, [agent]), timezone.now()
-    gathered = spoken(Shelf(loaded, at, draft), channel)
+    loaded, at = loaded or LoadedRows(workspace, [agent]), timezone.now()
+    gathered = collect_channel_inputs(InputCollector(loaded, at, draft), channel)
     if gathered is None:
-        raise NotSpoken(str(_("The agent does not speak on this channel.")))
-    return Preview(loaded, replace(gathered, layout=layout or gathered.layout), at, draft)
+        raise ChannelNotUsed(str(_("The agent does not speak on this channel.")))
+    return PromptPreview(loaded, replace(gathered, layout=layout or gathered.layout), at, draft)
 
 
-def spoken(shelf: Shelf, slug: str) -> Gathered | None:
+def collect_channel_inputs(shelf: InputCollector, slug: str) -> CollectedInputs | None:
     for agent in shelf.agents:
         for channel in shelf.channels[agent.pk]:
             if channel.slug == slug:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from prompts.proof.faults import Fault, Verdict, verdict
-from prompts.proof.hashed_rows import R, Stored
+from prompts.proof.faults import Fault, FaultSummary, summarize_faults
+from prompts.proof.hashed_rows import R, StoredRow
 
 
 @dataclass(frozen=True)
-class Anchor:
+class ChainAnchor:
     """A row already trusted, after which a walk begins."""
 
     chain: tuple[int | None, ...]
@@ -16,12 +16,14 @@ class Anchor:
     hash: str
 
 
-def verify_chain(rows: Iterable[Stored[R] | Fault], after: Anchor | None = None) -> Verdict:
+def verify_chain(rows: Iterable[StoredRow[R] | Fault], after: ChainAnchor | None = None) -> FaultSummary:
     """Rows of one table with their stored hash and stored previous, chain by chain, in order of place."""
-    return verdict(judge_chain(rows, after))
+    return summarize_faults(iterate_chain_faults(rows, after))
 
 
-def judge_chain(rows: Iterable[Stored[R] | Fault], after: Anchor | None = None) -> Iterator[Fault | None]:
+def iterate_chain_faults(
+    rows: Iterable[StoredRow[R] | Fault], after: ChainAnchor | None = None
+) -> Iterator[Fault | None]:
     """For every row its fault or None; a bad row is taken as it stands, so that others are judged apart.
 
     A row that could not even be read comes as a fault, and is passed on.
@@ -34,31 +36,31 @@ def judge_chain(rows: Iterable[Stored[R] | Fault], after: Anchor | None = None) 
         row, stored, previous = each
         if row.chain != chain:
             chain, place, head = row.chain, 0, ""
-        yield fault_of(row, stored, previous, place, head)
+        yield find_row_fault(row, stored, previous, place, head)
         place, head = row.place, stored
 
 
-def fault_of(row: R, stored: str, previous: str, place: int, head: str) -> Fault | None:
+def find_row_fault(row: R, stored: str, previous: str, place: int, head: str) -> Fault | None:
     """What is wrong with a row that should follow the one at `place`, whose hash is `head`."""
     if row.place != place + 1:
-        return misplaced(row, place)
+        return build_misplaced_fault(row, place)
     try:
         if row.hash(previous) != stored:
             return Fault(row.table, row.name, "its content does not match its hash")
     except ValueError as error:
         return Fault(row.table, row.name, f"its content cannot be hashed: {error}")
     if previous != head:
-        return Fault(row.table, row.name, unlinked(row))
+        return Fault(row.table, row.name, describe_broken_link(row))
     return None
 
 
-def unlinked(row: R) -> str:
+def describe_broken_link(row: R) -> str:
     if row.place == 1:
         return "it is the first of its chain, and yet names a hash before it"
     return f"it does not name the hash of {row.named(row.place - 1)}: one of the two was written anew"
 
 
-def misplaced(row: R, place: int) -> Fault:
+def build_misplaced_fault(row: R, place: int) -> Fault:
     if row.place > place + 1:
         gone = row.place - place - 1
         more = f" with {gone - 1} after it" if gone > 1 else ""
@@ -68,12 +70,14 @@ def misplaced(row: R, place: int) -> Fault:
     return Fault(row.table, row.name, reason)
 
 
-def verify_run(rows: Iterable[Stored[R]]) -> Verdict:
+def verify_chain_span(rows: Iterable[StoredRow[R]]) -> FaultSummary:
     """A stretch from anywhere in a chain: what stands before its first row is taken as given."""
     waiting = iter(rows)
     first = next(waiting, None)
     if first is None:
-        return Verdict(0)
+        return FaultSummary(0)
     row, _, previous = first
-    start = Anchor(row.chain, row.place - 1, previous)
-    return verdict(judge_chain((each for some in ([first], waiting) for each in some), start))
+    start = ChainAnchor(row.chain, row.place - 1, previous)
+    return summarize_faults(
+        iterate_chain_faults((each for some in ([first], waiting) for each in some), start)
+    )

@@ -6,46 +6,46 @@ from functools import partial
 from typing import Any, Literal
 
 from prompts.proof import evidence_checks
-from prompts.proof.canonical import plain
+from prompts.proof.canonical import plain_json
 from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.evidence_reader import (
-    FORMAT,
-    FORMAT_VERSION,
+    EVIDENCE_FORMAT,
+    EVIDENCE_FORMAT_VERSION,
     NOT_YET_SEALED,
-    Absent,
-    Opened,
-    Pointer,
-    Segment,
+    EvidenceBundle,
+    EvidenceSegment,
+    LabelPointer,
+    MissingEvidence,
 )
-from prompts.proof.hashed_rows import LedgerBlockRow, LedgerRow, Stored, VersionRow
-from prompts.proof.signing_keys import PublicKey, public_pem
+from prompts.proof.hashed_rows import LedgerBlockRow, LedgerRow, StoredRow, VersionRow
+from prompts.proof.signing_keys import PublicKey, dump_public_key
 
-State = Literal["ok", "failed", "absent"]
-Question = Callable[[Opened], str]
+CheckState = Literal["ok", "failed", "absent"]
+CheckFunction = Callable[[EvidenceBundle], str]
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """One question put to a bundle, and the answer in words."""
 
     name: str
-    state: State
+    state: CheckState
     words: str
 
 
-def bundle(
+def build_evidence_bundle(
     *,
     text: str | None,
     served: str | None,
     slots: Mapping[str, Any] | None,
-    versions: Sequence[Stored[VersionRow]],
-    segments: Sequence[Segment] | None,
+    versions: Sequence[StoredRow[VersionRow]],
+    segments: Sequence[EvidenceSegment] | None,
     lockfile: Mapping[str, Any] | None,
     parts: Mapping[str, str] | None = None,
-    pointer: Pointer | None = None,
+    pointer: LabelPointer | None = None,
     ledger: tuple[LedgerRow, str] | None = None,
     block_rows: Iterable[tuple[int, str]] = (),
-    blocks: Sequence[Stored[LedgerBlockRow]] = (),
+    blocks: Sequence[StoredRow[LedgerBlockRow]] = (),
     signed: tuple[SignedCheckpoint, PublicKey] | None = None,
 ) -> dict[str, Any]:
     """JSON-ready evidence.
@@ -55,88 +55,94 @@ def bundle(
     and the checkpoint's heads are whole. `block_rows` are the (id, seal) pairs of the first block. Words of a
     segment are None once they were erased.
     """
-    sealed = {"rows": tuple(block_rows), "links": [link(each) for each in blocks]}
+    sealed = {"rows": tuple(block_rows), "links": [chain_link_json(each) for each in blocks]}
     waiting = NOT_YET_SEALED if ledger else None
-    made: dict[str, Any] = plain(
+    made: dict[str, Any] = plain_json(
         {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
+            "format": EVIDENCE_FORMAT,
+            "version": EVIDENCE_FORMAT_VERSION,
             "text": text,
             "served": served,
             "slots": slots,
-            "versions": [link(each) for each in versions],
+            "versions": [chain_link_json(each) for each in versions],
             "segments": None if segments is None else [segment._asdict() for segment in segments],
             "lockfile": lockfile,
             "parts": parts,
-            "pointer": pointed(pointer) if pointer else None,
+            "pointer": pointer_json(pointer) if pointer else None,
             "ledger": {"row": vars(ledger[0]), "seal": ledger[1]} if ledger else None,
             "block": sealed if blocks else waiting,
-            "checkpoint": {**vars(signed[0]), "public_key": public_pem(signed[1])} if signed else None,
+            "checkpoint": {**vars(signed[0]), "public_key": dump_public_key(signed[1])} if signed else None,
         }
     )
     return made
 
 
-def pointed(pointer: Pointer) -> dict[str, Any]:
-    return {"label": pointer.label, "at": pointer.at, "moves": [link(each) for each in pointer.moves]}
+def pointer_json(pointer: LabelPointer) -> dict[str, Any]:
+    return {
+        "label": pointer.label,
+        "at": pointer.at,
+        "moves": [chain_link_json(each) for each in pointer.moves],
+    }
 
 
-def link(stored: Stored[Any]) -> dict[str, Any]:
+def chain_link_json(stored: StoredRow[Any]) -> dict[str, Any]:
     row, hashed, previous = stored
     return {"row": vars(row), "hash": hashed, "previous": previous}
 
 
 def verify_evidence(
-    data: object, *, fill: evidence_checks.Fill | None = None, expected_key: str | None = None
-) -> list[Check]:
+    data: object, *, fill: evidence_checks.SlotFiller | None = None, expected_key: str | None = None
+) -> list[CheckResult]:
     """Every check in words, whatever the data: a stranger's bundle may fail, but never raise.
 
     `fill` builds the text again from segments and slots. `expected_key` is the id or the PEM of the key that
     the caller knows the operator by; without it nothing says whose signature it is.
     """
-    opened = Opened(data)
-    asked: dict[str, Question] = {
-        **CHECKS,
-        REBUILT: partial(evidence_checks.rebuilt, fill=fill),
-        KEY_EXPECTED: partial(evidence_checks.key_expected, expected=expected_key),
+    opened = EvidenceBundle(data)
+    asked: dict[str, CheckFunction] = {
+        **EVIDENCE_CHECKS,
+        REBUILD_CHECK: partial(evidence_checks.check_rebuilt_text, fill=fill),
+        EXPECTED_KEY_CHECK: partial(evidence_checks.check_expected_key, expected=expected_key),
     }
-    beside = beside_the_point(data)
-    return [ask(name, question, opened) for name, question in asked.items() if name not in beside]
+    beside = list_irrelevant_checks(data)
+    return [
+        run_evidence_check(name, question, opened) for name, question in asked.items() if name not in beside
+    ]
 
 
-def beside_the_point(data: object) -> frozenset[str]:
+def list_irrelevant_checks(data: object) -> frozenset[str]:
     """Checks of what a bundle does not speak of: evidence of a fetch has no moment, and the other way round.
 
     A bundle that speaks of neither, or of half a fetch, is asked everything.
     """
     said = data if isinstance(data, Mapping) else {}
-    pointer, fetch = said.get("pointer"), [said.get(name) for name in FETCH]
+    pointer, fetch = said.get("pointer"), [said.get(name) for name in FETCH_KEYS]
     if pointer is None:
-        return OF_A_MOMENT if fetch[0] is not None else frozenset()
+        return POINTER_CHECKS if fetch[0] is not None else frozenset()
     is_moved = not isinstance(pointer, Mapping) or pointer.get("moves") != []
-    beside = frozenset() if is_moved else frozenset({MOVE_COVERED})
-    return beside | OF_A_FETCH if fetch == [None] * len(FETCH) else beside
+    beside = frozenset() if is_moved else frozenset({MOVE_COVERAGE_CHECK})
+    return beside | FETCH_CHECKS if fetch == [None] * len(FETCH_KEYS) else beside
 
 
-def ask(name: str, question: Question, opened: Opened) -> Check:
+def run_evidence_check(name: str, question: CheckFunction, opened: EvidenceBundle) -> CheckResult:
     try:
-        return Check(name, "ok", question(opened))
-    except Absent as reason:
-        return Check(name, "absent", str(reason))
+        return CheckResult(name, "ok", question(opened))
+    except MissingEvidence as reason:
+        return CheckResult(name, "absent", str(reason))
     except ValueError as reason:
-        return Check(name, "failed", str(reason))
+        return CheckResult(name, "failed", str(reason))
 
 
-def stands(found: Iterable[Check]) -> bool:
+def is_evidence_valid(found: Iterable[CheckResult]) -> bool:
     """Whether nothing failed; what is absent is neither for nor against."""
     return all(check.state != "failed" for check in found)
 
 
-REBUILT, MOVE_COVERED = "text built again", "checkpoint covers the label move"
-KEY_EXPECTED = "key is the expected one"
-FETCH = ("ledger", "block", "text", "served", "slots")
-OF_A_MOMENT = frozenset({"label pointed at the version", MOVE_COVERED})
-OF_A_FETCH = frozenset(
+REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text built again", "checkpoint covers the label move"
+EXPECTED_KEY_CHECK = "key is the expected one"
+FETCH_KEYS = ("ledger", "block", "text", "served", "slots")
+POINTER_CHECKS = frozenset({"label pointed at the version", MOVE_COVERAGE_CHECK})
+FETCH_CHECKS = frozenset(
     {
         "bytes match the served digest",
         "slots match the ledger",
@@ -145,27 +151,27 @@ OF_A_FETCH = frozenset(
         "seal stands in its block",
         "block hash",
         "checkpoint covers the block",
-        REBUILT,
+        REBUILD_CHECK,
     }
 )
-CHECKS: dict[str, Question] = {
-    "format": evidence_checks.format_known,
-    "bytes match the served digest": evidence_checks.bytes_match,
-    "segments match the version": evidence_checks.segments_match,
-    "words match their segments": evidence_checks.words_match,
-    "segments join to the built text": evidence_checks.built_text_matches,
-    "lockfile matches the version": evidence_checks.lockfile_matches,
-    "parts match the lockfile": evidence_checks.parts_match,
-    "version hash": evidence_checks.version_hash_matches,
-    "label pointed at the version": evidence_checks.pointer_fits,
-    "slots match the ledger": evidence_checks.slots_match,
-    "ledger seal": evidence_checks.seal_matches,
-    "ledger row fits the version and the bytes": evidence_checks.ledger_fits,
-    "seal stands in its block": evidence_checks.seal_in_block,
-    "block hash": evidence_checks.block_hash_matches,
-    "checkpoint covers the block": evidence_checks.checkpoint_covers_block,
-    "checkpoint covers the version": evidence_checks.checkpoint_covers_version,
-    MOVE_COVERED: evidence_checks.checkpoint_covers_move,
-    "heads match the checkpoint": evidence_checks.heads_match,
-    "signature": evidence_checks.signature_valid,
+EVIDENCE_CHECKS: dict[str, CheckFunction] = {
+    "format": evidence_checks.check_evidence_format,
+    "bytes match the served digest": evidence_checks.check_served_bytes,
+    "segments match the version": evidence_checks.check_evidence_segments,
+    "words match their segments": evidence_checks.check_segment_texts,
+    "segments join to the built text": evidence_checks.check_built_text,
+    "lockfile matches the version": evidence_checks.check_evidence_lockfile,
+    "parts match the lockfile": evidence_checks.check_evidence_parts,
+    "version hash": evidence_checks.check_version_hash,
+    "label pointed at the version": evidence_checks.check_label_pointer,
+    "slots match the ledger": evidence_checks.check_evidence_slots,
+    "ledger seal": evidence_checks.check_ledger_seal,
+    "ledger row fits the version and the bytes": evidence_checks.check_ledger_row,
+    "seal stands in its block": evidence_checks.check_seal_in_block,
+    "block hash": evidence_checks.check_block_hash,
+    "checkpoint covers the block": evidence_checks.check_block_coverage,
+    "checkpoint covers the version": evidence_checks.check_version_coverage,
+    MOVE_COVERAGE_CHECK: evidence_checks.check_move_coverage,
+    "heads match the checkpoint": evidence_checks.check_evidence_heads,
+    "signature": evidence_checks.check_evidence_signature,
 }

@@ -5,56 +5,65 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from prompts.proof.canonical import canonical, digest, text_digest
-from prompts.proof.chain_heads import Head
-from prompts.proof.chains import verify_run
+from prompts.proof.canonical import canonical_digest, canonical_json, text_digest
+from prompts.proof.chain_heads import ChainHead
+from prompts.proof.chains import verify_chain_span
 from prompts.proof.checkpoints import verify_signature
-from prompts.proof.evidence_reader import LATEST, Absent, Opened, Segment
-from prompts.proof.hashed_rows import LOCKFILE, SEGMENTS, SLOTS, ChainedRow, Stored, rows_digest
+from prompts.proof.evidence_reader import LATEST_LABEL, EvidenceBundle, EvidenceSegment, MissingEvidence
+from prompts.proof.hashed_rows import (
+    LOCKFILE_DOMAIN,
+    SEGMENTS_DOMAIN,
+    SLOTS_DOMAIN,
+    ChainedRow,
+    StoredRow,
+    ledger_rows_digest,
+)
 from prompts.proof.json_reader import read_text
-from prompts.proof.signing_keys import key_id, load_public
+from prompts.proof.signing_keys import get_key_id, load_public_key
 
 # From the segments and the slot values of a bundle, the text of the call.
-Fill = Callable[[Sequence[Segment], Mapping[str, Any]], str]
-UNCOMPARED = (
+SlotFiller = Callable[[Sequence[EvidenceSegment], Mapping[str, Any]], str]
+KEY_NOT_COMPARED = (
     "NOT COMPARED. The bundle brings its own key, and anyone can make a key: ask the operator for its id "
     "by another way, and compare it with {id}"
 )
 
 
-def format_known(bundle: Opened) -> str:
+def check_evidence_format(bundle: EvidenceBundle) -> str:
     return f"the bundle is a {bundle.parts['format']} of version {bundle.parts['version']}"
 
 
-def bytes_match(bundle: Opened) -> str:
+def check_served_bytes(bundle: EvidenceBundle) -> str:
     """The words are those whose digest was recorded when they were handed out."""
-    same(text_digest(bundle.text), bundle.served, "the text", "the served digest")
+    require_same_digest(text_digest(bundle.text), bundle.served, "the text", "the served digest")
     return "the text has the served digest"
 
 
-def built_text_matches(bundle: Opened) -> str:
+def check_built_text(bundle: EvidenceBundle) -> str:
     whole = "".join([segment.text for segment in bundle.segments if segment.text is not None])
     if any(segment.text is None for segment in bundle.segments):
-        refuse_erased(bundle.segments)
-    same(text_digest(whole), bundle.version.text, "the segments' words, joined,", "the version's text digest")
+        check_not_erased(bundle.segments)
+    require_same_digest(
+        text_digest(whole), bundle.version.text, "the segments' words, joined,", "the version's text digest"
+    )
     return "the segments' words, joined, have the version's text digest"
 
 
-def segments_match(bundle: Opened) -> str:
-    found = digest(SEGMENTS, [segment.stored for segment in bundle.segments])
-    same(found, bundle.version.segments, "the segments", "the version's segment digest")
+def check_evidence_segments(bundle: EvidenceBundle) -> str:
+    found = canonical_digest(SEGMENTS_DOMAIN, [segment.stored for segment in bundle.segments])
+    require_same_digest(found, bundle.version.segments, "the segments", "the version's segment digest")
     return f"the version is made of these {len(bundle.segments)} segments"
 
 
-def words_match(bundle: Opened) -> str:
+def check_segment_texts(bundle: EvidenceBundle) -> str:
     """Every segment's words are those its stored form holds, or names by their digest."""
     for place, segment in enumerate(bundle.segments):
-        words_fit(segment, f"segments[{place}]")
-    refuse_erased(bundle.segments)
+        check_segment_text(segment, f"segments[{place}]")
+    check_not_erased(bundle.segments)
     return "the words of every segment are those that are stored for it"
 
 
-def words_fit(segment: Segment, where: str) -> None:
+def check_segment_text(segment: EvidenceSegment, where: str) -> None:
     stored, text, given = segment
     if "text" in stored:
         has_words = text == stored["text"] and "content" not in stored
@@ -66,9 +75,9 @@ def words_fit(segment: Segment, where: str) -> None:
         raise ValueError(f"what the slot of {where} was given does not match the digest stored for it")
 
 
-def lockfile_matches(bundle: Opened) -> str:
-    same(
-        digest(LOCKFILE, bundle.lockfile),
+def check_evidence_lockfile(bundle: EvidenceBundle) -> str:
+    require_same_digest(
+        canonical_digest(LOCKFILE_DOMAIN, bundle.lockfile),
         bundle.version.lockfile,
         "the lockfile",
         "the version's digest of it",
@@ -76,21 +85,26 @@ def lockfile_matches(bundle: Opened) -> str:
     return "the lockfile is the version's"
 
 
-def parts_match(bundle: Opened) -> str:
+def check_evidence_parts(bundle: EvidenceBundle) -> str:
     """The lockfile tells its parts as changes to an earlier one; its digest is over all of them."""
     told = read_text(bundle.lockfile.get("digest"), "the lockfile's digest")
-    same(sha256(canonical(bundle.parts_told)).hexdigest(), told, "the parts", "the lockfile's digest of them")
+    require_same_digest(
+        sha256(canonical_json(bundle.parts_told)).hexdigest(),
+        told,
+        "the parts",
+        "the lockfile's digest of them",
+    )
     return f"the version was made of these {len(bundle.parts_told)} parts"
 
 
-def version_hash_matches(bundle: Opened) -> str:
-    hash_matches(bundle.versions[0])
+def check_version_hash(bundle: EvidenceBundle) -> str:
+    check_row_hash(bundle.versions[0])
     return f"the hash of {bundle.version.name} was recomputed"
 
 
-def slots_match(bundle: Opened) -> str:
-    same(
-        digest(SLOTS, bundle.slots),
+def check_evidence_slots(bundle: EvidenceBundle) -> str:
+    require_same_digest(
+        canonical_digest(SLOTS_DOMAIN, bundle.slots),
         bundle.ledger[0].slots,
         "the slot values",
         "the ledger row's digest of them",
@@ -98,61 +112,63 @@ def slots_match(bundle: Opened) -> str:
     return "the slot values are those of the ledger row"
 
 
-def seal_matches(bundle: Opened) -> str:
+def check_ledger_seal(bundle: EvidenceBundle) -> str:
     row, seal = bundle.ledger
-    same(row.seal(), seal, row.name, "its seal")
+    require_same_digest(row.seal(), seal, row.name, "its seal")
     return f"the seal of {row.name} was recomputed"
 
 
-def ledger_fits(bundle: Opened) -> str:
+def check_ledger_row(bundle: EvidenceBundle) -> str:
     """The ledger row speaks of this version and these bytes."""
     row, version = bundle.ledger[0], bundle.version
     named = (row.workspace, row.agent, row.channel, row.number)
     if named != (version.workspace, version.agent, version.channel, version.number):
         raise ValueError("the ledger row speaks of another version")
-    same(bundle.served, row.served, "the served digest", "the ledger row's")
+    require_same_digest(bundle.served, row.served, "the served digest", "the ledger row's")
     if bundle.parts["text"] is not None and len(bundle.text.encode()) != row.size:
         raise ValueError("the text is not as long as the ledger row says")
     return f"{row.name} says that {version.name} was handed out with this digest"
 
 
-def seal_in_block(bundle: Opened) -> str:
+def check_seal_in_block(bundle: EvidenceBundle) -> str:
     (row, seal), block = bundle.ledger, bundle.block.links[0][0]
     pairs, ids = bundle.block.pairs, [number for number, _ in bundle.block.pairs]
     if row.workspace != block.workspace or (row.id, seal) not in pairs:
         raise ValueError(f"{row.name} with its seal is not among the rows of {block.name}")
     if (ids[0], ids[-1], len(ids)) != (block.first_id, block.last_id, block.count) or ids != sorted(set(ids)):
         raise ValueError(f"the rows given for {block.name} are not in the order and number that it states")
-    same(rows_digest(pairs), block.rows, "the ids and seals", f"the digest in {block.name}")
+    require_same_digest(
+        ledger_rows_digest(pairs), block.rows, "the ids and seals", f"the digest in {block.name}"
+    )
     return f"{row.name} is one of the {len(ids)} rows that {block.name} was closed over"
 
 
-def block_hash_matches(bundle: Opened) -> str:
-    hash_matches(bundle.block.links[0])
+def check_block_hash(bundle: EvidenceBundle) -> str:
+    check_row_hash(bundle.block.links[0])
     return f"the hash of {bundle.block.links[0][0].name} was recomputed"
 
 
-def checkpoint_covers_block(bundle: Opened) -> str:
+def check_block_coverage(bundle: EvidenceBundle) -> str:
     mark = bundle.checkpoint.ledger
-    reaches(bundle, bundle.block.links, mark.sequence, mark.hash)
+    check_links_reach(bundle, bundle.block.links, mark.sequence, mark.hash)
     return (
         f"{bundle.block.links[0][0].name} leads to ledger block {mark.sequence}, which the checkpoint names"
     )
 
 
-def checkpoint_covers_version(bundle: Opened) -> str:
-    head = head_of(bundle, bundle.heads.versions)
-    reaches(bundle, bundle.versions, head.number, head.hash)
+def check_version_coverage(bundle: EvidenceBundle) -> str:
+    head = get_chain_head(bundle, bundle.heads.versions)
+    check_links_reach(bundle, bundle.versions, head.number, head.hash)
     return f"{bundle.version.name} leads to version {head.number}, which the checkpoint names"
 
 
-def checkpoint_covers_move(bundle: Opened) -> str:
-    head = head_of(bundle, bundle.heads.label_moves)
-    reaches(bundle, bundle.pointer.moves, head.number, head.hash)
+def check_move_coverage(bundle: EvidenceBundle) -> str:
+    head = get_chain_head(bundle, bundle.heads.label_moves)
+    check_links_reach(bundle, bundle.pointer.moves, head.number, head.hash)
     return f"{bundle.pointer.moves[0][0].name} leads to move {head.number}, which the checkpoint names"
 
 
-def head_of(bundle: Opened, heads: Iterable[Head]) -> Head:
+def get_chain_head(bundle: EvidenceBundle, heads: Iterable[ChainHead]) -> ChainHead:
     version = bundle.version
     for head in heads:
         if (head.agent, head.channel) == (version.agent, version.channel):
@@ -160,65 +176,75 @@ def head_of(bundle: Opened, heads: Iterable[Head]) -> Head:
     raise ValueError(f"the checkpoint knows nothing of agent {version.agent} on that channel")
 
 
-def heads_match(bundle: Opened) -> str:
+def check_evidence_heads(bundle: EvidenceBundle) -> str:
     """The list of heads is not signed itself, but what it sums up to is."""
     if not bundle.checkpoint.sums_up(bundle.heads):
         raise ValueError("the heads in the bundle are not those that the checkpoint sums up")
     return f"the checkpoint sums up these {len(bundle.heads.versions)} chains"
 
 
-def pointer_fits(bundle: Opened) -> str:
+def check_label_pointer(bundle: EvidenceBundle) -> str:
     """The label pointed at the version in the moment that was asked for."""
     label, at, moves = bundle.pointer
-    began, ends = put_there(bundle) if moves else built_there(bundle)
+    began, ends = get_move_times(bundle) if moves else get_build_times(bundle)
     if began > at or any(moved <= at for moved in ends):
         raise ValueError(f"“{label}” did not point at this version in that moment")
     if bundle.checkpoint.at < at:
-        raise Absent("the checkpoint was signed before that moment: the label may have moved in between")
+        raise MissingEvidence(
+            "the checkpoint was signed before that moment: the label may have moved in between"
+        )
     return f"“{label}” pointed at {bundle.version.name} at {bundle.parts['pointer']['at']}"
 
 
-def put_there(bundle: Opened) -> tuple[datetime, list[datetime]]:
+def get_move_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
     """When the label was moved here, and when it was moved again."""
     label, _, moves = bundle.pointer
     move, version = moves[0][0], bundle.version
-    hash_matches(moves[0])
-    if (*move.chain, move.number, move.label) != (*version.chain, version.number, label) or label == LATEST:
+    check_row_hash(moves[0])
+    if (*move.chain, move.number, move.label) != (
+        *version.chain,
+        version.number,
+        label,
+    ) or label == LATEST_LABEL:
         raise ValueError(f"{move.name} does not put “{label}” on this version")
     return move.at, [row.at for row, _, _ in moves[1:] if row.label == label]
 
 
-def built_there(bundle: Opened) -> tuple[datetime, list[datetime]]:
+def get_build_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
     """When the version became the newest, and when others did."""
     return bundle.version.at, [row.at for row, _, _ in bundle.versions[1:]]
 
 
-def signature_valid(bundle: Opened) -> str:
+def check_evidence_signature(bundle: EvidenceBundle) -> str:
     signed, key = bundle.signed
     if not verify_signature(signed, key):
         raise ValueError("the signature was not made over this checkpoint with the key in the bundle")
-    return f"the key {key_id(key)} in the bundle signed the checkpoint of {bundle.checkpoint.body()['at']}"
+    return (
+        f"the key {get_key_id(key)} in the bundle signed the checkpoint of {bundle.checkpoint.body()['at']}"
+    )
 
 
-def key_expected(bundle: Opened, expected: str | None) -> str:
+def check_expected_key(bundle: EvidenceBundle, expected: str | None) -> str:
     """The key is the one the caller knows, by its id or by its PEM."""
     found = bundle.signed[1]
     if expected is None:
-        raise Absent(UNCOMPARED.format(id=key_id(found)))
-    is_same = found == load_public(expected) if expected.startswith("-----") else key_id(found) == expected
+        raise MissingEvidence(KEY_NOT_COMPARED.format(id=get_key_id(found)))
+    is_same = (
+        found == load_public_key(expected) if expected.startswith("-----") else get_key_id(found) == expected
+    )
     if not is_same:
-        raise ValueError(f"the key {key_id(found)} in the bundle is not the expected one")
-    return f"the key {key_id(found)} is the expected one"
+        raise ValueError(f"the key {get_key_id(found)} in the bundle is not the expected one")
+    return f"the key {get_key_id(found)} is the expected one"
 
 
-def rebuilt(bundle: Opened, fill: Fill | None) -> str:
+def check_rebuilt_text(bundle: EvidenceBundle, fill: SlotFiller | None) -> str:
     """Filling the stored segments with the call's slots gives the served words again."""
     if fill is None:
-        raise Absent("nothing here can fill slots: the text was not built again")
-    refuse_erased(bundle.segments)
+        raise MissingEvidence("nothing here can fill slots: the text was not built again")
+    check_not_erased(bundle.segments)
     try:
         made = fill(bundle.segments, bundle.slots)
-    except (Absent, ValueError):
+    except (MissingEvidence, ValueError):
         raise
     except Exception as error:  # strangers' segments may break any renderer, in any way
         raise ValueError(f"the text cannot be built again: {type(error).__name__}") from error
@@ -227,26 +253,30 @@ def rebuilt(bundle: Opened, fill: Fill | None) -> str:
     return "the segments, filled with the slot values, give the text again"
 
 
-def same(found: str, told: str, what: str, other: str) -> None:
+def require_same_digest(found: str, told: str, what: str, other: str) -> None:
     if found != told:
         raise ValueError(f"{what} and {other} do not match: {found[:16]}… is not {ascii(told[:16])[1:-1]}…")
 
 
-def refuse_erased(segments: Sequence[Segment]) -> None:
+def check_not_erased(segments: Sequence[EvidenceSegment]) -> None:
     erased = sum(segment.is_erased for segment in segments)
     if erased:
-        raise Absent(f"the words of {erased} of {len(segments)} segments were erased; their digests remain")
+        raise MissingEvidence(
+            f"the words of {erased} of {len(segments)} segments were erased; their digests remain"
+        )
 
 
-def hash_matches(link: Stored[Any]) -> None:
+def check_row_hash(link: StoredRow[Any]) -> None:
     row, stored, previous = link
-    same(row.hash(previous), stored, row.name, "its hash")
+    require_same_digest(row.hash(previous), stored, row.name, "its hash")
 
 
-def reaches(bundle: Opened, links: Sequence[Stored[Any]], place: int, hashed: str) -> None:
+def check_links_reach(
+    bundle: EvidenceBundle, links: Sequence[StoredRow[Any]], place: int, hashed: str
+) -> None:
     """The links are one unbroken stretch of the checkpoint's workspace that ends in what it names."""
     rows: Sequence[ChainedRow] = [row for row, _, _ in links]
-    first = verify_run(links).first
+    first = verify_chain_span(links).first
     if first:
         raise ValueError(str(first))
     if {row.chain for row in rows} != {rows[0].chain} or rows[0].chain[0] != bundle.checkpoint.workspace:

@@ -17,7 +17,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FaultSummary:
     """How many rows were looked at, how many are bad, and the first of those."""
 
     checked: int
@@ -29,7 +29,7 @@ class Verdict:
         return not self.bad
 
 
-def verdict(judged: Iterable[Fault | None]) -> Verdict:
+def summarize_faults(judged: Iterable[Fault | None]) -> FaultSummary:
     """Count what a judge says of row after row, keeping none of them."""
     checked = bad = 0
     first = None
@@ -38,4 +38,4 @@ def verdict(judged: Iterable[Fault | None]) -> Verdict:
         if fault:
             bad += 1
             first = first or fault
-    return Verdict(checked, bad, first)
+    return FaultSummary(checked, bad, first)

@@ -5,16 +5,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
-from prompts.proof.canonical import digest
+from prompts.proof.canonical import canonical_digest
 
 # Stored beside a row: its hash, and the hash of the row before it.
 R = TypeVar("R", bound="ChainedRow")
-Stored = tuple[R, str, str]
+StoredRow = tuple[R, str, str]
 # What else is digested; the rows name it by its digest only.
-SEGMENTS, SIZES, LOCKFILE, SLOTS, LEDGER_ROWS = "segments", "sizes", "lockfile", "slots", "ledger-rows"
+SEGMENTS_DOMAIN, SIZES_DOMAIN, LOCKFILE_DOMAIN, SLOTS_DOMAIN, LEDGER_ROWS_DOMAIN = (
+    "segments",
+    "sizes",
+    "lockfile",
+    "slots",
+    "ledger-rows",
+)
 
 
-class Row:
+class HashedRow:
     """The columns of a stored row that its hash covers."""
 
     table: ClassVar[str]
@@ -23,7 +29,7 @@ class Row:
         return vars(self)
 
 
-class ChainedRow(Row):
+class ChainedRow(HashedRow):
     """A row with a place in a chain, whose hash covers the hash of the row before it."""
 
     @property
@@ -46,7 +52,7 @@ class ChainedRow(Row):
 
     def hash(self, previous: str) -> str:
         """The row's hash; the first row of a chain follows the empty text."""
-        return digest(self.table, {"previous": previous, "row": self.covered()})
+        return canonical_digest(self.table, {"previous": previous, "row": self.covered()})
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class VersionRow(ChainedRow):
         return self.number
 
     def named(self, place: int) -> str:
-        return version_name(self.agent, self.channel, place)
+        return format_version_name(self.agent, self.channel, place)
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ class LabelMoveRow(ChainedRow):
         return self.sequence
 
     def named(self, place: int) -> str:
-        return move_name(self.agent, self.channel, place)
+        return format_move_name(self.agent, self.channel, place)
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,7 @@ class RollOffRow(ChainedRow):
 
 
 @dataclass(frozen=True)
-class LedgerRow(Row):
+class LedgerRow(HashedRow):
     """A prompt that was handed out; `served` is the plain SHA-256 of its bytes."""
 
     table = "ledger-row"
@@ -206,22 +212,22 @@ class LedgerRow(Row):
         return rest
 
     def seal(self) -> str:
-        return digest(self.table, self.covered())
+        return canonical_digest(self.table, self.covered())
 
 
-def rows_digest(pairs: Iterable[tuple[int, str]]) -> str:
+def ledger_rows_digest(pairs: Iterable[tuple[int, str]]) -> str:
     """What a block says of its rows: the digest over (id, seal) in the order of the ids."""
-    return digest(LEDGER_ROWS, tuple(pairs))
+    return canonical_digest(LEDGER_ROWS_DOMAIN, tuple(pairs))
 
 
-def version_name(agent: int, channel: int | None, number: int) -> str:
-    return f"version {number} of {line_name(agent, channel)}"
+def format_version_name(agent: int, channel: int | None, number: int) -> str:
+    return f"version {number} of {format_chain_name(agent, channel)}"
 
 
-def move_name(agent: int, channel: int | None, sequence: int) -> str:
-    return f"label move {sequence} of {line_name(agent, channel)}"
+def format_move_name(agent: int, channel: int | None, sequence: int) -> str:
+    return f"label move {sequence} of {format_chain_name(agent, channel)}"
 
 
-def line_name(agent: int, channel: int | None) -> str:
+def format_chain_name(agent: int, channel: int | None) -> str:
     where = "without a channel" if channel is None else f"on channel {channel}"
     return f"agent {agent} {where}"

@@ -5,57 +5,59 @@ from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
 
-from prompts.proof.canonical import moment
+from prompts.proof.canonical import format_timestamp
 
 T = TypeVar("T")
 # No database counts further.
-LARGEST = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
 
 
-class Malformed(ValueError):
+class MalformedData(ValueError):
     """Data that is not what it should be, with the place and what belongs there."""
 
 
 def read_record(kind: type[T], data: object, where: str) -> T:
     """A frozen record of this kind from an object that has exactly its keys."""
-    said, hints = read_object(data, where), hints_of(cast("Hashable", kind))
-    refuse_other_keys(said, set(hints), where)
-    return kind(**{name: READERS[hint](said[name], f"{where}.{name}") for name, hint in hints.items()})
+    said, hints = read_object(data, where), get_record_hints(cast("Hashable", kind))
+    check_exact_keys(said, set(hints), where)
+    return kind(
+        **{name: READERS_BY_TYPE[hint](said[name], f"{where}.{name}") for name, hint in hints.items()}
+    )
 
 
-def refuse_other_keys(said: Mapping[str, Any], known: set[str], where: str) -> None:
+def check_exact_keys(said: Mapping[str, Any], known: set[str], where: str) -> None:
     for name in sorted(known - said.keys()):
-        raise Malformed(f"{where} lacks {name}")
+        raise MalformedData(f"{where} lacks {name}")
     for name in sorted(map(ascii, said.keys() - known)):
-        raise Malformed(f"{where} has a key that does not belong there: {name[:80]}")
+        raise MalformedData(f"{where} has a key that does not belong there: {name[:80]}")
 
 
 def read_object(data: object, where: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
-        raise Malformed(f"{where} must be an object")
+        raise MalformedData(f"{where} must be an object")
     return data
 
 
 def read_list(data: object, where: str) -> list[Any]:
     if not isinstance(data, list):
-        raise Malformed(f"{where} must be a list")
+        raise MalformedData(f"{where} must be a list")
     return data
 
 
 def read_text(data: object, where: str) -> str:
     if not isinstance(data, str):
-        raise Malformed(f"{where} must be text")
+        raise MalformedData(f"{where} must be text")
     try:
         data.encode()
     except UnicodeEncodeError:
-        raise Malformed(f"{where} holds half of a character pair") from None
+        raise MalformedData(f"{where} holds half of a character pair") from None
     return data
 
 
 def read_number(data: object, where: str) -> int:
     # bool is a kind of int in Python, but not in JSON.
-    if not isinstance(data, int) or isinstance(data, bool) or abs(data) > LARGEST:
-        raise Malformed(f"{where} must be a whole number")
+    if not isinstance(data, int) or isinstance(data, bool) or abs(data) > MAX_INTEGER:
+        raise MalformedData(f"{where} must be a whole number")
     return data
 
 
@@ -65,34 +67,34 @@ def read_number_or_none(data: object, where: str) -> int | None:
 
 def read_flag(data: object, where: str) -> bool:
     if not isinstance(data, bool):
-        raise Malformed(f"{where} must be true or false")
+        raise MalformedData(f"{where} must be true or false")
     return data
 
 
-def read_moment(data: object, where: str) -> datetime:
+def read_json_timestamp(data: object, where: str) -> datetime:
     """A time in the one form that is hashed."""
     text, form = read_text(data, where), "a time such as 2026-03-07T14:55:05.000000Z"
     try:
         made = datetime.fromisoformat(text)
-        has_form = moment(made) == text
+        has_form = format_timestamp(made) == text
     except ValueError:
         has_form = False
     if not has_form:
-        raise Malformed(f"{where} must be {form}")
+        raise MalformedData(f"{where} must be {form}")
     return made
 
 
 @cache
-def hints_of(kind: Any) -> dict[str, Any]:
+def get_record_hints(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
-READERS: dict[Any, Callable[[object, str], Any]] = {
+READERS_BY_TYPE: dict[Any, Callable[[object, str], Any]] = {
     int: read_number,
     int | None: read_number_or_none,
     str: read_text,
-    datetime: read_moment,
+    datetime: read_json_timestamp,
     bool: read_flag,
     Mapping[str, Any]: read_object,
     Sequence[Any]: read_list,

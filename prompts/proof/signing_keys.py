@@ -21,16 +21,16 @@ class UnusableKey(ValueError):
     """What was given as a key is none, or none of the kind used here."""
 
 
-def new_key() -> PrivateKey:
+def generate_signing_key() -> PrivateKey:
     return PrivateKey.generate()
 
 
-def dump_key(key: PrivateKey) -> bytes:
+def dump_private_key(key: PrivateKey) -> bytes:
     """PEM (PKCS #8) of the private key, not encrypted: where it lies must be."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def load_key(pem: bytes) -> PrivateKey:
+def load_private_key(pem: bytes) -> PrivateKey:
     """The private key in a PEM; UnusableKey for anything else."""
     try:
         key = load_pem_private_key(pem, password=None)
@@ -41,11 +41,11 @@ def load_key(pem: bytes) -> PrivateKey:
     return key
 
 
-def public_pem(key: PublicKey) -> str:
+def dump_public_key(key: PublicKey) -> str:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def load_public(pem: str) -> PublicKey:
+def load_public_key(pem: str) -> PublicKey:
     """The public key in a PEM; UnusableKey for anything else."""
     try:
         key = load_pem_public_key(pem.encode())
@@ -56,6 +56,6 @@ def load_public(pem: str) -> PublicKey:
     return key
 
 
-def key_id(key: PublicKey) -> str:
+def get_key_id(key: PublicKey) -> str:
     """The first 16 hex digits of the SHA-256 of the key's 32 bytes."""
     return sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]

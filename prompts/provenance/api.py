@@ -6,66 +6,71 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.etags import NOT_MODIFIED, lasting
-from personas.api.operations import Call, Operation
-from personas.api.responses import Answer
-from personas.api.schema import Shape, digest, nullable, shape, whole
+from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.operations import ApiRequest, Operation
+from personas.api.responses import ApiResponse
+from personas.api.schema import Schema, digest_schema, integer_schema, nullable_schema, object_schema
 from personas.api.views import endpoint
 from personas.models import Workspace
 from prompts.assembly.segments import Origin, Segment
-from prompts.provenance.origins import Told, told_of
-from prompts.versions.api import OF_PLACE, found_version, whole_segments
-from prompts.versions.serializers import TEXT
-from prompts.versions.text_rows import Stretch, merged, stretches_of
+from prompts.provenance.origins import OriginLabel, describe_origins
+from prompts.versions.api import PLACE_PARAMETERS, get_version_by_digest, require_unerased_segments
+from prompts.versions.serializers import TEXT_SCHEMA
+from prompts.versions.text_rows import OriginSpan, list_origin_spans, merge_origin_spans
 
-STRETCH: Shape = shape(
+SPAN_SCHEMA: Schema = object_schema(
     {
-        "start": whole(description="The first character, counted from 0."),
-        "end": whole(description="Behind the last character."),
-        "first_line": whole(1),
-        "last_line": whole(1),
-        "section": TEXT,
+        "start": integer_schema(description="The first character, counted from 0."),
+        "end": integer_schema(description="Behind the last character."),
+        "first_line": integer_schema(1),
+        "last_line": integer_schema(1),
+        "section": TEXT_SCHEMA,
         "slot": {"type": "string", "description": "What a call may fill here; else empty."},
         "kind": {"type": "string", "description": "The kind of record; `layout` for words of our own."},
-        "id": nullable(TEXT),
-        "revision": nullable(whole(1)),
-        "author": TEXT,
-        "path": TEXT,
+        "id": nullable_schema(TEXT_SCHEMA),
+        "revision": nullable_schema(integer_schema(1)),
+        "author": TEXT_SCHEMA,
+        "path": TEXT_SCHEMA,
     }
 )
-PROVENANCE = shape(
+PROVENANCE_SCHEMA = object_schema(
     {
-        "digest": digest(),
-        "agent": TEXT,
-        "channel": TEXT,
-        "number": whole(1),
-        "stretches": {"type": "array", "items": STRETCH},
+        "digest": digest_schema(),
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "number": integer_schema(1),
+        "stretches": {"type": "array", "items": SPAN_SCHEMA},
     }
 )
 
 
-def provenance(call: Call, key: str) -> Answer:
-    version = found_version(call, key)
+def version_provenance(call: ApiRequest, key: str) -> ApiResponse:
+    version = get_version_by_digest(call, key)
     prompt = version.prompt
     said = {
         "digest": version.digest,
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
         "number": version.number,
-        "stretches": stretches_told(call.workspace, whole_segments(version)),
+        "stretches": provenance_spans_json(call.workspace, require_unerased_segments(version)),
     }
-    return lasting(call, said, f"{key}-{version.pk}-provenance")
+    return immutable_response(call, said, f"{key}-{version.pk}-provenance")
 
 
-def stretches_told(workspace: Workspace, segments: Sequence[Segment]) -> list[dict[str, Any]]:
+def provenance_spans_json(workspace: Workspace, segments: Sequence[Segment]) -> list[dict[str, Any]]:
     """Neighbours of one origin as one; the words themselves are not repeated."""
     text = "".join([segment.text for segment in segments])
     ends = [at for at, character in enumerate(text) if character == "\n"]
-    told = told_of(workspace, [segment.origin for segment in segments])
-    return [stretch_told(stretch, ends, told) for stretch in merged(stretches_of(segments))]
+    told = describe_origins(workspace, [segment.origin for segment in segments])
+    return [
+        provenance_span_json(stretch, ends, told)
+        for stretch in merge_origin_spans(list_origin_spans(segments))
+    ]
 
 
-def stretch_told(stretch: Stretch, ends: Sequence[int], told: Mapping[Origin, Told]) -> dict[str, Any]:
+def provenance_span_json(
+    stretch: OriginSpan, ends: Sequence[int], told: Mapping[Origin, OriginLabel]
+) -> dict[str, Any]:
     origin = stretch.origin
     return {
         "start": stretch.start,
@@ -87,12 +92,12 @@ urlpatterns: list[URLPattern] = [
         "prompt-versions/<digest:key>/provenance",
         "versions-provenance",
         get=Operation(
-            provenance,
+            version_provenance,
             "Where each line of a version came from",
             bots=True,
-            answer=PROVENANCE,
-            query=OF_PLACE,
-            others=NOT_MODIFIED,
+            answer=PROVENANCE_SCHEMA,
+            query=PLACE_PARAMETERS,
+            others=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
             tag="prompt-versions",
             note="Equal words may have come from other records elsewhere: name the place, or get the first.",

@@ -8,12 +8,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Workspace
-from personas.ui.display_names import title_of
-from prompts.provenance.origins import KINDS, RevisionKey, revisions_said
+from personas.ui.display_names import get_display_name
+from prompts.provenance.origins import RECORD_KINDS, RevisionKey, describe_revisions
 
 # Of many causes the last ones say enough; the version keeps more.
-SHOWN = 3
-OTHER_KINDS = {
+MAX_SHOWN_CAUSES = 3
+CAUSE_KIND_LABELS = {
     "refresh": _("A look at"),
     "rebuild": _("Built anew"),
     "compiler": _("A newer compiler"),
@@ -23,7 +23,7 @@ OTHER_KINDS = {
 
 
 @dataclass(frozen=True)
-class Cause:
+class CauseLabel:
     """One reason; the name is a tenant's word, so pages set it apart from ours."""
 
     words: str
@@ -38,33 +38,35 @@ class Cause:
         return gettext("%(cause)s revision %(number)s") % {"cause": said, "number": self.revision}
 
 
-def causes_in_words(
+def describe_causes(
     workspace: Workspace | int,
     lists: Sequence[Sequence[Mapping[str, Any]]],
-    shown: int = SHOWN,
+    shown: int = MAX_SHOWN_CAUSES,
     said: Mapping[RevisionKey, tuple[str, str]] | None = None,
-) -> list[list[Cause]]:
+) -> list[list[CauseLabel]]:
     """For each version's causes, the last few in words, newest first; one query for all, or none."""
     last = [list(reversed(causes))[:shown] for causes in lists]
     if said is None:
-        said = revisions_said(workspace, keys_in(cause for causes in last for cause in causes))
-    return [list(dict.fromkeys(in_words(cause, said) for cause in causes)) for causes in last]
+        said = describe_revisions(
+            workspace, list_cause_revisions(cause for causes in last for cause in causes)
+        )
+    return [list(dict.fromkeys(describe_cause(cause, said) for cause in causes)) for causes in last]
 
 
-def keys_in(causes: Iterable[Mapping[str, Any]]) -> list[RevisionKey]:
-    return [key for cause in causes if (key := key_of(cause))]
+def list_cause_revisions(causes: Iterable[Mapping[str, Any]]) -> list[RevisionKey]:
+    return [key for cause in causes if (key := get_cause_revision(cause))]
 
 
-def key_of(cause: Mapping[str, Any]) -> RevisionKey | None:
+def get_cause_revision(cause: Mapping[str, Any]) -> RevisionKey | None:
     if isinstance(cause.get("id"), int) and isinstance(cause.get("revision"), int):
         return str(cause["kind"]), cause["id"], cause["revision"]
     return None
 
 
-def in_words(cause: Mapping[str, Any], said: Mapping[RevisionKey, tuple[str, str]]) -> Cause:
-    kind, key = str(cause.get("kind", "")), key_of(cause)
-    known = KINDS[kind].words if kind in KINDS else OTHER_KINDS.get(kind)
-    words = str(known or title_of(kind))
+def describe_cause(cause: Mapping[str, Any], said: Mapping[RevisionKey, tuple[str, str]]) -> CauseLabel:
+    kind, key = str(cause.get("kind", "")), get_cause_revision(cause)
+    known = RECORD_KINDS[kind].words if kind in RECORD_KINDS else CAUSE_KIND_LABELS.get(kind)
+    words = str(known or get_display_name(kind))
     if key is None:
-        return Cause(words, str(cause.get("source", "")))
-    return Cause(words, said.get(key, ("", ""))[0], key[2])
+        return CauseLabel(words, str(cause.get("source", "")))
+    return CauseLabel(words, said.get(key, ("", ""))[0], key[2])

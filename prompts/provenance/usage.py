@@ -13,11 +13,11 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.models import LATEST, AgentPrompt, LabelMove, PromptLabel, VersionPart
 
 # How often something came and went is bounded by nobody; the last times say enough.
-MOST_ENDS = 2_000
+MAX_RANGE_ENDS = 2_000
 
 
 @dataclass(frozen=True)
-class Stay:
+class VersionRange:
     """Versions in a row that hold something; without a last one, up to the latest."""
 
     first: int
@@ -28,11 +28,11 @@ class Stay:
 
 
 @dataclass
-class Holding:
+class RecordUsage:
     """One prompt that holds or held a record: in which versions, under which labels."""
 
     prompt: AgentPrompt
-    stays: list[Stay] = field(default_factory=list)
+    stays: list[VersionRange] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     past_labels: list[str] = field(default_factory=list)
 
@@ -48,71 +48,79 @@ class Holding:
     def note(self, number: int, *, is_held: bool) -> None:
         """Take in the next version at which it came or went."""
         if is_held:
-            self.stays.append(Stay(number, None))
+            self.stays.append(VersionRange(number, None))
         elif self.stays:
-            self.stays[-1] = Stay(self.stays[-1].first, number - 1)
+            self.stays[-1] = VersionRange(self.stays[-1].first, number - 1)
 
     def holds(self, number: int) -> bool:
         return any(stay.holds(number) for stay in self.stays)
 
 
 @dataclass(frozen=True)
-class Holdings:
+class RecordUsageSummary:
     """How many prompts hold something now or only held it, and the first of them."""
 
     now: int
     before: int
-    shown: Sequence[Holding]
+    shown: Sequence[RecordUsage]
 
 
-def versions_holding(workspace: Workspace | int, kind: str, key: int, *, limit: int = 8) -> Holdings:
+def get_record_usage(
+    workspace: Workspace | int, kind: str, key: int, *, limit: int = 8
+) -> RecordUsageSummary:
     """Where a record or file is: prompts that a label leads to first, then those of the past."""
-    prompts = prompts_holding(workspace, kind, key)
+    prompts = list_prompts_with_record(workspace, kind, key)
     counts = prompts.aggregate(now=Count("pk", filter=Q(is_now=True)), ever=Count("pk"))
-    shown = holdings_in(workspace, kind, key, list(prompts[:limit])) if counts["ever"] else []
-    return Holdings(counts["now"], counts["ever"] - counts["now"], shown)
+    shown = list_record_usages(workspace, kind, key, list(prompts[:limit])) if counts["ever"] else []
+    return RecordUsageSummary(counts["now"], counts["ever"] - counts["now"], shown)
 
 
-def prompts_holding(workspace: Workspace | int, kind: str, key: int) -> QuerySet[AgentPrompt]:
+def list_prompts_with_record(workspace: Workspace | int, kind: str, key: int) -> QuerySet[AgentPrompt]:
     """Every prompt that holds or held it; `is_now` where the latest version or a label does."""
     parts = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key)
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"))
-    labelled = labels.annotate(held=held_at(parts, "prompt", "version")).filter(held__isnull=False)
+    labelled = labels.annotate(held=build_revision_subquery(parts, "prompt", "version")).filter(
+        held__isnull=False
+    )
     rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=parts.values("prompt"))
-    rows = rows.annotate(held=held_at(parts, "pk", "latest")).annotate(
+    rows = rows.annotate(held=build_revision_subquery(parts, "pk", "latest")).annotate(
         is_now=Q(held__isnull=False) | Q(Exists(labelled))
     )
     return rows.select_related("agent", "channel").order_by("-is_now", "agent__name", "channel__name", "pk")
 
 
-def held_at(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery:
+def build_revision_subquery(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery:
     """The revision that stands at a version: what the last change up to it says."""
     # Versions of one prompt get their ids in the order of their numbers, for its row is locked meanwhile.
     upto = parts.filter(prompt=OuterRef(prompt), version__lte=OuterRef(version))
     return Subquery(upto.order_by("-version_id").values("revision")[:1])
 
 
-def holdings_in(
+def list_record_usages(
     workspace: Workspace | int, kind: str, key: int, prompts: Sequence[AgentPrompt]
-) -> list[Holding]:
+) -> list[RecordUsage]:
     """These prompts with the stretches of versions and the labels; three queries for all."""
-    found = {prompt.pk: Holding(prompt) for prompt in prompts}
+    found = {prompt.pk: RecordUsage(prompt) for prompt in prompts}
     rows = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key, prompt__in=found)
-    ends = stay_ends(rows).order_by("-version_id").values_list("prompt_id", "version__number", "revision")
-    for prompt, number, revision in reversed(ends[:MOST_ENDS]):
+    ends = (
+        filter_range_ends(rows)
+        .order_by("-version_id")
+        .values_list("prompt_id", "version__number", "revision")
+    )
+    for prompt, number, revision in reversed(ends[:MAX_RANGE_ENDS]):
         found[prompt].note(number, is_held=revision is not None)
-    put_labels(workspace, found)
-    put_past_labels(workspace, found)
+    add_current_labels(workspace, found)
+    add_past_labels(workspace, found)
     return list(found.values())
 
 
-def stay_ends(parts: QuerySet[VersionPart]) -> QuerySet[VersionPart]:
+def filter_range_ends(parts: QuerySet[VersionPart]) -> QuerySet[VersionPart]:
     """Where stretches begin and end; a mere other revision in between does neither."""
     before = Window(Lag("revision"), partition_by=F("prompt"), order_by="version_id")
     return parts.annotate(before=before).filter(Q(before__isnull=True) | Q(revision__isnull=True))
 
 
-def put_labels(workspace: Workspace | int, found: dict[int, Holding]) -> None:
+def add_current_labels(workspace: Workspace | int, found: dict[int, RecordUsage]) -> None:
     """What leads to a version that holds it, now."""
     rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=found)
     for holding in found.values():
@@ -123,7 +131,7 @@ def put_labels(workspace: Workspace | int, found: dict[int, Holding]) -> None:
             found[prompt].labels.append(name)
 
 
-def put_past_labels(workspace: Workspace | int, found: dict[int, Holding]) -> None:
+def add_past_labels(workspace: Workspace | int, found: dict[int, RecordUsage]) -> None:
     """What has led there and does no longer."""
     stretches = [
         Q(prompt=prompt, version__number__gte=stay.first)
@@ -140,11 +148,11 @@ def put_past_labels(workspace: Workspace | int, found: dict[int, Holding]) -> No
 
 
 # Dialects without a place for memories never hold one.
-WITH_MEMORIES = [name for name, layout in LAYOUTS.items() if "memories" in layout.used]
+MEMORY_LAYOUTS = [name for name, layout in LAYOUTS.items() if "memories" in layout.used]
 
 
 @dataclass(frozen=True)
-class Reach:
+class MemoryUsage:
     """A memory among prompts: those whose latest version holds it, and those that have a place for it."""
 
     now: int
@@ -152,35 +160,35 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Reaches:
+class MemoryUsageSummary:
     """The same for many memories; shared ones come to every prompt."""
 
-    by_memory: dict[int, Reach]
+    by_memory: dict[int, MemoryUsage]
     everyone: int
 
 
-def reaches_of(workspace: Workspace | int, memories: Sequence[Memory]) -> Reaches:
+def get_memory_usage(workspace: Workspace | int, memories: Sequence[Memory]) -> MemoryUsageSummary:
     """Two queries, however many memories."""
-    live = live_prompts(workspace)
-    holding = prompts_holding_now(workspace, [memory.pk for memory in memories]) if memories else {}
+    live = count_memory_prompts(workspace)
+    holding = count_prompts_with_memory(workspace, [memory.pk for memory in memories]) if memories else {}
     everyone = sum(live.values())
     found = {
-        memory.pk: Reach(
+        memory.pk: MemoryUsage(
             holding.get(memory.pk, 0),
             everyone if memory.agent_id is None else live.get(memory.agent_id, 0),
         )
         for memory in memories
     }
-    return Reaches(found, everyone)
+    return MemoryUsageSummary(found, everyone)
 
 
-def live_prompts(workspace: Workspace | int) -> dict[int, int]:
+def count_memory_prompts(workspace: Workspace | int) -> dict[int, int]:
     """How many prompts with a place for memories each agent has."""
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True, latest__layout__in=WITH_MEMORIES)
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True, latest__layout__in=MEMORY_LAYOUTS)
     return dict(rows.order_by().values_list("agent_id").annotate(count=Count("pk")))
 
 
-def prompts_holding_now(workspace: Workspace | int, ids: Iterable[int]) -> dict[int, int]:
+def count_prompts_with_memory(workspace: Workspace | int, ids: Iterable[int]) -> dict[int, int]:
     """By memory: the prompts in whose last word on it there is a revision."""
     parts = VersionPart.objects.in_workspace(workspace).filter(kind="memory")
     later = parts.filter(

@@ -7,28 +7,28 @@ from django.urls import URLPattern, path
 
 from personas.tenancy.middleware import WorkspaceRequest
 from prompts.assembly.segments import Origin
-from prompts.page_lookup import bounded
-from prompts.provenance.origins import record_of, told_of
-from prompts.provenance.usage import holdings_in, prompts_holding
+from prompts.page_lookup import check_url_number
+from prompts.provenance.origins import describe_origins, find_record
+from prompts.provenance.usage import list_prompts_with_record, list_record_usages
 
 PAGE_SIZE = 25
 
 
-def holding(request: WorkspaceRequest, kind: str, key: int) -> HttpResponse:
-    record = record_of(request.workspace, kind, bounded(key))
+def usage_detail(request: WorkspaceRequest, kind: str, key: int) -> HttpResponse:
+    record = find_record(request.workspace, kind, check_url_number(key))
     if record is None:
         raise Http404("No such record.")
-    rows = prompts_holding(request.workspace, kind, key)
+    rows = list_prompts_with_record(request.workspace, kind, key)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     origin = Origin(kind, str(key))
     context = {
         "record": record,
-        "told": told_of(request.workspace, [origin])[origin],
+        "told": describe_origins(request.workspace, [origin])[origin],
         "page": page,
-        "holdings": holdings_in(request.workspace, kind, key, list(page.object_list)),
+        "holdings": list_record_usages(request.workspace, kind, key, list(page.object_list)),
     }
     return render(request, "prompts/versions/holding.html", context)
 
 
-urlpatterns: list[URLPattern] = [path("<slug:kind>/<int:key>/", holding, name="record")]
+urlpatterns: list[URLPattern] = [path("<slug:kind>/<int:key>/", usage_detail, name="record")]
 urls = (urlpatterns, "holdings")

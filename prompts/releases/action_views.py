@@ -11,64 +11,68 @@ from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.models import Release, ReleaseStatus
-from prompts.page_lookup import found_release
+from prompts.page_lookup import get_release_or_404
 from prompts.releases.forms import ReasonForm
 from prompts.releases.services import (
     approve_release,
-    carry_out_release,
     override_release,
     reject_release,
+    run_release,
     withdraw_release,
 )
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
 
-@needs(APPROVE)
+@require_permission(APPROVE)
 @require_POST
-def approve(request: WorkspaceRequest, number: int) -> HttpResponse:
-    return decided(request, number, lambda release: approve_release(release, by=request.actor))
+def approve_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    return run_release_action(request, number, lambda release: approve_release(release, by=request.actor))
 
 
-@needs(EDIT)
+@require_permission(EDIT)
 @require_POST
-def carry_out(request: WorkspaceRequest, number: int) -> HttpResponse:
-    return decided(request, number, lambda release: carry_out_release(release, by=request.actor))
+def run_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    return run_release_action(request, number, lambda release: run_release(release, by=request.actor))
 
 
-@needs(APPROVE)
+@require_permission(APPROVE)
 @require_POST
-def reject(request: WorkspaceRequest, number: int) -> HttpResponse:
-    return reasoned(request, number, reject_release)
+def reject_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    return run_action_with_reason(request, number, reject_release)
 
 
-@needs(EDIT)
+@require_permission(EDIT)
 @require_POST
-def withdraw(request: WorkspaceRequest, number: int) -> HttpResponse:
-    return decided(request, number, lambda release: withdraw_release(release, by=request.actor))
+def withdraw_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    return run_release_action(request, number, lambda release: withdraw_release(release, by=request.actor))
 
 
-@needs(Permission.MANAGE_KEYS)
+@require_permission(Permission.MANAGE_KEYS)
 @require_POST
-def override(request: WorkspaceRequest, number: int) -> HttpResponse:
-    return reasoned(request, number, override_release)
+def override_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    return run_action_with_reason(request, number, override_release)
 
 
-def reasoned(request: WorkspaceRequest, number: int, verb: Callable[..., Release]) -> HttpResponse:
+def run_action_with_reason(
+    request: WorkspaceRequest, number: int, verb: Callable[..., Release]
+) -> HttpResponse:
     """A decision that must say why."""
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        found_release(request, number)
+        get_release_or_404(request, number)
         messages.error(request, _("Say why: those who look later will want to know."))
         return redirect("releases:detail", request.workspace.slug, number)
     reason = form.cleaned_data["reason"]
-    return decided(request, number, lambda release: verb(release, reason=reason, by=request.actor))
+    return run_release_action(request, number, lambda release: verb(release, reason=reason, by=request.actor))
 
 
-def decided(request: WorkspaceRequest, number: int, verb: Callable[[Release], Release]) -> HttpResponse:
-    release = found_release(request, number)
+def run_release_action(
+    request: WorkspaceRequest, number: int, verb: Callable[[Release], Release]
+) -> HttpResponse:
+    release = get_release_or_404(request, number)
     try:
         release = verb(release)
     except DomainError as error:
@@ -82,9 +86,9 @@ def decided(request: WorkspaceRequest, number: int, verb: Callable[[Release], Re
 
 
 urlpatterns: list[URLPattern] = [
-    path("<int:number>/approve/", approve, name="approve"),
-    path("<int:number>/release/", carry_out, name="carry-out"),
-    path("<int:number>/reject/", reject, name="reject"),
-    path("<int:number>/withdraw/", withdraw, name="withdraw"),
-    path("<int:number>/override/", override, name="override"),
+    path("<int:number>/approve/", approve_release_view, name="approve"),
+    path("<int:number>/release/", run_release_view, name="carry-out"),
+    path("<int:number>/reject/", reject_release_view, name="reject"),
+    path("<int:number>/withdraw/", withdraw_release_view, name="withdraw"),
+    path("<int:number>/override/", override_release_view, name="override"),
 ]

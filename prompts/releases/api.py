@@ -12,114 +12,124 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
-from personas.api.problems import CONTENT_TYPE, FieldError, Problem, ProblemError, pointer_to
-from personas.api.responses import Answer, answered, moment_told
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError, json_pointer
+from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
-    Shape,
-    choice,
-    digest,
-    flag,
-    line,
-    listed,
-    moment,
-    nullable,
-    page_of,
-    shape,
-    slug,
-    whole,
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    digest_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
-from prompts.api_lookup import bounded, is_limited, prompt_ids, refuse_label, visible_prompts
+from prompts.api_lookup import (
+    check_label_scope,
+    check_number_bounds,
+    is_scope_limited,
+    list_visible_prompt_ids,
+    list_visible_prompts,
+)
 from prompts.models import PRODUCTION, AgentPrompt, Release, ReleaseItem, ReleaseStatus
-from prompts.releases.selectors import changed_since, items_of, releases_of
+from prompts.releases.selectors import list_outdated_items, list_release_items, list_releases
 from prompts.releases.services import (
     approve_release,
-    carry_out_release,
     override_release,
     reject_release,
     request_release,
+    run_release,
     withdraw_release,
 )
-from prompts.versions.serializers import REF, TEXT, ref
+from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
 
-OPEN = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
-FACTS: dict[str, Shape] = {
-    "number": whole(1),
-    "label": TEXT,
-    "message": TEXT,
-    "status": choice(ReleaseStatus.values),
-    "prompts": whole(description="How many it moves."),
-    "requested_by": TEXT,
-    "requested_at": moment(),
-    "decided_by": TEXT,
-    "decided_at": nullable(moment()),
+OPEN_STATUSES = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+RELEASE_FIELDS: dict[str, Schema] = {
+    "number": integer_schema(1),
+    "label": TEXT_SCHEMA,
+    "message": TEXT_SCHEMA,
+    "status": enum_schema(ReleaseStatus.values),
+    "prompts": integer_schema(description="How many it moves."),
+    "requested_by": TEXT_SCHEMA,
+    "requested_at": datetime_schema(),
+    "decided_by": TEXT_SCHEMA,
+    "decided_at": nullable_schema(datetime_schema()),
     "reason": {"type": "string", "description": "Why it was rejected, voided, or released without approval."},
-    "is_override": flag(),
-    "released_at": nullable(moment()),
+    "is_override": boolean_schema(),
+    "released_at": nullable_schema(datetime_schema()),
 }
-ITEM = shape(
+RELEASE_ITEM_SCHEMA = object_schema(
     {
-        "agent": TEXT,
-        "channel": TEXT,
-        "version": REF,
-        "before": nullable(REF),
-        "token_delta": nullable({"type": "integer"}),
-        "is_outdated": flag(description="Something was built since: the release will be voided."),
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "version": VERSION_REF_SCHEMA,
+        "before": nullable_schema(VERSION_REF_SCHEMA),
+        "token_delta": nullable_schema({"type": "integer"}),
+        "is_outdated": boolean_schema(description="Something was built since: the release will be voided."),
     }
 )
-LISTED = shape(FACTS)
-RELEASE = shape({**FACTS, "items": {"type": "array", "items": ITEM}})
-WISH = shape(
+RELEASE_SUMMARY_SCHEMA = object_schema(RELEASE_FIELDS)
+RELEASE_SCHEMA = object_schema({**RELEASE_FIELDS, "items": {"type": "array", "items": RELEASE_ITEM_SCHEMA}})
+REQUESTED_PROMPT_SCHEMA = object_schema(
     {
-        "agent": slug(),
-        "channel": slug(),
-        "digest": digest(description="What you have seen as latest; something newer is not released unseen."),
+        "agent": slug_schema(),
+        "channel": slug_schema(),
+        "digest": digest_schema(
+            description="What you have seen as latest; something newer is not released unseen."
+        ),
     },
     required=["agent", "channel"],
 )
-NEW = shape(
+NEW_RELEASE_SCHEMA = object_schema(
     {
-        "message": line(300, least=1, description="What changes for those whom these agents serve."),
-        "label": slug(maxLength=40, default=PRODUCTION),
-        "prompts": listed(WISH, most=1_000, minItems=1),
+        "message": line_schema(300, least=1, description="What changes for those whom these agents serve."),
+        "label": slug_schema(maxLength=40, default=PRODUCTION),
+        "prompts": array_schema(REQUESTED_PROMPT_SCHEMA, most=1_000, minItems=1),
     },
     required=["message", "prompts"],
 )
-REASON = shape({"reason": line(500, least=1)})
-LISTING: dict[str, Shape] = {
-    "status": choice(["open", *ReleaseStatus.values], description="Open ones wait for a decision."),
-    **PAGING,
+REASON_SCHEMA = object_schema({"reason": line_schema(500, least=1)})
+LIST_PARAMETERS: dict[str, Schema] = {
+    "status": enum_schema(["open", *ReleaseStatus.values], description="Open ones wait for a decision."),
+    **PAGINATION_PARAMS,
 }
 
 
-def index(call: Call) -> Answer:
-    rows, status = visible(call), call.query.get("status")
+def index(call: ApiRequest) -> ApiResponse:
+    rows, status = list_visible_releases(call), call.query.get("status")
     if status:
-        rows = rows.filter(status__in=OPEN if status == "open" else [status])
-    page = page_of_rows(
+        rows = rows.filter(status__in=OPEN_STATUSES if status == "open" else [status])
+    page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    return page_answered(call, page, [facts_told(row, row.prompt_count) for row in page.rows])
+    return page_response(call, page, [release_summary_json(row, row.prompt_count) for row in page.rows])
 
 
-def visible(call: Call) -> QuerySet[Any]:
-    rows = releases_of(call.workspace)
-    if is_limited(call.caller):
-        others = ReleaseItem.objects.in_workspace(call.workspace).exclude(prompt__in=prompt_ids(call.caller))
+def list_visible_releases(call: ApiRequest) -> QuerySet[Any]:
+    rows = list_releases(call.workspace)
+    if is_scope_limited(call.caller):
+        others = ReleaseItem.objects.in_workspace(call.workspace).exclude(
+            prompt__in=list_visible_prompt_ids(call.caller)
+        )
         rows = rows.exclude(pk__in=others.values("release"))
     return rows
 
 
-def read(call: Call, number: int) -> Answer:
-    return answered(told(found(call, number)))
+def release_detail(call: ApiRequest, number: int) -> ApiResponse:
+    return json_response(release_json(get_visible_release(call, number)))
 
 
-def found(call: Call, number: int) -> Release:
-    release: Release | None = visible(call).filter(number=bounded(number)).first()
+def get_visible_release(call: ApiRequest, number: int) -> Release:
+    release: Release | None = list_visible_releases(call).filter(number=check_number_bounds(number)).first()
     if release is None:
         raise Http404
     return release
@@ -129,83 +139,88 @@ def found(call: Call, number: int) -> Release:
 
 
 @transaction.atomic
-def add(call: Call) -> Answer:
+def create_release(call: ApiRequest) -> ApiResponse:
     said = call.body
     label = said.get("label", PRODUCTION)
-    refuse_label(call, label)
-    prompts = chosen(call, said["prompts"])
+    check_label_scope(call, label)
+    prompts = get_requested_prompts(call, said["prompts"])
     release = request_release(call.workspace, prompts, message=said["message"], by=call.actor, label=label)
-    refuse_unseen(release, said["prompts"])
-    return answered(told(release), 201, Location=f"/api/v1/releases/{release.number}")
+    check_seen_digests(release, said["prompts"])
+    return json_response(release_json(release), 201, Location=f"/api/v1/releases/{release.number}")
 
 
-def chosen(call: Call, wishes: Sequence[Mapping[str, str]]) -> list[AgentPrompt]:
-    rows = visible_prompts(call.caller).filter(
+def get_requested_prompts(call: ApiRequest, wishes: Sequence[Mapping[str, str]]) -> list[AgentPrompt]:
+    rows = list_visible_prompts(call.caller).filter(
         is_live=True, agent__slug__in={wish["agent"] for wish in wishes}
     )
     known = {(row.agent.slug, row.channel.slug): row for row in rows}
     wrong = [
-        FieldError("There is no such prompt here.", pointer_to(["prompts", at]))
+        FieldError("There is no such prompt here.", json_pointer(["prompts", at]))
         for at, wish in enumerate(wishes)
         if (wish["agent"], wish["channel"]) not in known
     ]
     if wrong:
-        raise ProblemError(invalid(wrong))
+        raise ProblemError(validation_problem(wrong))
     return [known[wish["agent"], wish["channel"]] for wish in wishes]
 
 
-def refuse_unseen(release: Release, wishes: Sequence[Mapping[str, str]]) -> None:
+def check_seen_digests(release: Release, wishes: Sequence[Mapping[str, str]]) -> None:
     """The prompts are locked by now: what is bound is what will be released."""
-    bound = {(item.prompt.agent.slug, item.prompt.channel.slug): item.digest for item in items_of(release)}
+    bound = {
+        (item.prompt.agent.slug, item.prompt.channel.slug): item.digest
+        for item in list_release_items(release)
+    }
     wrong = [
-        FieldError("Something was built after you looked. Look again.", pointer_to(["prompts", at, "digest"]))
+        FieldError(
+            "Something was built after you looked. Look again.", json_pointer(["prompts", at, "digest"])
+        )
         for at, wish in enumerate(wishes)
         if "digest" in wish and bound.get((wish["agent"], wish["channel"]), wish["digest"]) != wish["digest"]
     ]
     if wrong:
-        raise ProblemError(invalid(wrong))
+        raise ProblemError(validation_problem(wrong))
 
 
 # --- deciding ------------------------------------------------------------------------------------------
 
 
-def plainly(verb: Callable[..., Release]) -> Callable[..., Answer]:
-    def decide(call: Call, number: int) -> Answer:
-        release = found(call, number)
-        refuse_label(call, release.label)
-        return decided(call, verb(release, by=call.actor))
+def make_decision_handler(verb: Callable[..., Release]) -> Callable[..., ApiResponse]:
+    def decide(call: ApiRequest, number: int) -> ApiResponse:
+        release = get_visible_release(call, number)
+        check_label_scope(call, release.label)
+        return build_decision_response(call, verb(release, by=call.actor))
 
     return decide
 
 
-def with_reason(verb: Callable[..., Release]) -> Callable[..., Answer]:
-    def decide(call: Call, number: int) -> Answer:
-        release = found(call, number)
-        refuse_label(call, release.label)
-        return decided(call, verb(release, reason=call.body["reason"], by=call.actor))
+def make_reason_handler(verb: Callable[..., Release]) -> Callable[..., ApiResponse]:
+    def decide(call: ApiRequest, number: int) -> ApiResponse:
+        release = get_visible_release(call, number)
+        check_label_scope(call, release.label)
+        return build_decision_response(call, verb(release, reason=call.body["reason"], by=call.actor))
 
     return decide
 
 
-def decided(call: Call, release: Release) -> Answer:
+def build_decision_response(call: ApiRequest, release: Release) -> ApiResponse:
     """A void is kept, and yet no success: it is answered and not raised, which would undo it."""
     if release.status == ReleaseStatus.VOIDED:
         problem = Problem(409, "release_voided", release.reason)
-        return Answer(409, problem.body(call.request_id), {"Content-Type": CONTENT_TYPE})
-    return answered(told(release))
+        return ApiResponse(409, problem.body(call.request_id), {"Content-Type": PROBLEM_CONTENT_TYPE})
+    return json_response(release_json(release))
 
 
 # --- words ---------------------------------------------------------------------------------------------
 
 
-def told(release: Release) -> dict[str, Any]:
-    items = items_of(release)
-    late = {item.pk for item in changed_since(items)} if release.status in OPEN else set()
-    said = [item_told(item, is_outdated=item.pk in late) for item in items]
-    return {**facts_told(release, len(items)), "items": said}
+def release_json(release: Release) -> dict[str, Any]:
+    items = list_release_items(release)
+    late = {item.pk for item in list_outdated_items(items)} if release.status in OPEN_STATUSES else set()
+    said = [release_item_json(item, is_outdated=item.pk in late) for item in items]
+    return {**release_summary_json(release, len(items)), "items": said}
 
 
-def facts_told(release: Release, count: int) -> dict[str, Any]:
+def release_summary_json(release: Release, count: int) -> dict[str, Any]:
     return {
         "number": release.number,
         "label": release.label,
@@ -213,35 +228,39 @@ def facts_told(release: Release, count: int) -> dict[str, Any]:
         "status": str(release.status),
         "prompts": count,
         "requested_by": release.requested_label,
-        "requested_at": moment_told(release.requested_at),
+        "requested_at": datetime_json(release.requested_at),
         "decided_by": release.decided_label,
-        "decided_at": release.decided_at and moment_told(release.decided_at),
+        "decided_at": release.decided_at and datetime_json(release.decided_at),
         "reason": release.reason,
         "is_override": release.is_override,
-        "released_at": release.released_at and moment_told(release.released_at),
+        "released_at": release.released_at and datetime_json(release.released_at),
     }
 
 
-def item_told(item: ReleaseItem, *, is_outdated: bool) -> dict[str, Any]:
+def release_item_json(item: ReleaseItem, *, is_outdated: bool) -> dict[str, Any]:
     return {
         "agent": item.prompt.agent.slug,
         "channel": item.prompt.channel.slug,
-        "version": ref(item.version),
-        "before": item.before and ref(item.before),
+        "version": version_ref_json(item.version),
+        "before": item.before and version_ref_json(item.before),
         "token_delta": item.version.tokens - item.before.tokens if item.before else None,
         "is_outdated": is_outdated,
     }
 
 
-def verb(
-    name: str, summary: str, permission: Permission, run: Callable[..., Answer], body: Shape | None = None
+def build_action_endpoint(
+    name: str,
+    summary: str,
+    permission: Permission,
+    run: Callable[..., ApiResponse],
+    body: Schema | None = None,
 ) -> URLPattern:
     operation = Operation(
         run,
         summary,
         permission=permission,
         body=body,
-        answer=RELEASE,
+        answer=RELEASE_SCHEMA,
         is_retryable=True,
         tag="releases",
     )
@@ -257,16 +276,16 @@ urlpatterns: list[URLPattern] = [
             index,
             "List releases, newest first",
             bots=True,
-            answer=page_of(LISTED),
-            query=LISTING,
+            answer=page_schema(RELEASE_SUMMARY_SCHEMA),
+            query=LIST_PARAMETERS,
             tag="releases",
         ),
         post=Operation(
-            add,
+            create_release,
             "Ask for a release of what is latest now",
             permission=EDIT,
-            body=NEW,
-            answer=RELEASE,
+            body=NEW_RELEASE_SCHEMA,
+            answer=RELEASE_SCHEMA,
             status=201,
             is_retryable=True,
             tag="releases",
@@ -275,17 +294,23 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "releases/<int:number>",
         "releases-one",
-        get=Operation(read, "Read a release", bots=True, answer=RELEASE, tag="releases"),
+        get=Operation(release_detail, "Read a release", bots=True, answer=RELEASE_SCHEMA, tag="releases"),
     ),
-    verb("approve", "Approve what somebody else asked for", APPROVE, plainly(approve_release)),
-    verb("reject", "Reject a release", APPROVE, with_reason(reject_release), REASON),
-    verb("withdraw", "Withdraw a release", EDIT, plainly(withdraw_release)),
-    verb("carryOut", "Move all labels of a release", EDIT, plainly(carry_out_release)),
-    verb(
+    build_action_endpoint(
+        "approve", "Approve what somebody else asked for", APPROVE, make_decision_handler(approve_release)
+    ),
+    build_action_endpoint(
+        "reject", "Reject a release", APPROVE, make_reason_handler(reject_release), REASON_SCHEMA
+    ),
+    build_action_endpoint("withdraw", "Withdraw a release", EDIT, make_decision_handler(withdraw_release)),
+    build_action_endpoint(
+        "carryOut", "Move all labels of a release", EDIT, make_decision_handler(run_release)
+    ),
+    build_action_endpoint(
         "override",
         "Release without approval, in an emergency",
         Permission.MANAGE_KEYS,
-        with_reason(override_release),
-        REASON,
+        make_reason_handler(override_release),
+        REASON_SCHEMA,
     ),
 ]

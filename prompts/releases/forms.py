@@ -7,11 +7,11 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.ui.action_form import VerbForm
+from personas.ui.action_form import ActionForm
 from prompts.models import AgentPrompt
 
 
-class ReleaseForm(VerbForm):
+class ReleaseForm(ActionForm):
     """Which prompts shall go to production as they are now, and what for."""
 
     message = forms.CharField(
@@ -28,32 +28,32 @@ class ReleaseForm(VerbForm):
         self.rows = rows
         boxes: Any = self.fields["prompts"]
         # The version that was seen is part of the choice: what was built since is not what was chosen.
-        boxes.choices = [(choice_of(row), str(row)) for row in rows]
+        boxes.choices = [(get_choice_value(row), str(row)) for row in rows]
         boxes.error_messages["invalid_choice"] = gettext(
             "Something was built after you looked, or went to production already. Look again, then choose."
         )
 
     def chosen(self) -> list[AgentPrompt]:
         wanted = set(self.cleaned_data["prompts"])
-        return [row for row in self.rows if choice_of(row) in wanted]
+        return [row for row in self.rows if get_choice_value(row) in wanted]
 
 
-def choice_of(prompt: AgentPrompt) -> str:
+def get_choice_value(prompt: AgentPrompt) -> str:
     return f"{prompt.pk}:{prompt.latest_id}"
 
 
-def ticked(said: Iterable[str]) -> set[str]:
+def get_checked_values(said: Iterable[str]) -> set[str]:
     """What was ticked, to be ticked again when a form comes back."""
     return set(said)
 
 
-class ReasonForm(VerbForm):
+class ReasonForm(ActionForm):
     """Why a release is refused or forced; it stands for all to see."""
 
     reason = forms.CharField(label=_("Reason"), max_length=500)
 
 
-class ProtectForm(VerbForm):
+class LabelProtectionForm(ActionForm):
     """A label that only owners shall move, or everybody again."""
 
     label = forms.CharField(label=_("Label"), max_length=40)

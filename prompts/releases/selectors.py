@@ -7,16 +7,16 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 
 from personas.models import ReleasePolicy, Workspace
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Release, ReleaseItem
-from prompts.versions.timeline import HEAVY, with_latest
+from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
 
 
-def releases_of(workspace: Workspace | int) -> QuerySet[Release]:
+def list_releases(workspace: Workspace | int) -> QuerySet[Release]:
     """Newest first, with how many prompts each moves."""
     rows = Release.objects.in_workspace(workspace).annotate(prompt_count=Count("items"))
     return rows.order_by("-number")
 
 
-def releasable(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
+def list_releasable_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
     """Live prompts whose latest version is not what bots get, with the version that is."""
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True, latest__isnull=False)
@@ -26,30 +26,32 @@ def releasable(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
         production_tokens=Subquery(labels.values("version__tokens")[:1]),
     )
     rows = rows.filter(Q(in_production=None) | ~Q(in_production=F("latest")))
-    return with_latest(rows).order_by("agent__name", "agent_id", "channel__name", "pk")
+    return select_latest_version(rows).order_by("agent__name", "agent_id", "channel__name", "pk")
 
 
-def items_of(release: Release) -> list[ReleaseItem]:
+def list_release_items(release: Release) -> list[ReleaseItem]:
     """With their versions, but without the heavy columns."""
     rows = ReleaseItem.objects.in_workspace(release.workspace_id).filter(release=release)
     rows = rows.select_related("prompt__agent", "prompt__channel", "prompt__latest", "version", "before")
-    deferred = [f"{link}__{name}" for link in ("version", "before", "prompt__latest") for name in HEAVY]
+    deferred = [
+        f"{link}__{name}" for link in ("version", "before", "prompt__latest") for name in HEAVY_COLUMNS
+    ]
     return list(rows.defer(*deferred).order_by("prompt__agent__name", "prompt__channel__name", "pk"))
 
 
-def changed_since(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
+def list_outdated_items(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
     """Items whose prompt has other words by now than those the release is bound to."""
     return [item for item in items if not item.prompt.latest or item.prompt.latest.digest != item.digest]
 
 
-def reviewed(items: Sequence[ReleaseItem]) -> list[str]:
+def list_reviewed_agents(items: Sequence[ReleaseItem]) -> list[str]:
     """The agents among them whose production moves only by a second person's word."""
     asked = ReleasePolicy.REVIEWED
     return sorted({str(item.prompt.agent) for item in items if item.prompt.agent.release_policy == asked})
 
 
 @dataclass(frozen=True)
-class LabelInUse:
+class LabelUsage:
     """A label, on how many prompts it stands, and whether only owners move it."""
 
     name: str
@@ -57,11 +59,11 @@ class LabelInUse:
     is_protected: bool
 
 
-def labels_in_use(workspace: Workspace | int) -> list[LabelInUse]:
+def list_label_usage(workspace: Workspace | int) -> list[LabelUsage]:
     """Production first, then all others that stand somewhere or have a rule; latest moves by itself."""
     rows = PromptLabel.objects.in_workspace(workspace).values_list("name")
     counts = dict(rows.annotate(count=Count("pk")).order_by("name"))
     rules = dict(LabelRule.objects.in_workspace(workspace).values_list("name", "is_protected"))
     ruled = {name for name, is_protected in rules.items() if is_protected}
     names = sorted({*counts, *ruled} - {PRODUCTION, LATEST})
-    return [LabelInUse(name, counts.get(name, 0), name in ruled) for name in (PRODUCTION, *names)]
+    return [LabelUsage(name, counts.get(name, 0), name in ruled) for name in (PRODUCTION, *names)]

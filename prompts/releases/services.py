@@ -8,13 +8,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from personas.actors import Actor
-from personas.audit.services import note_event
-from personas.errors import Invalid
+from personas.audit.services import write_audit_event
+from personas.errors import InvalidInput
 from personas.models import ReleasePolicy, Workspace
-from personas.records.services import readable_errors
+from personas.records.services import convert_save_errors
 from prompts.errors import NotAllowed, NothingToRelease, ReleaseClosed, ReleaseVoided
-from prompts.labels.moves import Move, move_labels
-from prompts.labels.services import hold_prompts, refuse_bad_label, refuse_protected, save_prompts
+from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.services import check_label_protection, lock_prompts, save_prompts, validate_label_name
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -30,10 +30,10 @@ def request_release(
     workspace: Workspace, prompts: Iterable[AgentPrompt], *, message: str, by: Actor, label: str = PRODUCTION
 ) -> Release:
     """Ask to point a label at what is latest now, on all these prompts."""
-    refuse_bad_label(label)
-    refuse_protected(workspace, [label], by=by)
+    validate_label_name(label)
+    check_label_protection(workspace, [label], by=by)
     Workspace.objects.select_for_update().get(pk=workspace.pk)
-    held = hold_prompts(workspace, [prompt.pk for prompt in prompts])
+    held = lock_prompts(workspace, [prompt.pk for prompt in prompts])
     labels = PromptLabel.objects.in_workspace(workspace).filter(
         name=label, prompt__in=[row.pk for row in held]
     )
@@ -45,13 +45,13 @@ def request_release(
         )
     release = Release(
         workspace=workspace,
-        number=next_number(workspace),
+        number=get_next_release_number(workspace),
         label=label,
         message=message,
         requested_by=by.user,
         requested_label=by.label,
     )
-    with readable_errors():
+    with convert_save_errors():
         release.full_clean(exclude=["requested_by", "decided_by", "decided_at", "released_at"])
         release.save()
     for row in changed:
@@ -64,29 +64,29 @@ def request_release(
                 digest=row.latest.digest,
                 before=present.get(row.pk),
             ).save()
-    note(release, "requested", by=by)
+    log_release_event(release, "requested", by=by)
     return release
 
 
 @transaction.atomic
 def approve_release(release: Release, *, by: Actor) -> Release:
     """A second person's word for exactly these digests."""
-    release = held(release, ReleaseStatus.REQUESTED)
+    release = lock_release(release, ReleaseStatus.REQUESTED)
     if by.user is None or by.user == release.requested_by:
         raise NotAllowed(_("Somebody else must approve what you asked for."))
     if void_if_changed(release, by=by):
         return release
-    decide(release, ReleaseStatus.APPROVED, by=by)
-    note(release, "approved", by=by)
+    save_decision(release, ReleaseStatus.APPROVED, by=by)
+    log_release_event(release, "approved", by=by)
     return release
 
 
 @transaction.atomic
-def carry_out_release(release: Release, *, by: Actor) -> Release:
+def run_release(release: Release, *, by: Actor) -> Release:
     """Move all labels of a release at once; reviewed agents need its approval first."""
-    release = held(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
-    refuse_protected(release.workspace_id, [release.label], by=by)
-    if release.status == ReleaseStatus.REQUESTED and (names := reviewed_in(release)):
+    release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+    check_label_protection(release.workspace_id, [release.label], by=by)
+    if release.status == ReleaseStatus.REQUESTED and (names := list_agents_to_review(release)):
         raise NotAllowed(
             ngettext(
                 "Somebody else must approve this first: %(names)s is reviewed.",
@@ -97,49 +97,49 @@ def carry_out_release(release: Release, *, by: Actor) -> Release:
         )
     if void_if_changed(release, by=by):
         return release
-    return move_all(release, "release", by=by)
+    return move_release_labels(release, "release", by=by)
 
 
 @transaction.atomic
 def override_release(release: Release, *, reason: str, by: Actor) -> Release:
     """In an emergency, without approval; the reason stands for all to see."""
-    release = held(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+    release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
-        raise Invalid.on("reason", _("Say why this cannot wait for an approval."))
-    refuse_protected(release.workspace_id, [release.label], by=by)
+        raise InvalidInput.on("reason", _("Say why this cannot wait for an approval."))
+    check_label_protection(release.workspace_id, [release.label], by=by)
     if void_if_changed(release, by=by):
         return release
     release.reason, release.is_override = reason.strip()[:500], True
-    return move_all(release, "override", by=by)
+    return move_release_labels(release, "override", by=by)
 
 
 @transaction.atomic
 def reject_release(release: Release, *, reason: str, by: Actor) -> Release:
-    release = held(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+    release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
-        raise Invalid.on("reason", _("Say why, so that it can be mended."))
+        raise InvalidInput.on("reason", _("Say why, so that it can be mended."))
     release.reason = reason.strip()[:500]
-    decide(release, ReleaseStatus.REJECTED, by=by)
-    note(release, "rejected", by=by)
+    save_decision(release, ReleaseStatus.REJECTED, by=by)
+    log_release_event(release, "rejected", by=by)
     return release
 
 
 @transaction.atomic
 def withdraw_release(release: Release, *, by: Actor) -> Release:
-    release = held(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
-    decide(release, ReleaseStatus.WITHDRAWN, by=by)
-    note(release, "withdrew", by=by)
+    release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+    save_decision(release, ReleaseStatus.WITHDRAWN, by=by)
+    log_release_event(release, "withdrew", by=by)
     return release
 
 
-def refuse_voided(release: Release) -> Release:
+def check_not_voided(release: Release) -> Release:
     """For callers who want an error where a change has undone a release; the void itself is kept."""
     if release.status == ReleaseStatus.VOIDED:
         raise ReleaseVoided(release.reason)
     return release
 
 
-def held(release: Release, *wanted: ReleaseStatus) -> Release:
+def lock_release(release: Release, *wanted: ReleaseStatus) -> Release:
     rows = Release.objects.in_workspace(release.workspace_id).select_related("workspace", "requested_by")
     release = rows.select_for_update(of=("self",)).get(pk=release.pk)
     if release.status not in wanted:
@@ -152,8 +152,8 @@ def held(release: Release, *wanted: ReleaseStatus) -> Release:
 
 def void_if_changed(release: Release, *, by: Actor) -> bool:
     """Anything built since then is not what was asked for; the request ends, and says why."""
-    items = list(items_of(release))
-    prompts = {row.pk: row for row in hold_prompts(release.workspace_id, [item.prompt_id for item in items])}
+    items = list(load_release_items(release))
+    prompts = {row.pk: row for row in lock_prompts(release.workspace_id, [item.prompt_id for item in items])}
     changed = [
         str(prompts[item.prompt_id])
         for item in items
@@ -163,16 +163,16 @@ def void_if_changed(release: Release, *, by: Actor) -> bool:
         return False
     more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
     release.reason = f"Changed since it was asked for: {', '.join(changed[:3])}{more}. Ask again."[:500]
-    decide(release, ReleaseStatus.VOIDED, by=by)
-    note(release, "voided", by=by)
+    save_decision(release, ReleaseStatus.VOIDED, by=by)
+    log_release_event(release, "voided", by=by)
     return True
 
 
-def move_all(release: Release, reason: str, *, by: Actor) -> Release:
-    items = list(items_of(release))
-    prompts = {row.pk: row for row in hold_prompts(release.workspace_id, [item.prompt_id for item in items])}
+def move_release_labels(release: Release, reason: str, *, by: Actor) -> Release:
+    items = list(load_release_items(release))
+    prompts = {row.pk: row for row in lock_prompts(release.workspace_id, [item.prompt_id for item in items])}
     moves = [
-        Move(
+        PlannedMove(
             prompts[item.prompt_id],
             release.label,
             item.version,
@@ -190,42 +190,42 @@ def move_all(release: Release, reason: str, *, by: Actor) -> Release:
     save_prompts(prompts.values())
     release.status, release.released_at = ReleaseStatus.RELEASED, now
     if release.decided_at is None:
-        decide(release, ReleaseStatus.RELEASED, by=by)
+        save_decision(release, ReleaseStatus.RELEASED, by=by)
     release.save()
-    note(release, "overrode" if release.is_override else "released", by=by)
+    log_release_event(release, "overrode" if release.is_override else "released", by=by)
     return release
 
 
-def decide(release: Release, status: ReleaseStatus, *, by: Actor) -> None:
+def save_decision(release: Release, status: ReleaseStatus, *, by: Actor) -> None:
     release.status, release.decided_at = status, timezone.now()
     release.decided_by, release.decided_label = by.user, by.label
     release.save()
 
 
-def items_of(release: Release) -> Sequence[ReleaseItem]:
+def load_release_items(release: Release) -> Sequence[ReleaseItem]:
     rows = ReleaseItem.objects.in_workspace(release.workspace_id).filter(release=release)
     return list(
         rows.select_related("version", "before", "prompt__agent", "prompt__channel").order_by("prompt_id")
     )
 
 
-def reviewed_in(release: Release) -> list[str]:
+def list_agents_to_review(release: Release) -> list[str]:
     return sorted(
         {
             str(item.prompt.agent)
-            for item in items_of(release)
+            for item in load_release_items(release)
             if item.prompt.agent.release_policy == ReleasePolicy.REVIEWED
         }
     )
 
 
-def next_number(workspace: Workspace) -> int:
+def get_next_release_number(workspace: Workspace) -> int:
     last = (
         Release.objects.in_workspace(workspace).order_by("-number").values_list("number", flat=True).first()
     )
     return (last or 0) + 1
 
 
-def note(release: Release, verb: str, *, by: Actor) -> None:
+def log_release_event(release: Release, verb: str, *, by: Actor) -> None:
     after = {"label": release.label, "message": release.message, "reason": release.reason}
-    note_event(release.workspace_id, verb, "release", release.pk, str(release), by=by, after=after)
+    write_audit_event(release.workspace_id, verb, "release", release.pk, str(release), by=by, after=after)

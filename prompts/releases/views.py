@@ -12,70 +12,83 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.errors import DomainError, Invalid
-from personas.records.views import asked
+from personas.errors import DomainError, InvalidInput
+from personas.records.views import get_query_param
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.models import Release, ReleaseItem, ReleaseStatus
-from prompts.page_lookup import LARGEST, found_release
-from prompts.preview.review import approvers_of, review_of_release
+from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
+from prompts.preview.review import build_release_review, list_approvers
 from prompts.releases import action_views
-from prompts.releases.changes import changes_in
-from prompts.releases.forms import ReasonForm, ReleaseForm, choice_of, ticked
-from prompts.releases.selectors import changed_since, items_of, releasable, releases_of, reviewed
+from prompts.releases.changes import group_release_changes
+from prompts.releases.forms import ReasonForm, ReleaseForm, get_checked_values, get_choice_value
+from prompts.releases.selectors import (
+    list_outdated_items,
+    list_releasable_prompts,
+    list_release_items,
+    list_releases,
+    list_reviewed_agents,
+)
 from prompts.releases.services import request_release
 
 PAGE_SIZE = 25
 # A form has room for no more; the rest is reached by choosing an agent.
-MOST_CHOICES = 400
-OPEN = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
-SHELVES = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
+MAX_CHOICES = 400
+OPEN_STATUSES = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+STATUS_FILTERS = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     status = request.GET.get("status", "")
-    known = status if status in dict(SHELVES) else ""
-    rows = releases_of(request.workspace)
+    known = status if status in dict(STATUS_FILTERS) else ""
+    rows = list_releases(request.workspace)
     if known:
-        rows = rows.filter(status__in=OPEN if known == "open" else [known])
+        rows = rows.filter(status__in=OPEN_STATUSES if known == "open" else [known])
     context = {
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
-        "shelves": SHELVES,
+        "shelves": STATUS_FILTERS,
         "status": known,
-        "waiting": releasable(request.workspace).count(),
+        "waiting": list_releasable_prompts(request.workspace).count(),
     }
     return render(request, "prompts/releases/list.html", context)
 
 
-@needs(Permission.EDIT)
+@require_permission(Permission.EDIT)
 def new(request: WorkspaceRequest) -> HttpResponse:
-    agent, picked = asked(request, "agent")[:64], picked_ids(request)
-    every = releasable(request.workspace)
+    agent, picked = get_query_param(request, "agent")[:64], parse_prompt_ids(request)
+    every = list_releasable_prompts(request.workspace)
     narrowed = every.filter(pk__in=picked) if picked else every
-    rows = list((narrowed.filter(agent__slug=agent) if agent else narrowed)[: MOST_CHOICES + 1])
-    form = ReleaseForm(said(request) if request.method == "POST" else None, rows=rows[:MOST_CHOICES])
+    rows = list((narrowed.filter(agent__slug=agent) if agent else narrowed)[: MAX_CHOICES + 1])
+    form = ReleaseForm(
+        get_submitted_data(request) if request.method == "POST" else None, rows=rows[:MAX_CHOICES]
+    )
     if request.method == "POST" and form.is_valid():
-        release = requested(request, form)
+        release = submit_release(request, form)
         if release is not None:
             messages.success(request, gettext("%(release)s is requested.") % {"release": release})
             return redirect("releases:detail", request.workspace.slug, release.number)
-    context = {"form": form, "agent": agent, "is_cut": len(rows) > MOST_CHOICES, "agents": agents_in(every)}
+    context = {
+        "form": form,
+        "agent": agent,
+        "is_cut": len(rows) > MAX_CHOICES,
+        "agents": list_agent_options(every),
+    }
     context |= {
-        "choices": choices(request, form.rows),
+        "choices": list_prompt_choices(request, form.rows),
         "picked": len(picked),
         "left": len(picked) - len(rows),
     }
     return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
 
 
-def picked_ids(request: WorkspaceRequest) -> list[int]:
+def parse_prompt_ids(request: WorkspaceRequest) -> list[int]:
     """Prompts that were picked elsewhere, on the fleet; what is no id of ours picks nothing."""
-    words = asked(request, "prompts").split(",")[:MOST_CHOICES]
+    words = get_query_param(request, "prompts").split(",")[:MAX_CHOICES]
     ids = {int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 11}
-    return sorted(key for key in ids if key <= LARGEST)
+    return sorted(key for key in ids if key <= MAX_URL_NUMBER)
 
 
-def said(request: WorkspaceRequest) -> QueryDict:
+def get_submitted_data(request: WorkspaceRequest) -> QueryDict:
     """What was ticked, or all that was shown."""
     data = request.POST.copy()
     if "everything" in data:
@@ -83,67 +96,71 @@ def said(request: WorkspaceRequest) -> QueryDict:
     return data
 
 
-def requested(request: WorkspaceRequest, form: ReleaseForm) -> Release | None:
+def submit_release(request: WorkspaceRequest, form: ReleaseForm) -> Release | None:
     try:
         return request_release(
             request.workspace, form.chosen(), message=form.cleaned_data["message"], by=request.actor
         )
-    except Invalid as error:
+    except InvalidInput as error:
         form.take_errors(error)
     except DomainError as error:
         form.add_error(None, error.message)
     return None
 
 
-def choices(request: WorkspaceRequest, rows: Any) -> list[dict[str, Any]]:
+def list_prompt_choices(request: WorkspaceRequest, rows: Any) -> list[dict[str, Any]]:
     """The prompts with a box each; what was ticked stays ticked, and what was picked elsewhere is."""
     is_picked = request.method != "POST" and "prompts" in request.GET
-    chosen = ticked(map(choice_of, rows) if is_picked else request.POST.getlist("prompts"))
-    return [choice(row, chosen) for row in rows]
+    chosen = get_checked_values(map(get_choice_value, rows) if is_picked else request.POST.getlist("prompts"))
+    return [build_prompt_choice(row, chosen) for row in rows]
 
 
-def choice(row: Any, chosen: set[str]) -> dict[str, Any]:
+def build_prompt_choice(row: Any, chosen: set[str]) -> dict[str, Any]:
     before = row.production_tokens
     return {
         "prompt": row,
-        "value": choice_of(row),
-        "is_ticked": choice_of(row) in chosen,
+        "value": get_choice_value(row),
+        "is_ticked": get_choice_value(row) in chosen,
         "delta": None if before is None else row.latest.tokens - before,
     }
 
 
-def agents_in(rows: Any) -> list[tuple[str, str]]:
+def list_agent_options(rows: Any) -> list[tuple[str, str]]:
     """The agents that have something to release."""
     return list(rows.order_by("agent__name").values_list("agent__slug", "agent__name").distinct()[:200])
 
 
 def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
-    release = found_release(request, number)
-    items = items_of(release)
-    changes = changes_in(request.workspace, items)
+    release = get_release_or_404(request, number)
+    items = list_release_items(release)
+    changes = group_release_changes(request.workspace, items)
     context = {
         "release": release,
         "items": items,
-        "review": review_of_release(request.workspace, changes),
+        "review": build_release_review(request.workspace, changes),
         "changes": changes,
-        "reviewed": reviewed(items),
+        "reviewed": list_reviewed_agents(items),
         "reject_form": ReasonForm(auto_id="reject_%s"),
         "override_form": ReasonForm(auto_id="override_%s"),
     }
-    return render(request, "prompts/releases/detail.html", context | standing(request, release, items))
+    return render(
+        request, "prompts/releases/detail.html", context | get_release_context(request, release, items)
+    )
 
 
-def standing(request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]) -> dict[str, Any]:
+def get_release_context(
+    request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]
+) -> dict[str, Any]:
     """How far it has come, and what may happen to it next."""
-    is_open = release.status in OPEN
+    is_open = release.status in OPEN_STATUSES
     is_approved = release.status == ReleaseStatus.APPROVED
-    is_asking = release.status == ReleaseStatus.REQUESTED and bool(reviewed(items))
+    is_asking = release.status == ReleaseStatus.REQUESTED and bool(list_reviewed_agents(items))
     return {
-        "approvers": approvers_of(request.workspace, release.requested_by) if is_asking else [],
+        "approvers": list_approvers(request.workspace, release.requested_by) if is_asking else [],
         "is_open": is_open,
         "is_own": release.requested_by_id == request.user.pk,
-        "may_go": is_open and (is_approved or not reviewed(items)),
-        "outdated": changed_since(items) if is_open else [],
+        "may_go": is_open and (is_approved or not list_reviewed_agents(items)),
+        "outdated": list_outdated_items(items) if is_open else [],
         # Whoever releases without an approval decides at that very moment, not before it.
         "was_approved": is_approved or is_before(release.decided_at, release.released_at),
     }

@@ -10,119 +10,141 @@ from typing import Any
 from django.urls import URLPattern
 from django.utils import timezone
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
-from personas.api.responses import Answer, answered, moment_told
-from personas.api.schema import Shape, anything, digest, moment, nullable, shape, slug
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import (
+    Schema,
+    any_object_schema,
+    datetime_schema,
+    digest_schema,
+    nullable_schema,
+    object_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
-from prompts.api_lookup import found_prompt, refuse_label
-from prompts.ledger.api import ROW, visible_entry
-from prompts.ledger.api import told as row_told
+from prompts.api_lookup import check_label_scope, get_visible_prompt
+from prompts.ledger.api import LEDGER_ROW_SCHEMA, get_visible_entry
+from prompts.ledger.api import ledger_entry_json as row_told
 from prompts.models import PRODUCTION, LedgerEntry
-from prompts.provenance.api import STRETCH, stretches_told
-from prompts.replay.evidence import evidence_of
-from prompts.replay.services import Replay, replay_prompt, replayed
-from prompts.versions.serializers import REF, TEXT, ref
+from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
+from prompts.replay.evidence import build_evidence
+from prompts.replay.services import Replay, build_replay, replay_prompt
+from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
 
-REPLAY = shape(
+REPLAY_SCHEMA = object_schema(
     {
-        "agent": TEXT,
-        "channel": TEXT,
-        "label": TEXT,
-        "at": moment(),
-        "version": REF,
-        "digest": digest(description="Of the text below, computed now."),
-        "recorded_digest": digest(
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "label": TEXT_SCHEMA,
+        "at": datetime_schema(),
+        "version": VERSION_REF_SCHEMA,
+        "digest": digest_schema(description="Of the text below, computed now."),
+        "recorded_digest": digest_schema(
             description="As it was written down then: the same, or there is no answer."
         ),
-        "text": TEXT,
-        "stretches": {"type": "array", "items": STRETCH},
-        "row": nullable(ROW),
-        "moved_at": nullable(moment(description="When the label came there.")),
+        "text": TEXT_SCHEMA,
+        "stretches": {"type": "array", "items": SPAN_SCHEMA},
+        "row": nullable_schema(LEDGER_ROW_SCHEMA),
+        "moved_at": nullable_schema(datetime_schema(description="When the label came there.")),
     }
 )
-EVIDENCE: Shape = anything(description="A bundle that `dramatis` and docs tell how to check without us.")
-GONE = {410: "erased", 409: "refused"}
-MOMENT: dict[str, Shape] = {
-    "agent": slug(description="Needed."),
-    "channel": slug(description="Needed."),
-    "label": slug(maxLength=40, default=PRODUCTION),
-    "at": moment(description="A moment that has passed; needed."),
+EVIDENCE_SCHEMA: Schema = any_object_schema(
+    description="A bundle that `dramatis` and docs tell how to check without us."
+)
+REPLAY_PROBLEMS = {410: "erased", 409: "refused"}
+REPLAY_PARAMETERS: dict[str, Schema] = {
+    "agent": slug_schema(description="Needed."),
+    "channel": slug_schema(description="Needed."),
+    "label": slug_schema(maxLength=40, default=PRODUCTION),
+    "at": datetime_schema(description="A moment that has passed; needed."),
 }
 
 
-def by_row(call: Call, key: int) -> Answer:
-    return given(call, replayed(labelled_entry(call, key)))
+def replay_row_endpoint(call: ApiRequest, key: int) -> ApiResponse:
+    return build_replay_response(call, build_replay(get_permitted_entry(call, key)))
 
 
-def by_moment(call: Call) -> Answer:
+def replay_time_endpoint(call: ApiRequest) -> ApiResponse:
     said = call.query
-    if missing := [name for name in MOMENT if name not in said]:
-        raise wrong("This is needed.", missing[0])
+    if missing := [name for name in REPLAY_PARAMETERS if name not in said]:
+        raise build_replay_error("This is needed.", missing[0])
     if said["at"] > timezone.now():
-        raise wrong("Name a moment that has passed.", "at")
-    refuse_label(call, said["label"])
-    prompt = found_prompt(call, said["agent"], said["channel"])
+        raise build_replay_error("Name a moment that has passed.", "at")
+    check_label_scope(call, said["label"])
+    prompt = get_visible_prompt(call, said["agent"], said["channel"])
     # Databases take no offsets as wide as those that can be written.
-    return given(call, replay_prompt(prompt, said["at"].astimezone(UTC), said["label"]))
+    return build_replay_response(call, replay_prompt(prompt, said["at"].astimezone(UTC), said["label"]))
 
 
-def evidence(call: Call, key: int) -> Answer:
-    return answered(evidence_of(replayed(labelled_entry(call, key))))
+def evidence_endpoint(call: ApiRequest, key: int) -> ApiResponse:
+    return json_response(build_evidence(build_replay(get_permitted_entry(call, key))))
 
 
-def labelled_entry(call: Call, key: int) -> LedgerEntry:
+def get_permitted_entry(call: ApiRequest, key: int) -> LedgerEntry:
     """Keys that are limited to labels get no words of others."""
-    entry = visible_entry(call, key)
-    refuse_label(call, entry.label.partition("@")[0])
+    entry = get_visible_entry(call, key)
+    check_label_scope(call, entry.label.partition("@")[0])
     return entry
 
 
-def given(call: Call, replay: Replay) -> Answer:
+def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
     """The very bytes, or none."""
     replay.refuse_other()
     said: dict[str, Any] = {
         "agent": replay.prompt.agent.slug,
         "channel": replay.prompt.channel.slug,
         "label": replay.label,
-        "at": moment_told(replay.at),
-        "version": ref(replay.version),
+        "at": datetime_json(replay.at),
+        "version": version_ref_json(replay.version),
         "digest": replay.digest,
         "recorded_digest": replay.recorded,
         "text": replay.text,
-        "stretches": stretches_told(call.workspace, replay.segments),
+        "stretches": provenance_spans_json(call.workspace, replay.segments),
         "row": replay.entry and row_told(replay.entry),
-        "moved_at": replay.move and moment_told(replay.move.at),
+        "moved_at": replay.move and datetime_json(replay.move.at),
     }
-    return answered(said)
+    return json_response(said)
 
 
-def wrong(said: str, parameter: str) -> ProblemError:
-    return ProblemError(invalid([FieldError(said, parameter=parameter)]))
+def build_replay_error(said: str, parameter: str) -> ProblemError:
+    return ProblemError(validation_problem([FieldError(said, parameter=parameter)]))
 
 
-COMMON: dict[str, Any] = {"tag": "ledger", "budget": "render", "refusals": GONE}
+COMMON_OPTIONS: dict[str, Any] = {"tag": "ledger", "budget": "render", "refusals": REPLAY_PROBLEMS}
 urlpatterns: list[URLPattern] = [
     endpoint(
         "ledger/<int:key>/replay",
         "ledger-replay",
-        get=Operation(by_row, "The very bytes that were handed out", bots=True, answer=REPLAY, **COMMON),
+        get=Operation(
+            replay_row_endpoint,
+            "The very bytes that were handed out",
+            bots=True,
+            answer=REPLAY_SCHEMA,
+            **COMMON_OPTIONS,
+        ),
     ),
     endpoint(
         "ledger/<int:key>/evidence",
         "ledger-evidence",
-        get=Operation(evidence, "What proves a row of the ledger", bots=True, answer=EVIDENCE, **COMMON),
+        get=Operation(
+            evidence_endpoint,
+            "What proves a row of the ledger",
+            bots=True,
+            answer=EVIDENCE_SCHEMA,
+            **COMMON_OPTIONS,
+        ),
     ),
     endpoint(
         "replay",
         "replay",
         get=Operation(
-            by_moment,
+            replay_time_endpoint,
             "What a label pointed at in a moment",
-            answer=REPLAY,
-            query=MOMENT,
-            **COMMON | {"refusals": {**GONE, 404: "not_found"}},
+            answer=REPLAY_SCHEMA,
+            query=REPLAY_PARAMETERS,
+            **COMMON_OPTIONS | {"refusals": {**REPLAY_PROBLEMS, 404: "not_found"}},
         ),
     ),
 ]

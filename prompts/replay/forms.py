@@ -7,13 +7,13 @@ from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from personas.workspaces.models import slug_rule
+from personas.workspaces.models import slug_validator
 from prompts.models import PRODUCTION
 
 Choices = Sequence[tuple[str, str]]
 
 
-class MomentWidget(forms.DateTimeInput):
+class DateTimeLocalInput(forms.DateTimeInput):
     """The browser's own picker, down to the second."""
 
     input_type = "datetime-local"
@@ -22,19 +22,19 @@ class MomentWidget(forms.DateTimeInput):
         super().__init__(attrs={"step": "1"}, format="%Y-%m-%dT%H:%M:%S")
 
 
-class PastForm(forms.Form):
+class ReplaySearchForm(forms.Form):
     """Fields that share a page with those of the other way, so none may be demanded by the browser."""
 
     use_required_attribute = False
 
 
-class MomentForm(PastForm):
+class ReplayByTimeForm(ReplaySearchForm):
     """An agent on a channel, a label, and when."""
 
     agent = forms.ChoiceField(label=_("Agent"))
     channel = forms.ChoiceField(label=_("Channel"))
-    at = forms.DateTimeField(label=_("Moment"), widget=MomentWidget)
-    label = forms.CharField(label=_("Label"), max_length=40, validators=[slug_rule], initial=PRODUCTION)
+    at = forms.DateTimeField(label=_("Moment"), widget=DateTimeLocalInput)
+    label = forms.CharField(label=_("Label"), max_length=40, validators=[slug_validator], initial=PRODUCTION)
 
     def __init__(self, *args: Any, agents: Choices, channels: Choices, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -52,7 +52,7 @@ class MomentForm(PastForm):
         return at
 
 
-class RequestForm(PastForm):
+class ReplayByRequestForm(ReplaySearchForm):
     """The id that an answer carried, or the number of a row in the ledger."""
 
     request = forms.CharField(

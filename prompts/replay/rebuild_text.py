@@ -5,13 +5,13 @@ from typing import Any
 
 # Each layout registers the renderers of its slots when it is imported.
 import prompts.assembly.layouts  # noqa: F401
-from prompts.assembly.slots import fill, skeleton
-from prompts.proof.evidence_reader import Segment
+from prompts.assembly.slots import build_slot_spans, fill_spans
+from prompts.proof.evidence_reader import EvidenceSegment
 from prompts.serving.slots import slots_from_json
-from prompts.versions.segments import unpacked
+from prompts.versions.segments import unpack_segments
 
 
-def fill_again(segments: Sequence[Segment], slots: Mapping[str, Any]) -> str:
+def rebuild_evidence_text(segments: Sequence[EvidenceSegment], slots: Mapping[str, Any]) -> str:
     """As serving does it."""
     contents = {
         segment.stored[name]: words.encode()
@@ -20,4 +20,4 @@ def fill_again(segments: Sequence[Segment], slots: Mapping[str, Any]) -> str:
         if name in segment.stored and words is not None
     }
     rows = [segment.stored for segment in segments]
-    return fill(skeleton(unpacked(rows, contents)), slots_from_json(slots))
+    return fill_spans(build_slot_spans(unpack_segments(rows, contents)), slots_from_json(slots))

@@ -8,15 +8,15 @@ from typing import Any
 from django.db.models import F, QuerySet, Subquery
 
 from personas.models import Agent, Channel, Workspace
-from prompts.ledger.selectors import heavy
+from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 from prompts.replay.services import Replay
 
-BESIDE = 5
+FETCHES_PER_SIDE = 5
 
 
 @dataclass(frozen=True)
-class Change:
+class LabelChange:
     """A moment in which a label came to another version."""
 
     at: datetime
@@ -24,33 +24,33 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class AdjacentChanges:
     """Where the label leads now, where it came from before the moment, and where it went after it."""
 
     now: int | None = None
-    before: Change | None = None
-    after: Change | None = None
+    before: LabelChange | None = None
+    after: LabelChange | None = None
 
 
-def fetches_around(prompt: AgentPrompt, at: datetime, *, but: int | None = None) -> list[LedgerEntry]:
+def list_fetches_around(prompt: AgentPrompt, at: datetime, *, but: int | None = None) -> list[LedgerEntry]:
     """The last fetches of this prompt up to a moment and the first after it, newest first."""
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    rows = rows.select_related("version").defer(*heavy("version"), "slots").exclude(pk=but or 0)
-    later = list(rows.filter(at__gt=at).order_by("at", "pk")[:BESIDE])
-    return [*reversed(later), *rows.filter(at__lte=at).order_by("-at", "-pk")[:BESIDE]]
+    rows = rows.select_related("version").defer(*list_heavy_columns("version"), "slots").exclude(pk=but or 0)
+    later = list(rows.filter(at__gt=at).order_by("at", "pk")[:FETCHES_PER_SIDE])
+    return [*reversed(later), *rows.filter(at__lte=at).order_by("-at", "-pk")[:FETCHES_PER_SIDE]]
 
 
-def label_of(replay: Replay) -> str:
+def get_label_name(replay: Replay) -> str:
     """The label that was asked for, without what a caller pinned behind it."""
     return replay.label.partition("@")[0]
 
 
-def surroundings_of(replay: Replay) -> Surroundings:
+def get_adjacent_changes(replay: Replay) -> AdjacentChanges:
     """All in one question, asked of the prompt; what was fetched by number has no label that moves."""
-    label, prompt = label_of(replay), replay.prompt
+    label, prompt = get_label_name(replay), replay.prompt
     if not label:
-        return Surroundings()
-    moves, when, number = moves_of(prompt, label)
+        return AdjacentChanges()
+    moves, when, number = get_label_history(prompt, label)
     then = moves.filter(**{f"{when}__lte": replay.at}).order_by(f"-{when}", f"-{number}")
     later = moves.filter(**{f"{when}__gt": replay.at}).order_by(when, number)
     # The newest of those up to then is the one in force; the one before it is where the label came from.
@@ -59,7 +59,7 @@ def surroundings_of(replay: Replay) -> Surroundings:
         AgentPrompt.objects.in_workspace(prompt.workspace_id)
         .filter(pk=prompt.pk)
         .annotate(
-            now=now_of(prompt, label),
+            now=build_current_number(prompt, label),
             before_at=Subquery(before.values(when)),
             before_number=Subquery(before.values(number)),
             after_at=Subquery(after.values(when)),
@@ -67,25 +67,25 @@ def surroundings_of(replay: Replay) -> Surroundings:
         )
     )
     said = found.values("now", "before_at", "before_number", "after_at", "after_number").get()
-    return Surroundings(
+    return AdjacentChanges(
         said["now"],
-        change(said["before_at"], said["before_number"]),
-        change(said["after_at"], said["after_number"]),
+        build_label_change(said["before_at"], said["before_number"]),
+        build_label_change(said["after_at"], said["after_number"]),
     )
 
 
-def now_of(prompt: AgentPrompt, label: str) -> Subquery | F:
+def build_current_number(prompt: AgentPrompt, label: str) -> Subquery | F:
     if label == LATEST:
         return F("last_number")
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
     return Subquery(rows.values("version__number")[:1])
 
 
-def change(at: datetime | None, number: int | None) -> Change | None:
-    return Change(at, number) if at is not None and number is not None else None
+def build_label_change(at: datetime | None, number: int | None) -> LabelChange | None:
+    return LabelChange(at, number) if at is not None and number is not None else None
 
 
-def moves_of(prompt: AgentPrompt, label: str) -> tuple[QuerySet[Any], str, str]:
+def get_label_history(prompt: AgentPrompt, label: str) -> tuple[QuerySet[Any], str, str]:
     """The rows that tell where a label was, with how their moment and number are called."""
     if label == LATEST:
         versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
@@ -94,23 +94,23 @@ def moves_of(prompt: AgentPrompt, label: str) -> tuple[QuerySet[Any], str, str]:
     return moves.filter(version__isnull=False), "at", "version__number"
 
 
-def latest_fetches(workspace: Workspace, count: int = 8) -> list[LedgerEntry]:
+def list_latest_fetches(workspace: Workspace, count: int = 8) -> list[LedgerEntry]:
     rows = LedgerEntry.objects.in_workspace(workspace).order_by("-pk")
     links = ("prompt__agent", "prompt__channel", "version")
-    return list(rows.select_related(*links).defer(*heavy("version"), "slots")[:count])
+    return list(rows.select_related(*links).defer(*list_heavy_columns("version"), "slots")[:count])
 
 
-def agent_choices(workspace: Workspace) -> Sequence[tuple[str, str]]:
+def list_agent_choices(workspace: Workspace) -> Sequence[tuple[str, str]]:
     """All that ever had a prompt, archived ones too: the past is theirs as well."""
     rows = Agent.objects.in_workspace(workspace).filter(prompts__isnull=False).distinct()
     return [(slug, name) for slug, name in rows.order_by("name", "pk").values_list("slug", "name")]
 
 
-def channel_choices(workspace: Workspace) -> Sequence[tuple[str, str]]:
+def list_channel_choices(workspace: Workspace) -> Sequence[tuple[str, str]]:
     rows = Channel.objects.in_workspace(workspace).filter(prompts__isnull=False).distinct()
     return [(slug, name) for slug, name in rows.order_by("name", "pk").values_list("slug", "name")]
 
 
-def found_prompt(workspace: Workspace, agent: str, channel: str) -> AgentPrompt | None:
+def find_prompt_by_slugs(workspace: Workspace, agent: str, channel: str) -> AgentPrompt | None:
     rows = AgentPrompt.objects.in_workspace(workspace).select_related("agent", "channel", "latest")
     return rows.filter(agent__slug=agent, channel__slug=channel).first()

@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 
 # Each layout registers the renderers of its slots when it is imported.
 import prompts.assembly.layouts  # noqa: F401
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import Erasure, Workspace
-from personas.ui.display_names import title_of
+from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
-from prompts.assembly.slots import filled
-from prompts.errors import ErasedSince, NothingThen, NotTheSame, RolledOff, UnknownFetch
+from prompts.assembly.slots import fill_segments
+from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
 from prompts.models import (
     LATEST,
     PRODUCTION,
@@ -27,12 +27,12 @@ from prompts.models import (
     PromptVersion,
 )
 from prompts.serving import slots_from_json
-from prompts.versions.segments import digests_in, unpacked
-from prompts.versions.selectors import contents_of
+from prompts.versions.segments import list_content_digests, unpack_segments
+from prompts.versions.selectors import get_contents
 
-LINKS = ("prompt__agent", "prompt__channel", "version", "key")
+ENTRY_RELATIONS = ("prompt__agent", "prompt__channel", "version", "key")
 # No row has a larger id, and no database compares with one.
-LARGEST = 2**63 - 1
+MAX_ID = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,16 @@ class Replay:
     def refuse_other(self) -> None:
         """Raise unless these are the very bytes."""
         if self.is_erased:
-            raise ErasedSince(erased_words(self.erasures))
+            raise PromptErased(describe_erasures(self.erasures))
         if not self.is_exact:
-            raise NotTheSame(other_words(self))
+            raise ReplayMismatch(describe_mismatch(self))
 
 
-def erased_words(erasures: Sequence[Erasure]) -> str:
+def describe_erasures(erasures: Sequence[Erasure]) -> str:
     said = "; ".join(
         _("%(kind)s %(number)s on %(day)s: %(reason)s")
         % {
-            "kind": title_of(one.kind).lower(),
+            "kind": get_display_name(one.kind).lower(),
             "number": one.object_id,
             "day": f"{one.at:%Y-%m-%d}",
             "reason": one.reason,
@@ -99,7 +99,7 @@ def erased_words(erasures: Sequence[Erasure]) -> str:
     return _("Words of this prompt were erased since, and cannot be given again (%(said)s).") % {"said": said}
 
 
-def other_words(replay: Replay) -> str:
+def describe_mismatch(replay: Replay) -> str:
     why = replay.problem or _("they have the digest %(digest)s") % {"digest": replay.digest}
     return _("These are NOT the bytes that were recorded with the digest %(digest)s: %(why)s.") % {
         "digest": replay.recorded,
@@ -112,47 +112,45 @@ def other_words(replay: Replay) -> str:
 
 def replay_entry(workspace: Workspace, ledger_id: int) -> Replay:
     """The bytes of one row of the ledger, built from what is stored."""
-    return replayed(found_entry(workspace, ledger_id))
+    return build_replay(get_ledger_entry(workspace, ledger_id))
 
 
-def found_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
-    rows = LedgerEntry.objects.in_workspace(workspace).select_related(*LINKS)
-    entry = rows.filter(pk=ledger_id).first() if 0 < ledger_id <= LARGEST else None
+def get_ledger_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
+    rows = LedgerEntry.objects.in_workspace(workspace).select_related(*ENTRY_RELATIONS)
+    entry = rows.filter(pk=ledger_id).first() if 0 < ledger_id <= MAX_ID else None
     if entry is not None:
         return entry
     notes = LedgerRollOff.objects.in_workspace(workspace)
     gone = (
-        notes.filter(first_id__lte=ledger_id, last_id__gte=ledger_id).first()
-        if ledger_id <= LARGEST
-        else None
+        notes.filter(first_id__lte=ledger_id, last_id__gte=ledger_id).first() if ledger_id <= MAX_ID else None
     )
     if gone is None:
-        raise UnknownFetch(_("There is no row %(row)s in this ledger.") % {"row": ledger_id})
+        raise FetchNotFound(_("There is no row %(row)s in this ledger.") % {"row": ledger_id})
     said = _("Row %(row)s was let go on %(day)s: the ledger was kept for %(months)s months.")
-    raise RolledOff(said % {"row": ledger_id, "day": f"{gone.at:%Y-%m-%d}", "months": gone.months})
+    raise LedgerRowExpired(said % {"row": ledger_id, "day": f"{gone.at:%Y-%m-%d}", "months": gone.months})
 
 
-def entries_of_request(workspace: Workspace, request_id: str) -> list[LedgerEntry]:
+def list_request_entries(workspace: Workspace, request_id: str) -> list[LedgerEntry]:
     """What was handed out under a request id, oldest first; one request may ask for many prompts."""
     rows = LedgerEntry.objects.in_workspace(workspace).filter(request_id=request_id)
-    found = list(rows.select_related(*LINKS).order_by("pk")[:100])
+    found = list(rows.select_related(*ENTRY_RELATIONS).order_by("pk")[:100])
     if not found:
         gone = LedgerRollOff.objects.in_workspace(workspace).exists()
         asked = {"request": request_id[:80]}
         said = _("Nothing was handed out here under the request id “%(request)s”.") % asked
         more = _("Rows older than %(months)s months were let go.") % {"months": workspace.ledger_months}
-        raise UnknownFetch(f"{said} {more}" if gone else said)
+        raise FetchNotFound(f"{said} {more}" if gone else said)
     return found
 
 
-def replayed(entry: LedgerEntry) -> Replay:
+def build_replay(entry: LedgerEntry) -> Replay:
     version = entry.version
     version.prompt = entry.prompt
-    built, erasures = segments_then(version)
+    built, erasures = load_built_segments(version)
     said, problem = built, ""
     if not erasures:
         try:
-            said = filled(built, slots_from_json(entry.slots))
+            said = fill_segments(built, slots_from_json(entry.slots))
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
             problem = _("its slots cannot be filled any more (%(fault)s)") % fault
@@ -162,14 +160,14 @@ def replayed(entry: LedgerEntry) -> Replay:
 # --- by a moment ---------------------------------------------------------------------------------------
 
 
-def replay_moment(
+def replay_prompt_by_slugs(
     workspace: Workspace, agent: str, channel: str, at: datetime, label: str = PRODUCTION
 ) -> Replay:
     """What a label of an agent's prompt on a channel pointed at then."""
     rows = AgentPrompt.objects.in_workspace(workspace).select_related("agent", "channel", "latest")
     prompt = rows.filter(agent__slug=agent, channel__slug=channel).first()
     if prompt is None:
-        raise NothingThen(
+        raise NoPromptAtTime(
             _("“%(agent)s” never had a prompt on “%(channel)s”.") % {"agent": agent, "channel": channel}
         )
     return replay_prompt(prompt, at, label)
@@ -178,36 +176,42 @@ def replay_moment(
 def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) -> Replay:
     """As it was built then: slots stand in it as they were before any call."""
     if at.tzinfo is None or at > timezone.now():
-        raise Invalid.on("at", _("Name a moment that has passed."))
-    move, version = (None, newest_then(prompt, at)) if label == LATEST else pointed_then(prompt, label, at)
+        raise InvalidInput.on("at", _("Name a moment that has passed."))
+    move, version = (
+        (None, get_latest_version_at(prompt, at))
+        if label == LATEST
+        else get_label_version_at(prompt, label, at)
+    )
     version.prompt = prompt
-    segments, erasures = segments_then(version)
+    segments, erasures = load_built_segments(version)
     return Replay(version, label, at, segments, None, move, erasures)
 
 
-def newest_then(prompt: AgentPrompt, at: datetime) -> PromptVersion:
+def get_latest_version_at(prompt: AgentPrompt, at: datetime) -> PromptVersion:
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     version = rows.filter(created_at__lte=at).order_by("-created_at", "-number").first()
     if version is None:
-        raise NothingThen(_("There was no version yet: %(beginning)s.") % {"beginning": beginning(prompt)})
+        raise NoPromptAtTime(
+            _("There was no version yet: %(beginning)s.") % {"beginning": describe_first_version(prompt)}
+        )
     return version
 
 
-def pointed_then(prompt: AgentPrompt, label: str, at: datetime) -> tuple[LabelMove, PromptVersion]:
+def get_label_version_at(prompt: AgentPrompt, label: str, at: datetime) -> tuple[LabelMove, PromptVersion]:
     rows = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     move = rows.filter(at__lte=at).order_by("-at", "-sequence").select_related("version").first()
     if move is None:
-        raise NothingThen(
+        raise NoPromptAtTime(
             _("“%(label)s” pointed at nothing yet: %(beginning)s.")
-            % {"label": label, "beginning": beginning(prompt)}
+            % {"label": label, "beginning": describe_first_version(prompt)}
         )
     if move.version is None:
         said = _("“%(label)s” was taken off on %(moment)s UTC, and pointed at nothing.")
-        raise NothingThen(said % {"label": label, "moment": f"{move.at:%Y-%m-%d %H:%M}"})
+        raise NoPromptAtTime(said % {"label": label, "moment": f"{move.at:%Y-%m-%d %H:%M}"})
     return move, move.version
 
 
-def beginning(prompt: AgentPrompt) -> str:
+def describe_first_version(prompt: AgentPrompt) -> str:
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, number=1)
     first = rows.values_list("created_at", flat=True).first()
     if first is None:
@@ -218,13 +222,13 @@ def beginning(prompt: AgentPrompt) -> str:
 # --- words ---------------------------------------------------------------------------------------------
 
 
-def segments_then(version: PromptVersion) -> tuple[tuple[Segment, ...], Sequence[Erasure]]:
+def load_built_segments(version: PromptVersion) -> tuple[tuple[Segment, ...], Sequence[Erasure]]:
     """As they were built, and the erasures that have taken words from them."""
-    contents = contents_of(version.workspace_id, digests_in(version.segments))
+    contents = get_contents(version.workspace_id, list_content_digests(version.segments))
     gone = {digest for digest, data in contents.items() if data is None}
-    return unpacked(version.segments, contents), erasures_of(version, gone) if gone else ()
+    return unpack_segments(version.segments, contents), list_version_erasures(version, gone) if gone else ()
 
 
-def erasures_of(version: PromptVersion, gone: set[str]) -> Sequence[Erasure]:
+def list_version_erasures(version: PromptVersion, gone: set[str]) -> Sequence[Erasure]:
     rows = Erasure.objects.in_workspace(version.workspace_id).order_by("at")
     return [row for row in rows if gone & set(row.digests)]

@@ -29,7 +29,7 @@ from skills.models import ContextFile, Skill, Source
 
 
 @dataclass(frozen=True)
-class Kind:
+class SearchKind:
     """One table: its title and what else is searched, the route of a row and what stands in its address."""
 
     name: str
@@ -51,27 +51,33 @@ class Kind:
         return found
 
 
-def numbered(word: str) -> Combinable:
+def build_numbered_title(word: str) -> Combinable:
     return Concat(Value(word), Cast("number", CharField()), output_field=CharField())
 
 
-def kind(
+def build_search_kind(
     name: str, group: Promise | str, icon: str, model: Any, title: str | Combinable, **more: Any
-) -> Kind:
+) -> SearchKind:
     said: dict[str, Any] = {"route": f"{name}:detail"} | more
-    return Kind(name, group, icon, model=model, title=F(title) if isinstance(title, str) else title, **said)
+    return SearchKind(
+        name, group, icon, model=model, title=F(title) if isinstance(title, str) else title, **said
+    )
 
 
 # In the order in which they are shown.
-KINDS: tuple[Kind, ...] = (
-    kind("agents", _("Agents"), "agents", Agent, "name", also=("slug",), about="slug"),
-    kind("identities", _("Identities"), "identity", Identity, "label", also=("name",), about="name"),
-    kind("souls", _("Souls"), "soul", Soul, "label"),
-    kind("user-profiles", _("User profiles"), "profile", UserProfile, "label", also=("name",), about="name"),
-    kind(
+SEARCH_KINDS: tuple[SearchKind, ...] = (
+    build_search_kind("agents", _("Agents"), "agents", Agent, "name", also=("slug",), about="slug"),
+    build_search_kind(
+        "identities", _("Identities"), "identity", Identity, "label", also=("name",), about="name"
+    ),
+    build_search_kind("souls", _("Souls"), "soul", Soul, "label"),
+    build_search_kind(
+        "user-profiles", _("User profiles"), "profile", UserProfile, "label", also=("name",), about="name"
+    ),
+    build_search_kind(
         "memories", _("Memories"), "memory", Memory, "text", also=("text", "source"), key="pk", about="state"
     ),
-    kind(
+    build_search_kind(
         "responsibilities",
         _("Responsibilities"),
         "duty",
@@ -80,12 +86,16 @@ KINDS: tuple[Kind, ...] = (
         key="pk",
         about="agent__name",
     ),
-    kind("tasks", _("Tasks"), "task", Task, "title", also=("number",), key="number", about="status"),
-    kind("skills", _("Skills"), "skill", Skill, "name", also=("description",), key="name"),
-    kind("tools", _("Tools"), "tool", Tool, "name", also=("snippet",), key="name", about="snippet"),
-    kind("channels", _("Channels"), "channel", Channel, "name", also=("slug",), about="slug"),
-    kind("sources", _("Sources"), "source", Source, "label", also=("folder",), about="folder"),
-    kind(
+    build_search_kind(
+        "tasks", _("Tasks"), "task", Task, "title", also=("number",), key="number", about="status"
+    ),
+    build_search_kind("skills", _("Skills"), "skill", Skill, "name", also=("description",), key="name"),
+    build_search_kind(
+        "tools", _("Tools"), "tool", Tool, "name", also=("snippet",), key="name", about="snippet"
+    ),
+    build_search_kind("channels", _("Channels"), "channel", Channel, "name", also=("slug",), about="slug"),
+    build_search_kind("sources", _("Sources"), "source", Source, "label", also=("folder",), about="folder"),
+    build_search_kind(
         "files",
         _("Found files"),
         "file",
@@ -96,21 +106,21 @@ KINDS: tuple[Kind, ...] = (
         about="source__label",
         is_shelved=False,
     ),
-    kind(
+    build_search_kind(
         "releases",
         _("Releases"),
         "release",
         Release,
-        numbered("Release "),
+        build_numbered_title("Release "),
         also=("message",),
         key="number",
         about="message",
         is_shelved=False,
     ),
-    kind(
+    build_search_kind(
         "keys", _("Keys"), "key", ApiKey, "name", also=("prefix",), key="pk", about="prefix", is_shelved=False
     ),
-    kind(
+    build_search_kind(
         "members",
         _("Members"),
         "members",
@@ -125,5 +135,5 @@ KINDS: tuple[Kind, ...] = (
 )
 
 # Rows that are shown only to those who may see their pages.
-GUARDED = {"keys": "manage_keys"}
-Visible = Callable[[str], bool]
+KIND_PERMISSIONS = {"keys": "manage_keys"}
+PermissionTest = Callable[[str], bool]

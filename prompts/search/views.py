@@ -4,26 +4,28 @@ from django.http import JsonResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 
-from personas.records.views import asked
-from personas.roles import Permission, may
+from personas.records.views import get_query_param
+from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest
-from prompts.search.search import Found, found_by
+from prompts.search.search import SearchResult, search_workspace
 
-LONGEST = 100
+MAX_QUERY_LENGTH = 100
 
 
 @never_cache
-def palette(request: WorkspaceRequest) -> JsonResponse:
+def search_palette(request: WorkspaceRequest) -> JsonResponse:
     role = request.membership.role
 
     def sees(permission: str) -> bool:
-        return may(role, Permission(permission))
+        return has_permission(role, Permission(permission))
 
-    found = found_by(request.workspace, asked(request, "q").strip()[:LONGEST], sees)
-    return JsonResponse({"results": [entry(one) for one in found]})
+    found = search_workspace(
+        request.workspace, get_query_param(request, "q").strip()[:MAX_QUERY_LENGTH], sees
+    )
+    return JsonResponse({"results": [search_result_json(one) for one in found]})
 
 
-def entry(found: Found) -> dict[str, str]:
+def search_result_json(found: SearchResult) -> dict[str, str]:
     """As the entries that come with every page."""
     return {
         "label": found.label,
@@ -34,5 +36,5 @@ def entry(found: Found) -> dict[str, str]:
     }
 
 
-urlpatterns: list[URLPattern] = [path("", palette, name="palette")]
+urlpatterns: list[URLPattern] = [path("", search_palette, name="palette")]
 urls = (urlpatterns, "find")

@@ -1,36 +1,36 @@
 """The bot path: one statement checks the key, resolves the label and records; else nothing leaves."""
 
-from prompts.serving.cache import Recall
+from prompts.serving.cache import ServingCache
 from prompts.serving.errors import (
-    BadKey,
-    Erased,
-    NotThere,
+    InvalidKey,
     NoVersion,
     OutOfScope,
-    Refused,
-    ServingDown,
+    PromptNotFound,
+    PromptRefused,
+    ServingUnavailable,
+    VersionErased,
 )
-from prompts.serving.request import PLAIN, Bot, Call, Member, Reader, Wanted
-from prompts.serving.services import Served, hand_out
+from prompts.serving.request import EMPTY_SLOTS, CallContext, Client, KeyClient, MemberClient, PromptRequest
+from prompts.serving.services import ServedPrompt, serve_prompt
 from prompts.serving.slots import slots_from_json, slots_json
 
 __all__ = [
-    "PLAIN",
-    "BadKey",
-    "Bot",
-    "Call",
-    "Erased",
-    "Member",
+    "EMPTY_SLOTS",
+    "CallContext",
+    "Client",
+    "InvalidKey",
+    "KeyClient",
+    "MemberClient",
     "NoVersion",
-    "NotThere",
     "OutOfScope",
-    "Reader",
-    "Recall",
-    "Refused",
-    "Served",
-    "ServingDown",
-    "Wanted",
-    "hand_out",
+    "PromptNotFound",
+    "PromptRefused",
+    "PromptRequest",
+    "ServedPrompt",
+    "ServingCache",
+    "ServingUnavailable",
+    "VersionErased",
+    "serve_prompt",
     "slots_from_json",
     "slots_json",
 ]

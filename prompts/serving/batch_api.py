@@ -8,91 +8,93 @@ from django.http import HttpRequest
 from django.urls import path
 
 from personas.api import schema as api_schema
-from personas.api.exception_handler import problem_of
-from personas.api.operations import Operation, no_run
+from personas.api.exception_handler import exception_to_problem
+from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import Problem
-from personas.api.request_body import body_of
-from personas.api.validation import validator
+from personas.api.request_body import parse_json_body
+from personas.api.validation import build_validator
 from prompts.models import PRODUCTION
-from prompts.serving import PLAIN, BadKey, Bot, Call, Wanted
-from prompts.serving.fetch_api import VARY, Headers, Reply, handed_out
-from prompts.serving.http_params import read_moment
-from prompts.serving.post_api import NOT_KEPT, pointed, posted
-from prompts.serving.response_body import JSON, json_body
-from prompts.serving.schema import BATCH
+from prompts.serving import EMPTY_SLOTS, CallContext, InvalidKey, KeyClient, PromptRequest
+from prompts.serving.fetch_api import VARY_HEADER, Headers, RawResponse, serve_with_rate_limit
+from prompts.serving.http_params import parse_at_parameter
+from prompts.serving.post_api import NO_STORE_HEADER, add_body_pointers, post_view
+from prompts.serving.response_body import JSON_TYPE, render_json_body
+from prompts.serving.schema import BATCH_SCHEMA
 
 log = structlog.get_logger(__name__)
-MOST = 50
-ITEM = api_schema.shape(
+MAX_BATCH_SIZE = 50
+BATCH_ITEM_SCHEMA = api_schema.object_schema(
     {
-        "agent": api_schema.slug(),
-        "channel": api_schema.slug(),
-        "label": api_schema.slug(maxLength=40),
-        "at": api_schema.moment(description="What the label pointed at then."),
-        "known_digest": api_schema.digest(
+        "agent": api_schema.slug_schema(),
+        "channel": api_schema.slug_schema(),
+        "label": api_schema.slug_schema(maxLength=40),
+        "at": api_schema.datetime_schema(description="What the label pointed at then."),
+        "known_digest": api_schema.digest_schema(
             description="Of the version the caller has: if it is the same, 304."
         ),
     },
     ("agent", "channel"),
 )
-SHAPE = api_schema.shape({"prompts": api_schema.listed(ITEM, most=MOST, minItems=1)})
-CHECKED = validator(SHAPE)
+BATCH_REQUEST_SCHEMA = api_schema.object_schema(
+    {"prompts": api_schema.array_schema(BATCH_ITEM_SCHEMA, most=MAX_BATCH_SIZE, minItems=1)}
+)
+BATCH_REQUEST_VALIDATOR = build_validator(BATCH_REQUEST_SCHEMA)
 
 
-@posted
-def batch_get(request: HttpRequest, reader: Bot, request_id: str) -> Reply:
+@post_view
+def batch_get_prompts(request: HttpRequest, reader: KeyClient, request_id: str) -> RawResponse:
     """The answers stand in the order of the questions; one that is refused keeps no other back."""
-    asked = body_of(request, CHECKED)["prompts"]
+    asked = parse_json_body(request, BATCH_REQUEST_VALIDATOR)["prompts"]
     limits: Headers = []
-    results = [result_of(reader, item, request_id, limits) for item in asked]
+    results = [render_batch_result(reader, item, request_id, limits) for item in asked]
     body = b'{"results":[' + b",".join(results) + b"]}"
     headers = [
-        VARY,
-        NOT_KEPT,
+        VARY_HEADER,
+        NO_STORE_HEADER,
         ("X-Request-ID", request_id),
-        ("Content-Type", JSON),
+        ("Content-Type", JSON_TYPE),
         ("Content-Length", str(len(body))),
         # The last that was taken says what is left.
         *limits[-2:],
     ]
-    return Reply(200, headers, body)
+    return RawResponse(200, headers, body)
 
 
-def result_of(reader: Bot, item: dict[str, Any], request_id: str, limits: Headers) -> bytes:
-    at = read_moment(item["at"]) if "at" in item else None
-    wanted = Wanted(item["agent"], item["channel"], item.get("label", PRODUCTION), at)
-    call = Call(PLAIN, request_id, (item["known_digest"],) if "known_digest" in item else ())
+def render_batch_result(reader: KeyClient, item: dict[str, Any], request_id: str, limits: Headers) -> bytes:
+    at = parse_at_parameter(item["at"]) if "at" in item else None
+    wanted = PromptRequest(item["agent"], item["channel"], item.get("label", PRODUCTION), at)
+    call = CallContext(EMPTY_SLOTS, request_id, (item["known_digest"],) if "known_digest" in item else ())
     try:
-        served, left = handed_out(reader, wanted, call, "fetch")
-    except BadKey:
+        served, left = serve_with_rate_limit(reader, wanted, call, "fetch")
+    except InvalidKey:
         # Of the request as a whole.
         raise
     except Exception as error:  # whatever it is, it is this one's answer
-        problem = problem_of(pointed(error))
+        problem = exception_to_problem(add_body_pointers(error))
         if problem.status == 500:
             log.exception("fetch_failed", request_id=request_id)
-        return refused(problem, request_id)
+        return render_batch_problem(problem, request_id)
     limits += left.items()
     if served.status == 304:
         return b'{"status":304,"ledger_id":%d}' % served.ledger_id
-    return b'{"status":200,"prompt":%s}' % json_body(served, wanted)[0]
+    return b'{"status":200,"prompt":%s}' % render_json_body(served, wanted)[0]
 
 
-def refused(problem: Problem, request_id: str) -> bytes:
+def render_batch_problem(problem: Problem, request_id: str) -> bytes:
     said = {"status": problem.status, "problem": problem.as_json(request_id)}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-batch_get.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
+batch_get_prompts.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "POST": Operation(
-        no_run,
+        raise_not_implemented,
         "Fetch up to 50 prompts, each with its own status",
         bots=True,
         budget="fetch",
-        answer=BATCH,
-        body=SHAPE,
+        answer=BATCH_SCHEMA,
+        body=BATCH_REQUEST_SCHEMA,
         body_example={"prompts": [{"agent": "mira", "channel": "web"}]},
         tag="prompts",
     )
 }
-urlpatterns = [path("prompts:batchGet", batch_get, name="batch-get")]
+urlpatterns = [path("prompts:batchGet", batch_get_prompts, name="batch-get")]

@@ -11,20 +11,26 @@ from cachetools import LRUCache
 from django.db.models import Count, Max
 
 import prompts.assembly.layouts  # noqa: F401
-from core.db.workspace_scope import within
+from core.db.workspace_scope import workspace_scope
 from personas.models import Content, Erasure
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
-from prompts.serving.errors import Erased
-from prompts.serving.rendered_prompt import Part, Sheet, laid_out, parts_of, said_by
-from prompts.versions.segments import digests_in, unpacked
+from prompts.serving.errors import VersionErased
+from prompts.serving.rendered_prompt import (
+    RenderedPrompt,
+    RenderPart,
+    build_render_parts,
+    render_prompt,
+    render_slots,
+)
+from prompts.versions.segments import list_content_digests, unpack_segments
 
 if TYPE_CHECKING:
-    from prompts.serving.resolve import Guess
+    from prompts.serving.resolve import Resolution
 
 K = TypeVar("K")
 V = TypeVar("V")
-GUESSES, WORDS = 20_000, 500
+MAX_RESOLUTIONS, MAX_VERSIONS = 20_000, 500
 
 
 class SharedLRUCache(LRUCache[K, V]):
@@ -53,30 +59,30 @@ class SharedLRUCache(LRUCache[K, V]):
 
 
 # Reader, agent, channel, label and verb.
-Question = tuple[str, str, str, str, str]
+ResolutionKey = tuple[str, str, str, str, str]
 
 
-def _guesses() -> "SharedLRUCache[Question, Guess]":
-    return SharedLRUCache(GUESSES)
+def _new_resolution_cache() -> "SharedLRUCache[ResolutionKey, Resolution]":
+    return SharedLRUCache(MAX_RESOLUTIONS)
 
 
-def _words() -> "SharedLRUCache[int, Words]":
-    return SharedLRUCache(WORDS)
+def _new_version_cache() -> "SharedLRUCache[int, CachedVersion]":
+    return SharedLRUCache(MAX_VERSIONS)
 
 
 @dataclass
-class Recall:
+class ServingCache:
     """One process's memory; losing it costs a few queries and nothing else."""
 
-    guesses: "SharedLRUCache[Question, Guess]" = field(default_factory=_guesses)
-    words: "SharedLRUCache[int, Words]" = field(default_factory=_words)
+    guesses: "SharedLRUCache[ResolutionKey, Resolution]" = field(default_factory=_new_resolution_cache)
+    words: "SharedLRUCache[int, CachedVersion]" = field(default_factory=_new_version_cache)
 
 
-PROCESS = Recall()
+PROCESS_CACHE = ServingCache()
 
 
-NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-COLUMNS = (
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+VERSION_COLUMNS = (
     "number",
     "digest",
     "layout",
@@ -91,7 +97,7 @@ COLUMNS = (
 )
 
 
-class Erasures(NamedTuple):
+class ErasureState(NamedTuple):
     """Counted as well as dated: of two at once the earlier may come to light last."""
 
     number: int
@@ -99,7 +105,7 @@ class Erasures(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Words:
+class CachedVersion:
     """The unfilled text of a version, and what is told along with it."""
 
     version_id: int
@@ -108,51 +114,53 @@ class Words:
     layout: str
     tokens: int
     created_at: datetime
-    parts: tuple[Part, ...]
+    parts: tuple[RenderPart, ...]
     # The definitions for the provider's interface, as JSON; empty when there are none.
     tools: str
     # What a reader should know: cuts, problems, records without a place.
     warnings: tuple[str, ...]
     timezone: str
     # How the workspace's erasures stood when this was read.
-    erasures: Erasures
+    erasures: ErasureState
     # Of the version itself: the first members of every answer's JSON.
     told: str
     # As it was last filled: calls that say the same, as most do within a minute, get the same sheet.
-    last: list[Sheet] = field(default_factory=list, compare=False, repr=False)
+    last: list[RenderedPrompt] = field(default_factory=list, compare=False, repr=False)
 
-    def sheet(self, slots: Slots) -> Sheet:
-        said = said_by(self.parts, slots)
+    def sheet(self, slots: Slots) -> RenderedPrompt:
+        said = render_slots(self.parts, slots)
         for held in self.last:
             if held.said == said:
                 return held
-        made = laid_out(self.parts, said, self.told)
+        made = render_prompt(self.parts, said, self.told)
         self.last[:] = [made]
         return made
 
 
-def erasures_in(workspace_id: int) -> Erasures:
+def get_erasure_state(workspace_id: int) -> ErasureState:
     rows = Erasure.objects.in_workspace(workspace_id)
     said = rows.aggregate(count=Count("pk"), last_at=Max("at"))
-    return Erasures(said["count"], said["last_at"] or NEVER)
+    return ErasureState(said["count"], said["last_at"] or EPOCH)
 
 
-def words_of(recall: Recall, workspace_id: int, version_id: int, erasures: Erasures) -> Words:
+def get_cached_version(
+    recall: ServingCache, workspace_id: int, version_id: int, erasures: ErasureState
+) -> CachedVersion:
     """From memory, unless something was erased in the workspace since it was read."""
     held = recall.words.find(version_id)
     if held is None or held.erasures != erasures:
         recall.words.discard(version_id)
-        with within(workspace_id):
-            held = read_words(workspace_id, version_id, erasures)
+        with workspace_scope(workspace_id):
+            held = load_cached_version(workspace_id, version_id, erasures)
         recall.words.store(version_id, held)
     return held
 
 
-def read_words(workspace_id: int, version_id: int, erasures: Erasures) -> Words:
-    version = PromptVersion.objects.in_workspace(workspace_id).only(*COLUMNS).get(pk=version_id)
-    contents = contents_of(workspace_id, digests_in(version.segments, version.tools))
-    parts = parts_of(unpacked(version.segments, contents))
-    return Words(
+def load_cached_version(workspace_id: int, version_id: int, erasures: ErasureState) -> CachedVersion:
+    version = PromptVersion.objects.in_workspace(workspace_id).only(*VERSION_COLUMNS).get(pk=version_id)
+    contents = require_contents(workspace_id, list_content_digests(version.segments, version.tools))
+    parts = build_render_parts(unpack_segments(version.segments, contents))
+    return CachedVersion(
         version.pk,
         version.number,
         version.digest,
@@ -161,14 +169,14 @@ def read_words(workspace_id: int, version_id: int, erasures: Erasures) -> Words:
         version.created_at,
         parts,
         contents[version.tools].decode() if version.tools else "",
-        warnings_of(version),
+        list_build_warnings(version),
         next((zone for part in parts if (zone := part.stretch.given.get("timezone"))), ""),
         erasures,
-        told_of(version),
+        render_version_json(version),
     )
 
 
-def warnings_of(version: PromptVersion) -> tuple[str, ...]:
+def list_build_warnings(version: PromptVersion) -> tuple[str, ...]:
     """From the report of the build; it may have gone with erased words, and then says nothing."""
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest=version.report)
     data = rows.values_list("data", flat=True).first()
@@ -178,7 +186,7 @@ def warnings_of(version: PromptVersion) -> tuple[str, ...]:
     return (*report.get("problems", []), *cut, *lost)
 
 
-def told_of(version: PromptVersion) -> str:
+def render_version_json(version: PromptVersion) -> str:
     """With a comma behind it: more follows."""
     told = {
         "version": {
@@ -197,10 +205,10 @@ def told_of(version: PromptVersion) -> str:
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))[1:-1] + ","
 
 
-def contents_of(workspace_id: int, digests: Iterable[str]) -> dict[str, bytes]:
+def require_contents(workspace_id: int, digests: Iterable[str]) -> dict[str, bytes]:
     """The data of each; a version is handed out whole or not at all."""
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests))
     found = dict(rows.values_list("digest", "data"))
     if None in found.values():
-        raise Erased
+        raise VersionErased
     return {digest: bytes(data) for digest, data in found.items() if data is not None}

@@ -9,34 +9,51 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
-from personas.api.authentication import bearer_token, refuse_key_in_address
-from personas.api.exception_handler import invalid, problem_of
-from personas.api.operations import Operation, no_run
-from personas.api.problems import CONTENT_TYPE, FieldError, Problem, ProblemError
-from personas.api.rate_limits import take_from_budgets
-from personas.api.schema import moment, slug
-from personas.api_keys.last_used import used
-from personas.errors import Invalid
+from personas.api.authentication import check_no_key_in_url, get_bearer_token
+from personas.api.exception_handler import exception_to_problem, validation_problem
+from personas.api.operations import Operation, raise_not_implemented
+from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError
+from personas.api.rate_limits import charge_rate_limit
+from personas.api.schema import datetime_schema, slug_schema
+from personas.api_keys.last_used import record_key_use
+from personas.errors import InvalidInput
 from prompts.models import PRODUCTION
-from prompts.serving import PLAIN, BadKey, Bot, Call, Served, Wanted, hand_out
-from prompts.serving.http_params import chosen_type, known_versions, wanted_by
-from prompts.serving.response_body import JSON, MARKDOWN, json_body, markdown_body, repr_digest
-from prompts.serving.schema import PROMPT
+from prompts.serving import (
+    EMPTY_SLOTS,
+    CallContext,
+    InvalidKey,
+    KeyClient,
+    PromptRequest,
+    ServedPrompt,
+    serve_prompt,
+)
+from prompts.serving.http_params import negotiate_content_type, parse_if_none_match, parse_prompt_request
+from prompts.serving.response_body import (
+    JSON_TYPE,
+    MARKDOWN_TYPE,
+    format_repr_digest,
+    render_json_body,
+    render_markdown_body,
+)
+from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 
 log = structlog.get_logger(__name__)
 
-MOST_CHARACTERS = 4_000
-CACHING = "private, max-age=30, stale-while-revalidate=300, stale-if-error=86400"
-VARY = ("Vary", "Authorization, Accept")
-FORMS = {"application/json": (JSON, json_body), "text/markdown": (MARKDOWN, markdown_body)}
-ONLY_READ = Problem(
+MAX_HEADER_LENGTH = 4_000
+CACHE_CONTROL = "private, max-age=30, stale-while-revalidate=300, stale-if-error=86400"
+VARY_HEADER = ("Vary", "Authorization, Accept")
+BODY_RENDERERS = {
+    "application/json": (JSON_TYPE, render_json_body),
+    "text/markdown": (MARKDOWN_TYPE, render_markdown_body),
+}
+GET_ONLY_PROBLEM = Problem(
     405, "method_not_allowed", "This address does not take that method.", headers={"Allow": "GET, HEAD"}
 )
-NO_SUCH_FORM = Problem(406, "not_acceptable", "Accept application/json or text/markdown.")
+NOT_ACCEPTABLE_PROBLEM = Problem(406, "not_acceptable", "Accept application/json or text/markdown.")
 Headers = list[tuple[str, str]]
 
 
-class Reply(NamedTuple):
+class RawResponse(NamedTuple):
     """What goes out, whichever door it leaves by."""
 
     status: int
@@ -44,129 +61,137 @@ class Reply(NamedTuple):
     body: bytes
 
 
-def fetched(method: str, agent: str, query: str, said: Mapping[str, Any], request_id: str) -> Reply:
+def handle_fetch(
+    method: str, agent: str, query: str, said: Mapping[str, Any], request_id: str
+) -> RawResponse:
     """The answer to a fetch; `said` are the request's headers, named as CGI does."""
     try:
-        reply = answered(method, agent, query, said, request_id)
+        reply = answer_fetch(method, agent, query, said, request_id)
     except Exception as error:  # noqa: BLE001  # whatever it is, it becomes a problem
-        reply = refusal(error, request_id)
+        reply = build_problem_response(error, request_id)
     # A HEAD is told what a GET would be, and is recorded all the same.
     return reply._replace(body=b"") if method == "HEAD" else reply
 
 
-def answered(method: str, agent: str, query: str, said: Mapping[str, Any], request_id: str) -> Reply:
+def answer_fetch(
+    method: str, agent: str, query: str, said: Mapping[str, Any], request_id: str
+) -> RawResponse:
     if method not in {"GET", "HEAD"}:
-        raise ProblemError(ONLY_READ)
-    reader = Bot(secret_in(said.get("HTTP_AUTHORIZATION", ""), agent, query))
-    refuse_long(query, said.get("HTTP_ACCEPT", ""), said.get("HTTP_IF_NONE_MATCH", ""))
-    wanted = wanted_by(agent, query)
-    form = chosen_type(said.get("HTTP_ACCEPT", ""))
+        raise ProblemError(GET_ONLY_PROBLEM)
+    reader = KeyClient(require_bearer_secret(said.get("HTTP_AUTHORIZATION", ""), agent, query))
+    check_header_lengths(query, said.get("HTTP_ACCEPT", ""), said.get("HTTP_IF_NONE_MATCH", ""))
+    wanted = parse_prompt_request(agent, query)
+    form = negotiate_content_type(said.get("HTTP_ACCEPT", ""))
     if not form:
-        raise ProblemError(NO_SUCH_FORM)
-    call = Call(PLAIN, request_id, known_versions(said.get("HTTP_IF_NONE_MATCH", "")))
-    served, limits = handed_out(reader, wanted, call, "fetch")
-    return told(served, wanted, form, [*limits.items(), ("Cache-Control", CACHING)])
+        raise ProblemError(NOT_ACCEPTABLE_PROBLEM)
+    call = CallContext(EMPTY_SLOTS, request_id, parse_if_none_match(said.get("HTTP_IF_NONE_MATCH", "")))
+    served, limits = serve_with_rate_limit(reader, wanted, call, "fetch")
+    return build_prompt_response(served, wanted, form, [*limits.items(), ("Cache-Control", CACHE_CONTROL)])
 
 
-def refuse_long(*words: str) -> None:
+def check_header_lengths(*words: str) -> None:
     """What is read once and remembered must be short, or strangers could fill the memory."""
-    if any(len(word) > MOST_CHARACTERS for word in words):
+    if any(len(word) > MAX_HEADER_LENGTH for word in words):
         raise ProblemError(
-            Problem(400, "bad_request", f"A header has more than {MOST_CHARACTERS} characters.")
+            Problem(400, "bad_request", f"A header has more than {MAX_HEADER_LENGTH} characters.")
         )
 
 
-def handed_out(reader: Bot, wanted: Wanted, call: Call, budget: str) -> tuple[Served, Mapping[str, str]]:
+def serve_with_rate_limit(
+    reader: KeyClient, wanted: PromptRequest, call: CallContext, budget: str
+) -> tuple[ServedPrompt, Mapping[str, str]]:
     """A prompt within the key's budget, with the headers that say what is left of it."""
     limits: Mapping[str, str] = {}
 
     def admit(key_id: int | None, workspace_id: int) -> None:
         nonlocal limits
-        limits = take_from_budgets(key_id or 0, workspace_id, budget)
+        limits = charge_rate_limit(key_id or 0, workspace_id, budget)
 
-    served = hand_out(reader, wanted, call, admit=admit)
-    used(served.row.workspace, served.key_id or 0, served.at)
+    served = serve_prompt(reader, wanted, call, admit=admit)
+    record_key_use(served.row.workspace, served.key_id or 0, served.at)
     return served, limits
 
 
-def secret_in(authorization: str, agent: str, query: str) -> str:
-    secret = bearer_token(authorization)
+def require_bearer_secret(authorization: str, agent: str, query: str) -> str:
+    secret = get_bearer_token(authorization)
     if not secret:
-        refuse_key_in_address(f"{agent}?{query}")
-        raise BadKey
+        check_no_key_in_url(f"{agent}?{query}")
+        raise InvalidKey
     return secret
 
 
-def told(served: Served, wanted: Wanted, form: str, more: Headers) -> Reply:
+def build_prompt_response(
+    served: ServedPrompt, wanted: PromptRequest, form: str, more: Headers
+) -> RawResponse:
     headers = [
         ("ETag", served.etag),
-        VARY,
+        VARY_HEADER,
         ("X-Request-ID", served.request_id),
         ("X-Dramatis-Version", str(served.number)),
         ("X-Ledger-ID", str(served.ledger_id)),
         *more,
     ]
     if served.status == 304:
-        return Reply(304, headers, b"")
-    content_type, written = FORMS[form]
+        return RawResponse(304, headers, b"")
+    content_type, written = BODY_RENDERERS[form]
     body, hashed = written(served, wanted)
     headers += [
         ("Content-Type", content_type),
         ("Content-Length", str(len(body))),
         ("X-Content-SHA256", served.served_digest),
-        ("Repr-Digest", repr_digest(hashed)),
+        ("Repr-Digest", format_repr_digest(hashed)),
     ]
-    return Reply(200, headers, body)
+    return RawResponse(200, headers, body)
 
 
-def refusal(error: Exception, request_id: str) -> Reply:
-    if isinstance(error, Invalid):
+def build_problem_response(error: Exception, request_id: str) -> RawResponse:
+    if isinstance(error, InvalidInput):
         wrong = [FieldError(words, parameter=name) for name, said in error.errors.items() for words in said]
-        problem = invalid(wrong)
+        problem = validation_problem(wrong)
     else:
-        problem = problem_of(error)
+        problem = exception_to_problem(error)
     if problem.status == 500:
         log.error("fetch_failed", request_id=request_id, exc_info=error)
     body = problem.body(request_id)
     headers = [
-        VARY,
+        VARY_HEADER,
         ("X-Request-ID", request_id),
         ("Cache-Control", "no-store"),
-        ("Content-Type", CONTENT_TYPE),
+        ("Content-Type", PROBLEM_CONTENT_TYPE),
         ("Content-Length", str(len(body))),
         *problem.headers.items(),
     ]
-    return Reply(problem.status, headers, body)
+    return RawResponse(problem.status, headers, body)
 
 
 @login_not_required
 @csrf_exempt
-def prompt(request: HttpRequest, agent: str) -> HttpResponse:
+def fetch_prompt(request: HttpRequest, agent: str) -> HttpResponse:
     """The same by Django's door, for whatever does not come by the fast one."""
     request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
     said = request.META
-    reply = fetched(request.method or "", agent, said.get("QUERY_STRING", ""), said, request_id)
-    return sent(reply)
+    reply = handle_fetch(request.method or "", agent, said.get("QUERY_STRING", ""), said, request_id)
+    return build_http_response(reply)
 
 
-def sent(reply: Reply) -> HttpResponse:
+def build_http_response(reply: RawResponse) -> HttpResponse:
     response = HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
     if reply.status == 304:
         del response["Content-Type"]
     return response
 
 
-prompt.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
+fetch_prompt.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "GET": Operation(
-        no_run,
+        raise_not_implemented,
         "Fetch a prompt by its label",
         bots=True,
         budget="fetch",
-        answer=PROMPT,
+        answer=SERVED_PROMPT_SCHEMA,
         query={
-            "channel": slug(),
-            "label": slug(maxLength=40, default=PRODUCTION),
-            "at": moment(description="What the label pointed at then."),
+            "channel": slug_schema(),
+            "label": slug_schema(maxLength=40, default=PRODUCTION),
+            "at": datetime_schema(description="What the label pointed at then."),
         },
         needed=("channel",),
         others=[(304, {"description": "You have this version already."})],
@@ -175,4 +200,4 @@ prompt.operations = {  # type: ignore[attr-defined]  # published; this view does
         tag="prompts",
     )
 }
-urlpatterns = [path("agents/<slug:agent>/prompt", prompt, name="prompt")]
+urlpatterns = [path("agents/<slug:agent>/prompt", fetch_prompt, name="prompt")]

@@ -10,67 +10,69 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db import Error as DatabaseFailure
 from psycopg.pq import DiagnosticField, ExecStatus
 
-from core.db.workspace_scope import EVERYWHERE, SETTING
+from core.db.workspace_scope import ALL_WORKSPACES, SCOPE_SETTING
 
 # Ids of new rows, with their seals.
-Written = list[tuple[int, str]]
+WrittenRows = list[tuple[int, str]]
 # The database ends a statement after as long; this is for one that does not answer at all.
-SILENCE = 5.0
+RESPONSE_TIMEOUT = 5.0
 # The plan is made once, and anew when the database has counted its rows again: draft by draft, by ids.
-PLANS = "-c plan_cache_mode=force_generic_plan -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off"
+PLAN_OPTIONS = (
+    "-c plan_cache_mode=force_generic_plan -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off"
+)
 # A statement may hold rows of several workspaces; each row is held to its key's own by the joins.
-SIGHT = f"-c {SETTING}={EVERYWHERE}"
+SCOPE_OPTION = f"-c {SCOPE_SETTING}={ALL_WORKSPACES}"
 # The server goes down, the connection is gone, or what was prepared on it is: another connection may do.
-BROKEN = ("57P", "08", "26", "0A")
-SENT = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
+BROKEN_SQLSTATES = ("57P", "08", "26", "0A")
+SUCCESS_STATUSES = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 
-class NotWritten(DatabaseFailure):
+class LedgerWriteError(DatabaseFailure):
     """The database would not write a row."""
 
 
-class LinkBroken(NotWritten):
+class LedgerConnectionLost(LedgerWriteError):
     """The connection is of no use any more; a fresh one may be."""
 
 
-class Silent(LinkBroken):
+class DatabaseTimeout(LedgerConnectionLost):
     """The database does not answer: whoever waited for it has waited long enough."""
 
 
-class Link(Protocol):
+class LedgerConnection(Protocol):
     """A connection on which every statement is its own transaction."""
 
-    def run(self, sql: str, drafts: str) -> Written: ...
+    def run(self, sql: str, drafts: str) -> WrittenRows: ...
 
     def close(self) -> None: ...
 
 
-def link() -> Link:
+def open_ledger_connection() -> LedgerConnection:
     """A new connection to the database that Django uses."""
-    return PostgresLink() if connection.vendor == "postgresql" else SqliteLink()
+    return PostgresLedgerConnection() if connection.vendor == "postgresql" else SqliteLedgerConnection()
 
 
-class PostgresLink:
+class PostgresLedgerConnection:
     """Spoken to in libpq's own words: a statement is prepared once, then named."""
 
     def __init__(self) -> None:
         try:
-            self._whole: psycopg.Connection[Any] = psycopg.connect(autocommit=True, **parameters())
+            self._whole: psycopg.Connection[Any] = psycopg.connect(autocommit=True, **get_libpq_parameters())
         except psycopg.Error as error:
-            raise LinkBroken(str(error)) from error
+            raise LedgerConnectionLost(str(error)) from error
         self.wire = self._whole.pgconn
         self._names: dict[str, bytes] = {}
         self._heard, self._ready = select.poll(), select.poll()
         self._heard.register(self.wire.socket, select.POLLIN)
         self._ready.register(self.wire.socket, select.POLLIN | select.POLLOUT)
 
-    def run(self, sql: str, drafts: str) -> Written:
+    def run(self, sql: str, drafts: str) -> WrittenRows:
         try:
             name = self._names.get(sql) or self._prepared(sql)
             self.wire.send_query_prepared(name, [drafts.encode()])
             return self._answer()
         except psycopg.Error as error:
-            raise LinkBroken(str(error)) from error
+            raise LedgerConnectionLost(str(error)) from error
 
     def close(self) -> None:
         self._whole.close()
@@ -82,12 +84,12 @@ class PostgresLink:
         self._names[sql] = name
         return name
 
-    def _answer(self) -> Written:
-        until = time.monotonic() + SILENCE
+    def _answer(self) -> WrittenRows:
+        until = time.monotonic() + RESPONSE_TIMEOUT
         while self.wire.flush():
             self._wait(self._ready, until)
             self.wire.consume_input()
-        written: Written = []
+        written: WrittenRows = []
         while True:
             while self.wire.is_busy():
                 self._wait(self._heard, until)
@@ -95,31 +97,31 @@ class PostgresLink:
             result = self.wire.get_result()
             if result is None:
                 return written
-            if result.status not in SENT:
-                raise failure_of(result)
+            if result.status not in SUCCESS_STATUSES:
+                raise build_write_error(result)
             for at in range(result.ntuples):
                 said, seal = result.get_value(at, 0), result.get_value(at, 1)
                 written.append((int(said or 0), (seal or b"").decode()))
 
     def _wait(self, poll: select.poll, until: float) -> None:
         if not poll.poll(max(0.0, until - time.monotonic()) * 1_000):
-            raise Silent("the database does not answer")
+            raise DatabaseTimeout("the database does not answer")
 
 
-def failure_of(result: Any) -> NotWritten:
+def build_write_error(result: Any) -> LedgerWriteError:
     words = (result.error_message or b"").decode(errors="replace")
     state = (result.error_field(DiagnosticField.SQLSTATE) or b"08000").decode()
-    return LinkBroken(words) if state.startswith(BROKEN) else NotWritten(words)
+    return LedgerConnectionLost(words) if state.startswith(BROKEN_SQLSTATES) else LedgerWriteError(words)
 
 
-def parameters() -> dict[str, Any]:
+def get_libpq_parameters() -> dict[str, Any]:
     """Django's own, with plans of our choice."""
     own = {"cursor_factory", "context", "prepare_threshold"}
     said = {name: value for name, value in connection.get_connection_params().items() if name not in own}
-    return said | {"options": f"{said.get('options', '')} {PLANS} {SIGHT}".strip()}
+    return said | {"options": f"{said.get('options', '')} {PLAN_OPTIONS} {SCOPE_OPTION}".strip()}
 
 
-class SqliteLink:
+class SqliteLedgerConnection:
     """The file, opened as Django opens it."""
 
     def __init__(self) -> None:
@@ -127,11 +129,11 @@ class SqliteLink:
         try:
             self._file = wrapper.get_new_connection(wrapper.get_connection_params())
         except DatabaseFailure as error:
-            raise LinkBroken(str(error)) from error
+            raise LedgerConnectionLost(str(error)) from error
         # Every statement by itself.
         self._file.isolation_level = None
 
-    def run(self, sql: str, drafts: str) -> Written:
+    def run(self, sql: str, drafts: str) -> WrittenRows:
         try:
             # All rows are taken: SQLite ends the statement, and so commits, only when there are no more.
             return [
@@ -139,7 +141,7 @@ class SqliteLink:
                 for row, seal in self._file.execute(sql.replace("%s", "?"), (drafts,)).fetchall()
             ]
         except sqlite3.Error as error:
-            raise NotWritten(str(error)) from error
+            raise LedgerWriteError(str(error)) from error
 
     def close(self) -> None:
         self._file.close()

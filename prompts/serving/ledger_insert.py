@@ -6,14 +6,14 @@ from typing import NamedTuple
 from django.db import connection
 
 from prompts.models import LATEST
-from prompts.proof.canonical import encode
+from prompts.proof.canonical import encode_json
 from prompts.proof.hashed_rows import LedgerRow
-from prompts.serving.ledger_writer import write
-from prompts.serving.request import Bot, Reader, Wanted
-from prompts.serving.resolve import Guess, stored_moment
+from prompts.serving.ledger_writer import write_ledger_row
+from prompts.serving.request import Client, KeyClient, PromptRequest
+from prompts.serving.resolve import Resolution, format_db_timestamp
 
 # What is stored, and what PostgreSQL calls its kind.
-COLUMNS = {
+STORED_COLUMNS = {
     "workspace_id": "bigint",
     "key_id": "bigint",
     "user_id": "bigint",
@@ -30,7 +30,7 @@ COLUMNS = {
     "seal": "text",
 }
 # What else is held against the record.
-ASKED = {
+CHECKED_COLUMNS = {
     "agent_id": "bigint",
     "agent": "text",
     "channel_id": "bigint",
@@ -43,7 +43,7 @@ ASKED = {
 }
 # Every value is one that a seal was made over; the joins let a row in only while all of it is true. Fetches
 # that wait for the same connection go in one statement: each is judged by itself, and known by its seal.
-STATEMENT = """
+INSERT_TEMPLATE = """
 INSERT INTO prompts_ledgerentry ({columns})
 SELECT {values}
 FROM {drafts}
@@ -56,33 +56,33 @@ WHERE (SELECT count(*) {erasures}) = d.erasures
 AND NOT EXISTS (SELECT 1 {erasures} AND e.at > d.erased_at)
 RETURNING id, seal
 """
-ERASURES = "FROM personas_erasure e WHERE e.workspace_id = r.workspace_id"
+ERASURES_SQL = "FROM personas_erasure e WHERE e.workspace_id = r.workspace_id"
 # A key that acts for a person is worth no more than that person's membership.
-KEY = """personas_apikey r ON
+KEY_JOIN = """personas_apikey r ON
 r.digest = d.digest AND r.revoked_at IS NULL AND r.expires_at > d.at
 AND r.id = d.key_id AND r.workspace_id = d.workspace_id AND r.name = d.reader_label AND {same_scopes}
 AND (r.kind = 'bot' OR EXISTS (
 SELECT 1 FROM personas_membership m JOIN personas_user u ON u.id = m.user_id AND u.is_active
 WHERE m.workspace_id = r.workspace_id AND m.user_id = r.created_by_id))
 """
-MEMBER = """personas_membership r ON r.workspace_id = d.workspace_id AND r.user_id = d.user_id
+MEMBER_JOIN = """personas_membership r ON r.workspace_id = d.workspace_id AND r.user_id = d.user_id
 JOIN personas_user u ON u.id = r.user_id AND u.is_active"""
-IN_USE = "AND p.is_live AND a.archived_at IS NULL AND c.archived_at IS NULL"
-POINTERS = {
-    "label": f"""{IN_USE}
+IN_USE_CONDITION = "AND p.is_live AND a.archived_at IS NULL AND c.archived_at IS NULL"
+POINTER_JOINS = {
+    "label": f"""{IN_USE_CONDITION}
 JOIN prompts_promptlabel l ON l.prompt_id = p.id AND l.name = d.label_name AND l.version_id = d.version_id
 """,
-    "latest": f"{IN_USE} AND p.latest_id = d.version_id",
+    "latest": f"{IN_USE_CONDITION} AND p.latest_id = d.version_id",
     "moment": "JOIN prompts_promptversion v ON v.prompt_id = p.id AND v.id = d.version_id",
 }
-SAME_SCOPES = {"postgresql": "r.scopes = d.scopes", "sqlite": "json(r.scopes) = json(d.scopes)"}
+SCOPES_CONDITIONS = {"postgresql": "r.scopes = d.scopes", "sqlite": "json(r.scopes) = json(d.scopes)"}
 
 
 class InsideTransaction(RuntimeError):
     """A prompt asked for in a transaction: it would be out before its row is there to stay."""
 
 
-class Facts(NamedTuple):
+class LedgerValues(NamedTuple):
     """What was handed out, beside the row: as the seal covers it, and as it is stored."""
 
     row: LedgerRow
@@ -90,21 +90,21 @@ class Facts(NamedTuple):
 
 
 @cache
-def statement(vendor: str, pointer: str, *, is_key: bool) -> str:
+def build_insert_sql(vendor: str, pointer: str, *, is_key: bool) -> str:
     """With one value to be put in: a JSON list of drafts."""
-    return STATEMENT.format(
-        columns=", ".join(COLUMNS),
-        values=", ".join(f"d.{name}" for name in COLUMNS),
-        drafts=drafts(vendor),
-        reader=KEY.format(same_scopes=SAME_SCOPES[vendor]) if is_key else MEMBER,
-        pointer=POINTERS[pointer],
-        erasures=ERASURES,
+    return INSERT_TEMPLATE.format(
+        columns=", ".join(STORED_COLUMNS),
+        values=", ".join(f"d.{name}" for name in STORED_COLUMNS),
+        drafts=build_drafts_sql(vendor),
+        reader=KEY_JOIN.format(same_scopes=SCOPES_CONDITIONS[vendor]) if is_key else MEMBER_JOIN,
+        pointer=POINTER_JOINS[pointer],
+        erasures=ERASURES_SQL,
     )
 
 
-def drafts(vendor: str) -> str:
+def build_drafts_sql(vendor: str) -> str:
     """The list as rows of a table named d."""
-    kinds = COLUMNS | ASKED
+    kinds = STORED_COLUMNS | CHECKED_COLUMNS
     if vendor == "postgresql":
         return f"json_to_recordset(%s::json) AS d({', '.join(f'{name} {kinds[name]}' for name in kinds)})"
     # One arrow gives JSON, two give what it says.
@@ -112,26 +112,28 @@ def drafts(vendor: str) -> str:
     return f"(SELECT {', '.join(taken)} FROM json_each(%s)) d"  # noqa: S608  # our own names
 
 
-def record(reader: Reader, wanted: Wanted, guess: Guess, facts: Facts) -> int | None:
+def insert_ledger_row(
+    reader: Client, wanted: PromptRequest, guess: Resolution, facts: LedgerValues
+) -> int | None:
     """The id of the new row; None if any part of the guess does not hold, and then nothing was written."""
-    refuse_inside_transaction()
-    sql = statement(connection.vendor, pointer_of(wanted), is_key=isinstance(reader, Bot))
+    check_outside_transaction()
+    sql = build_insert_sql(connection.vendor, get_pointer_kind(wanted), is_key=isinstance(reader, KeyClient))
     row, seal = facts.row, facts.row.seal()
     draft = (
-        f'{{{guess.as_json},"label":{encode(row.label)},"slots":{facts.slots},'
+        f'{{{guess.as_json},"label":{encode_json(row.label)},"slots":{facts.slots},'
         f'"served_digest":"{row.served}","size":{row.size},"status":{row.status},'
-        f'"request_id":{encode(row.request_id)},"at":"{stored_moment(row.at)}","seal":"{seal}"}}'
+        f'"request_id":{encode_json(row.request_id)},"at":"{format_db_timestamp(row.at)}","seal":"{seal}"}}'
     )
-    return write(sql, draft, seal)
+    return write_ledger_row(sql, draft, seal)
 
 
-def pointer_of(wanted: Wanted) -> str:
+def get_pointer_kind(wanted: PromptRequest) -> str:
     if wanted.at is not None:
         return "moment"
     return LATEST if wanted.label == LATEST else "label"
 
 
-def refuse_inside_transaction() -> None:
+def check_outside_transaction() -> None:
     blocks = connection.atomic_blocks
     # Tests run in a transaction of their own; Django asks the same way for its durable blocks.
     if blocks and not getattr(blocks[-1], "_from_testcase", False):

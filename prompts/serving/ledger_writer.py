@@ -6,16 +6,23 @@ from threading import Lock
 
 from django.db import connection
 
-from core.db.workspace_scope import everywhere
-from prompts.serving.ledger_connection import Link, LinkBroken, NotWritten, Silent, Written, link
+from core.db.workspace_scope import all_workspaces
+from prompts.serving.ledger_connection import (
+    DatabaseTimeout,
+    LedgerConnection,
+    LedgerConnectionLost,
+    LedgerWriteError,
+    WrittenRows,
+    open_ledger_connection,
+)
 
 # As long as the pool lets a page wait for a connection.
-PATIENCE = 5.0
+WAIT_TIMEOUT = 5.0
 # More rows in one statement gain nothing, and the last of them would wait for all.
-MOST = 64
+MAX_ROWS_PER_INSERT = 64
 
 
-class Ticket:
+class PendingRow:
     """One row that waits to be written, and what became of it."""
 
     __slots__ = ("bell", "draft", "failure", "is_done", "is_next", "ledger_id", "seal", "sql")
@@ -35,7 +42,7 @@ class Ticket:
         self.is_done = True
 
 
-class Line:
+class LedgerWriter:
     """Whoever comes while a statement runs waits, and goes with all others who waited in the next one.
 
     Every row is in a statement that began after its ticket was made, so nothing is checked too early; and
@@ -47,17 +54,17 @@ class Line:
 
     def forget(self) -> None:
         """As new, without a word to the database: what a child does with its parent's connection."""
-        self._link: Link | None = None
+        self._link: LedgerConnection | None = None
         self._guard = Lock()
-        self._waiting: list[Ticket] = []
+        self._waiting: list[PendingRow] = []
         # Somebody writes for all; nobody else touches the connection.
         self._is_busy = False
 
-    def write(self, ticket: Ticket) -> int | None:
-        if not self._is_first(ticket) and not ticket.bell.acquire(timeout=PATIENCE):
+    def write(self, ticket: PendingRow) -> int | None:
+        if not self._is_first(ticket) and not ticket.bell.acquire(timeout=WAIT_TIMEOUT):
             self._leave(ticket)
             # Perhaps it is written yet: a row that nobody was told of does no harm.
-            raise NotWritten("the line to the ledger is busy")
+            raise LedgerWriteError("the line to the ledger is busy")
         if not ticket.is_done:
             try:
                 while not ticket.is_done:
@@ -65,17 +72,17 @@ class Line:
             finally:
                 self._hand_over()
         if ticket.failure:
-            raise NotWritten(ticket.failure)
+            raise LedgerWriteError(ticket.failure)
         return ticket.ledger_id
 
-    def _is_first(self, ticket: Ticket) -> bool:
+    def _is_first(self, ticket: PendingRow) -> bool:
         """Whether the line was free, and is now this one's to use."""
         with self._guard:
             self._waiting.append(ticket)
             is_first, self._is_busy = not self._is_busy, True
         return is_first
 
-    def _leave(self, ticket: Ticket) -> None:
+    def _leave(self, ticket: PendingRow) -> None:
         with self._guard:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
@@ -97,10 +104,10 @@ class Line:
 
     def _carry_out(self) -> None:
         """One statement for all who wait; those who ask for different things need one for each kind."""
-        batch: list[Ticket] = []
+        batch: list[PendingRow] = []
         try:
             try:
-                self._link = self._link or link()
+                self._link = self._link or open_ledger_connection()
             finally:
                 # Whoever waits now waited for this connection, and shares its failure.
                 batch = self._taken()
@@ -110,38 +117,38 @@ class Line:
             for ticket in batch:
                 ticket.bell.release()
 
-    def _taken(self) -> list[Ticket]:
+    def _taken(self) -> list[PendingRow]:
         """Those who wait, each with a failure until it is written: no way out of here forgets one."""
         with self._guard:
-            batch = self._waiting[:MOST]
-            del self._waiting[:MOST]
+            batch = self._waiting[:MAX_ROWS_PER_INSERT]
+            del self._waiting[:MAX_ROWS_PER_INSERT]
         for ticket in batch:
             ticket.end(failure="the statement was not carried out")
         return batch
 
-    def _write_together(self, sql: str, tickets: Sequence[Ticket]) -> None:
+    def _write_together(self, sql: str, tickets: Sequence[PendingRow]) -> None:
         try:
-            settle(tickets, self._run(sql, tickets))
-        except LinkBroken as broken:
+            assign_ledger_ids(tickets, self._run(sql, tickets))
+        except LedgerConnectionLost as broken:
             self._drop()
-            fail(tickets, broken)
-        except NotWritten as failure:
-            fail(tickets, failure)
+            fail_pending_rows(tickets, broken)
+        except LedgerWriteError as failure:
+            fail_pending_rows(tickets, failure)
             # One row that cannot be written must not keep the others out.
             for ticket in tickets if len(tickets) > 1 else ():
                 self._write_together(sql, [ticket])
 
-    def _run(self, sql: str, tickets: Sequence[Ticket]) -> Written:
+    def _run(self, sql: str, tickets: Sequence[PendingRow]) -> WrittenRows:
         drafts = f"[{','.join([ticket.draft for ticket in tickets])}]"
         try:
-            self._link = self._link or link()
+            self._link = self._link or open_ledger_connection()
             return self._link.run(sql, drafts)
-        except LinkBroken as broken:
-            if isinstance(broken, Silent):
+        except LedgerConnectionLost as broken:
+            if isinstance(broken, DatabaseTimeout):
                 raise
             # The server may have been restarted since; what it wrote and did not say is there twice at worst.
             self._drop()
-            self._link = link()
+            self._link = open_ledger_connection()
             return self._link.run(sql, drafts)
 
     def _drop(self) -> None:
@@ -150,7 +157,7 @@ class Line:
             held.close()
 
 
-def settle(tickets: Sequence[Ticket], written: Written) -> None:
+def assign_ledger_ids(tickets: Sequence[PendingRow], written: WrittenRows) -> None:
     """To each its row. Equal seals are of equal rows, so that it does not matter who gets which."""
     ids: dict[str, list[int]] = {}
     for ledger_id, seal in written:
@@ -160,20 +167,20 @@ def settle(tickets: Sequence[Ticket], written: Written) -> None:
         ticket.end(mine.pop() if mine else None)
 
 
-def fail(tickets: Sequence[Ticket], failure: NotWritten) -> None:
+def fail_pending_rows(tickets: Sequence[PendingRow], failure: LedgerWriteError) -> None:
     for ticket in tickets:
         ticket.end(failure=str(failure) or "no reason was given")
 
 
-PROCESS = Line()
-os.register_at_fork(after_in_child=PROCESS.forget)
+PROCESS_WRITER = LedgerWriter()
+os.register_at_fork(after_in_child=PROCESS_WRITER.forget)
 
 
-def write(sql: str, draft: str, seal: str) -> int | None:
+def write_ledger_row(sql: str, draft: str, seal: str) -> int | None:
     """The id of the row that the draft became; None if the statement let none in."""
     if connection.in_atomic_block:
         # Only ever a test's own transaction: nobody else sees what it has written.
-        with everywhere(), connection.cursor() as cursor:
+        with all_workspaces(), connection.cursor() as cursor:
             cursor.execute(sql, [f"[{draft}]"])
             return next((int(row) for row, _ in cursor.fetchall()), None)
-    return PROCESS.write(Ticket(sql, draft, seal))
+    return PROCESS_WRITER.write(PendingRow(sql, draft, seal))

@@ -6,112 +6,127 @@ from django.http import HttpRequest
 from django.urls import path
 
 from personas.api import schema as api_schema
-from personas.api.exception_handler import invalid
-from personas.api.operations import Operation, no_run
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import FieldError, ProblemError
-from personas.api.request_body import body_of
-from personas.api.validation import validator
-from personas.api_keys.scopes import RENDER, allows
-from prompts.assembly.json_codec import load
+from personas.api.request_body import parse_json_body
+from personas.api.validation import build_validator
+from personas.api_keys.scopes import RENDER, is_in_scope
+from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
-from prompts.serving import Bot, Call, OutOfScope, Wanted
-from prompts.serving.fetch_api import NO_SUCH_FORM, Reply, handed_out, refuse_long, told
-from prompts.serving.http_params import chosen_type
-from prompts.serving.post_api import NOT_KEPT, posted
-from prompts.serving.resolve import facts_of_key, refuse_malformed
-from prompts.serving.schema import PROMPT
-from prompts.serving.slots import task_facts as facts_of_task
+from prompts.serving import CallContext, KeyClient, OutOfScope, PromptRequest
+from prompts.serving.fetch_api import (
+    NOT_ACCEPTABLE_PROBLEM,
+    RawResponse,
+    build_prompt_response,
+    check_header_lengths,
+    serve_with_rate_limit,
+)
+from prompts.serving.http_params import negotiate_content_type
+from prompts.serving.post_api import NO_STORE_HEADER, post_view
+from prompts.serving.resolve import authenticate_key, check_key_format
+from prompts.serving.schema import SERVED_PROMPT_SCHEMA
+from prompts.serving.slots import find_task_json as facts_of_task
 
-SAID = 20_000
-SHAPE = api_schema.shape(
+MAX_TEXT_LENGTH = 20_000
+RENDER_REQUEST_SCHEMA = api_schema.object_schema(
     {
-        "channel": api_schema.slug(),
-        "label": api_schema.slug(maxLength=40),
-        "now": api_schema.moment(description="The time where the call runs; without it, the server's."),
-        "timezone": api_schema.line(64),
-        "host": api_schema.anything(
+        "channel": api_schema.slug_schema(),
+        "label": api_schema.slug_schema(maxLength=40),
+        "now": api_schema.datetime_schema(
+            description="The time where the call runs; without it, the server's."
+        ),
+        "timezone": api_schema.line_schema(64),
+        "host": api_schema.any_object_schema(
             description="Where the call runs; keys that no layout knows leave no trace."
         ),
-        "sandbox": api_schema.anything(),
-        "session": api_schema.shape({"id": api_schema.line(200), "plan_path": api_schema.line(1_000)}, ()),
-        "task": api_schema.whole(
+        "sandbox": api_schema.any_object_schema(),
+        "session": api_schema.object_schema(
+            {"id": api_schema.line_schema(200), "plan_path": api_schema.line_schema(1_000)}, ()
+        ),
+        "task": api_schema.integer_schema(
             1, 2**31 - 1, description="The number of a task of the agent, or of nobody's."
         ),
-        "is_background": api_schema.flag(description="Nobody reads the answer."),
-        "previous_error": api_schema.shape(
+        "is_background": api_schema.boolean_schema(description="Nobody reads the answer."),
+        "previous_error": api_schema.object_schema(
             {
-                "error": api_schema.line(500, least=1),
-                "message": api_schema.prose(SAID),
-                "context": api_schema.prose(SAID),
+                "error": api_schema.line_schema(500, least=1),
+                "message": api_schema.prose_schema(MAX_TEXT_LENGTH),
+                "context": api_schema.prose_schema(MAX_TEXT_LENGTH),
             },
             ("error",),
         ),
-        "tools": api_schema.listed(
-            api_schema.line(100, least=1), description="Names of the tools of this call."
+        "tools": api_schema.array_schema(
+            api_schema.line_schema(100, least=1), description="Names of the tools of this call."
         ),
-        "append": api_schema.prose(SAID, description="Words for this call alone, behind the prompt."),
-        "replace": api_schema.prose(
+        "append": api_schema.prose_schema(
+            MAX_TEXT_LENGTH, description="Words for this call alone, behind the prompt."
+        ),
+        "replace": api_schema.prose_schema(
             200_000, description="Words for this call alone, in place of the prompt's base."
         ),
-        "messages": api_schema.listed(
-            api_schema.shape(
-                {"text": api_schema.prose(SAID, least=1), "role": api_schema.choice(("user", "assistant"))},
+        "messages": api_schema.array_schema(
+            api_schema.object_schema(
+                {
+                    "text": api_schema.prose_schema(MAX_TEXT_LENGTH, least=1),
+                    "role": api_schema.enum_schema(("user", "assistant")),
+                },
                 ("text",),
             )
         ),
     },
     ("channel",),
 )
-CHECKED = validator(SHAPE)
-NOT_SLOTS = ("channel", "label", "task")
+RENDER_REQUEST_VALIDATOR = build_validator(RENDER_REQUEST_SCHEMA)
+NON_SLOT_FIELDS = ("channel", "label", "task")
 
 
-@posted
-def render(request: HttpRequest, reader: Bot, request_id: str, agent: str) -> Reply:
+@post_view
+def render_prompt_view(request: HttpRequest, reader: KeyClient, request_id: str, agent: str) -> RawResponse:
     """A row in the ledger, and no new version: what is said here is kept nowhere else."""
-    refuse_long(request.META.get("HTTP_ACCEPT", ""))
-    body = body_of(request, CHECKED)
-    form = chosen_type(request.META.get("HTTP_ACCEPT", ""))
+    check_header_lengths(request.META.get("HTTP_ACCEPT", ""))
+    body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
+    form = negotiate_content_type(request.META.get("HTTP_ACCEPT", ""))
     if not form:
-        raise ProblemError(NO_SUCH_FORM)
-    wanted = Wanted(agent, body["channel"], body.get("label", PRODUCTION), verb=RENDER)
-    call = Call(slots_of(reader, wanted, body), request_id)
-    served, limits = handed_out(reader, wanted, call, "render")
-    return told(served, wanted, form, [*limits.items(), NOT_KEPT])
+        raise ProblemError(NOT_ACCEPTABLE_PROBLEM)
+    wanted = PromptRequest(agent, body["channel"], body.get("label", PRODUCTION), verb=RENDER)
+    call = CallContext(parse_request_slots(reader, wanted, body), request_id)
+    served, limits = serve_with_rate_limit(reader, wanted, call, "render")
+    return build_prompt_response(served, wanted, form, [*limits.items(), NO_STORE_HEADER])
 
 
-def slots_of(reader: Bot, wanted: Wanted, body: dict[str, Any]) -> Slots:
-    said = {name: value for name, value in body.items() if name not in NOT_SLOTS}
+def parse_request_slots(reader: KeyClient, wanted: PromptRequest, body: dict[str, Any]) -> Slots:
+    said = {name: value for name, value in body.items() if name not in NON_SLOT_FIELDS}
     if "task" in body:
-        said["task"] = task_facts(reader, wanted, body["task"])
-    return load(Slots, said)
+        said["task"] = require_task_json(reader, wanted, body["task"])
+    return parse_dataclass(Slots, said)
 
 
-def task_facts(reader: Bot, wanted: Wanted, number: int) -> dict[str, Any]:
+def require_task_json(reader: KeyClient, wanted: PromptRequest, number: int) -> dict[str, Any]:
     """A key that may not render learns nothing of the tasks either."""
-    refuse_malformed(reader)
-    key = facts_of_key(reader)
-    if not allows(key["scopes"], RENDER, wanted.agent, wanted.channel, wanted.label):
+    check_key_format(reader)
+    key = authenticate_key(reader)
+    if not is_in_scope(key["scopes"], RENDER, wanted.agent, wanted.channel, wanted.label):
         raise OutOfScope
     found = facts_of_task(key["workspace_id"], wanted.agent, number)
     if found is None:
-        raise ProblemError(invalid([FieldError("There is no such task.", "/task")]))
+        raise ProblemError(validation_problem([FieldError("There is no such task.", "/task")]))
     return found
 
 
-render.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
+render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "POST": Operation(
-        no_run,
+        raise_not_implemented,
         "Fetch a prompt with the facts of a call",
         bots=True,
         budget="render",
-        answer=PROMPT,
-        body=SHAPE,
+        answer=SERVED_PROMPT_SCHEMA,
+        body=RENDER_REQUEST_SCHEMA,
         other_answers={"text/markdown": {"schema": {"type": "string"}}},
         refusals={410: "erased"},
         body_example={"channel": "web", "is_background": True, "host": {"name": "deck-3"}},
         tag="prompts",
     )
 }
-urlpatterns = [path("agents/<slug:agent>/prompt:render", render, name="render")]
+urlpatterns = [path("agents/<slug:agent>/prompt:render", render_prompt_view, name="render")]

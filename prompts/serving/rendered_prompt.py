@@ -5,17 +5,17 @@ from hashlib import sha256
 from json import dumps
 from typing import Any, NamedTuple
 
-from prompts.assembly.report import boundaries
+from prompts.assembly.report import find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment
-from prompts.assembly.slots import Slots, Stretch, skeleton
+from prompts.assembly.slots import Slots, SlotSpan, build_slot_spans
 
 # Nothing from here on is worth a place in a provider's cache.
-OF_THE_CALL = frozenset({SESSION, TURN})
+PER_CALL_VOLATILITIES = frozenset({SESSION, TURN})
 # What each slot says of a call: None keeps the words that were built, "" leaves the part out.
-Said = tuple[str | None, ...]
+SlotTexts = tuple[str | None, ...]
 
 
-class Piece(NamedTuple):
+class SectionChunk(NamedTuple):
     """So many characters of one section."""
 
     section: str
@@ -24,17 +24,17 @@ class Piece(NamedTuple):
     length: int
 
 
-class Part(NamedTuple):
+class RenderPart(NamedTuple):
     """A stretch of the built text with the pieces it consists of."""
 
-    stretch: Stretch
-    pieces: tuple[Piece, ...]
+    stretch: SlotSpan
+    pieces: tuple[SectionChunk, ...]
 
 
-class Sheet(NamedTuple):
+class RenderedPrompt(NamedTuple):
     """The filled text, and the beginning of an answer's JSON: what is told of the version and of the text."""
 
-    said: Said
+    said: SlotTexts
     text: str
     size: int
     digest: str
@@ -43,27 +43,28 @@ class Sheet(NamedTuple):
     hashed: Any
 
 
-def parts_of(segments: Sequence[Segment]) -> tuple[Part, ...]:
+def build_render_parts(segments: Sequence[Segment]) -> tuple[RenderPart, ...]:
     """The stretches of the skeleton, each with its pieces; made once per version."""
-    pieces: list[list[Piece]] = []
+    pieces: list[list[SectionChunk]] = []
     place, is_open = 0, False
     while place < len(segments):
         first = segments[place]
         run = segments[place : place + first.span]
         place += first.span
-        made = [Piece(one.section, one.volatility, first.slot, len(one.text)) for one in run]
+        made = [SectionChunk(one.section, one.volatility, first.slot, len(one.text)) for one in run]
         if first.slot or not is_open:
             pieces.append([])
         pieces[-1] += made
         is_open = not first.slot
     return tuple(
-        Part(stretch, tuple(joined(own))) for stretch, own in zip(skeleton(segments), pieces, strict=True)
+        RenderPart(stretch, tuple(merge_chunks(own)))
+        for stretch, own in zip(build_slot_spans(segments), pieces, strict=True)
     )
 
 
-def joined(pieces: Iterable[Piece]) -> list[Piece]:
+def merge_chunks(pieces: Iterable[SectionChunk]) -> list[SectionChunk]:
     """Neighbours of one section in one; who wrote which words of it is told by the provenance."""
-    out: list[Piece] = []
+    out: list[SectionChunk] = []
     for piece in pieces:
         if out and out[-1][:3] == piece[:3]:
             out[-1] = piece._replace(length=out[-1].length + piece.length)
@@ -72,15 +73,15 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     return out
 
 
-def said_by(parts: Iterable[Part], slots: Slots) -> Said:
+def render_slots(parts: Iterable[RenderPart], slots: Slots) -> SlotTexts:
     """What the call puts into the slots, in their order."""
     return tuple([stretch.render(slots, stretch.given) for stretch, _ in parts if stretch.render is not None])
 
 
-def laid_out(parts: Iterable[Part], said: Said, told_before: str = "") -> Sheet:
+def render_prompt(parts: Iterable[RenderPart], said: SlotTexts, told_before: str = "") -> RenderedPrompt:
     """The same text as `fill` gives, with the place of every section."""
     texts: list[str] = []
-    pieces: list[Piece] = []
+    pieces: list[SectionChunk] = []
     rest = iter(said)
     for part in parts:
         words = None if part.stretch.render is None else next(rest)
@@ -89,13 +90,13 @@ def laid_out(parts: Iterable[Part], said: Said, told_before: str = "") -> Sheet:
         if words is not None and part.stretch.is_replacing:
             texts.clear()
             pieces.clear()
-        text, own = placed(part, words, is_first=not texts)
+        text, own = render_part(part, words, is_first=not texts)
         texts.append(text)
         pieces += own
-    return written_out("".join(texts), joined(pieces), said, told_before)
+    return build_rendered_prompt("".join(texts), merge_chunks(pieces), said, told_before)
 
 
-def placed(part: Part, words: str | None, *, is_first: bool) -> tuple[str, Sequence[Piece]]:
+def render_part(part: RenderPart, words: str | None, *, is_first: bool) -> tuple[str, Sequence[SectionChunk]]:
     """The built words or those of the call, without the separator where nothing stands before."""
     (text, lead, *_), own = part
     if words is not None:
@@ -106,15 +107,20 @@ def placed(part: Part, words: str | None, *, is_first: bool) -> tuple[str, Seque
     return text[len(lead) :], (own[0]._replace(length=own[0].length - len(lead)), *own[1:])
 
 
-def written_out(text: str, pieces: Sequence[Piece], said: Said, told_before: str) -> Sheet:
+def build_rendered_prompt(
+    text: str, pieces: Sequence[SectionChunk], said: SlotTexts, told_before: str
+) -> RenderedPrompt:
     data = text.encode()
     digest = sha256(data).hexdigest()
     starts = [0]
     for piece in pieces:
         starts.append(starts[-1] + piece.length)
-    breaks = boundaries([(piece.volatility, at) for piece, at in zip(pieces, starts, strict=False)])
+    breaks = find_cache_boundaries(
+        [(piece.volatility, at) for piece, at in zip(pieces, starts, strict=False)]
+    )
     lasting = next(
-        (at for piece, at in zip(pieces, starts, strict=False) if piece.volatility in OF_THE_CALL), len(text)
+        (at for piece, at in zip(pieces, starts, strict=False) if piece.volatility in PER_CALL_VOLATILITIES),
+        len(text),
     )
     told = {
         "served_digest": digest,
@@ -132,4 +138,4 @@ def written_out(text: str, pieces: Sequence[Piece], said: Said, told_before: str
         "cache_boundaries": [{"offset": offset, "volatility": level} for level, offset in breaks],
     }
     whole = f"{{{told_before}{dumps(told, ensure_ascii=False, separators=(',', ':'))[1:-1]}".encode()
-    return Sheet(said, text, len(data), digest, whole, sha256(whole))
+    return RenderedPrompt(said, text, len(data), digest, whole, sha256(whole))

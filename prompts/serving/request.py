@@ -12,15 +12,15 @@ from personas.models import User, Workspace
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION, LedgerEntry
 
-SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-LONGEST = 64
+SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+MAX_SLUG_LENGTH = 64
 # What most callers say: the time is ours to tell.
-PLAIN = Slots()
-LABEL_LENGTH = LedgerEntry._meta.get_field("label").max_length or 0
+EMPTY_SLOTS = Slots()
+MAX_LABEL_LENGTH = LedgerEntry._meta.get_field("label").max_length or 0
 
 
 @dataclass(frozen=True)
-class Bot:
+class KeyClient:
     """Somebody with a key; the workspace is the key's, never the caller's choice."""
 
     secret: str = field(repr=False)
@@ -37,7 +37,7 @@ class Bot:
 
 
 @dataclass(frozen=True)
-class Member:
+class MemberClient:
     """A person in a workspace."""
 
     workspace: Workspace
@@ -48,11 +48,11 @@ class Member:
         return f"{self.workspace.pk}/{self.user.pk}"
 
 
-Reader = Bot | Member
+Client = KeyClient | MemberClient
 
 
 @dataclass(frozen=True)
-class Call:
+class CallContext:
     """The facts of one call, and the digests of the versions that the caller has already, if any."""
 
     slots: Slots
@@ -65,7 +65,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PromptRequest:
     """A prompt by agent, channel and label; with a moment, what the label pointed at then."""
 
     agent: str
@@ -78,7 +78,7 @@ class Wanted:
     def is_nameable(self) -> bool:
         """Whether anything can be called so: no other word is worth a question, or safe to ask with."""
         words = (self.agent, self.channel, self.label)
-        return all(len(word) <= LONGEST and SLUG.fullmatch(word) for word in words)
+        return all(len(word) <= MAX_SLUG_LENGTH and SLUG_PATTERN.fullmatch(word) for word in words)
 
     @property
     def recorded_label(self) -> str:
@@ -86,20 +86,20 @@ class Wanted:
         if self.at is None:
             return self.label
         moment = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        return f"{self.label[: LABEL_LENGTH - len(moment)]}{moment}"
+        return f"{self.label[: MAX_LABEL_LENGTH - len(moment)]}{moment}"
 
 
-Admit = Callable[[int | None, int], None]
+RateLimitCheck = Callable[[int | None, int], None]
 
 
-def everybody(key_id: int | None, workspace_id: int) -> None:
+def allow_all(key_id: int | None, workspace_id: int) -> None:
     """No limit."""
 
 
-class Toll:
+class RateLimitOnce:
     """Paid once for each call, as soon as it is known by whom; whoever is refused later has paid too."""
 
-    def __init__(self, admit: Admit) -> None:
+    def __init__(self, admit: RateLimitCheck) -> None:
         self._admit, self._is_paid = admit, False
 
     def pay(self, key_id: int | None, workspace_id: int) -> None:

@@ -9,20 +9,20 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from core.db.workspace_scope import everywhere, within
-from personas.api_keys.format import BOT, well_formed
-from personas.api_keys.scopes import allows
-from personas.errors import Invalid
+from core.db.workspace_scope import all_workspaces, workspace_scope
+from personas.api_keys.format import BOT, is_well_formed_key
+from personas.api_keys.scopes import is_in_scope
+from personas.errors import InvalidInput
 from personas.models import ApiKey, Membership
-from prompts.hashed_rows import reader_of
+from prompts.hashed_rows import format_reader
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
-from prompts.serving.cache import Erasures, erasures_in
-from prompts.serving.errors import BadKey, NotThere, NoVersion, OutOfScope
-from prompts.serving.request import Admit, Bot, Member, Reader, Wanted
+from prompts.serving.cache import ErasureState, get_erasure_state
+from prompts.serving.errors import InvalidKey, NoVersion, OutOfScope, PromptNotFound
+from prompts.serving.request import Client, KeyClient, MemberClient, PromptRequest, RateLimitCheck
 
 
 @dataclass(frozen=True)
-class Guess:
+class Resolution:
     """What held when it was last looked at; the statement writes a row only while it still does."""
 
     workspace_id: int
@@ -30,7 +30,7 @@ class Guess:
     agent_id: int
     channel_id: int
     version_id: int
-    erasures: Erasures
+    erasures: ErasureState
     # As they were asked for.
     agent: str
     channel: str
@@ -44,7 +44,7 @@ class Guess:
     @cached_property
     def reader(self) -> str:
         """Key and person as the seal covers them."""
-        return reader_of(self.key_id, self.user_id, self.reader_label)
+        return format_reader(self.key_id, self.user_id, self.reader_label)
 
     @cached_property
     def as_json(self) -> str:
@@ -62,47 +62,49 @@ class Guess:
             "channel": self.channel,
             "label_name": self.label,
             "erasures": self.erasures.number,
-            "erased_at": stored_moment(self.erasures.last_at),
+            "erased_at": format_db_timestamp(self.erasures.last_at),
             "digest": self.digest,
             "scopes": self.scopes,
         }
         return json.dumps(said, ensure_ascii=False)[1:-1]
 
 
-def stored_moment(at: datetime) -> str:
+def format_db_timestamp(at: datetime) -> str:
     """As the database writes it, so that it can be compared there."""
     return str(connection.ops.adapt_datetimefield_value(at))
 
 
-def refuse_malformed(reader: Reader) -> None:
+def check_key_format(reader: Client) -> None:
     """What cannot be a key costs no query."""
-    if isinstance(reader, Bot) and not well_formed(reader.secret):
-        raise BadKey
+    if isinstance(reader, KeyClient) and not is_well_formed_key(reader.secret):
+        raise InvalidKey
 
 
-def resolve(reader: Reader, wanted: Wanted, admit: Admit) -> Guess:
+def resolve_request(reader: Client, wanted: PromptRequest, admit: RateLimitCheck) -> Resolution:
     """Who it is, whether they may, and what the label points at; or the refusal.
 
     `admit` hears who it is before anything else is asked: what is refused after that is paid for too.
     """
-    with everywhere():
-        facts = facts_of(reader)
+    with all_workspaces():
+        facts = authenticate_client(reader)
     admit(facts.get("key_id"), facts["workspace_id"])
-    if not allows(facts.get("scopes", {}), wanted.verb, wanted.agent, wanted.channel, wanted.label):
+    if not is_in_scope(facts.get("scopes", {}), wanted.verb, wanted.agent, wanted.channel, wanted.label):
         raise OutOfScope
     if not wanted.is_nameable:
-        raise NotThere
-    with within(facts["workspace_id"]):
-        return guessed(facts, wanted)
+        raise PromptNotFound
+    with workspace_scope(facts["workspace_id"]):
+        return build_resolution(facts, wanted)
 
 
-def guessed(facts: dict[str, Any], wanted: Wanted) -> Guess:
+def build_resolution(facts: dict[str, Any], wanted: PromptRequest) -> Resolution:
     workspace_id: int = facts["workspace_id"]
     # Looked at before the words are read: what is erased in between then shows.
-    erasures = erasures_in(workspace_id)
-    prompt = prompt_asked_for(workspace_id, wanted)
-    version_id = version_then(prompt, wanted) if wanted.at else version_now(prompt, wanted.label)
-    return Guess(
+    erasures = get_erasure_state(workspace_id)
+    prompt = find_requested_prompt(workspace_id, wanted)
+    version_id = (
+        get_version_id_at(prompt, wanted) if wanted.at else get_current_version_id(prompt, wanted.label)
+    )
+    return Resolution(
         prompt_id=prompt.pk,
         agent_id=prompt.agent_id,
         channel_id=prompt.channel_id,
@@ -115,16 +117,16 @@ def guessed(facts: dict[str, Any], wanted: Wanted) -> Guess:
     )
 
 
-def facts_of(reader: Reader) -> dict[str, Any]:
-    return facts_of_key(reader) if isinstance(reader, Bot) else facts_of_member(reader)
+def authenticate_client(reader: Client) -> dict[str, Any]:
+    return authenticate_key(reader) if isinstance(reader, KeyClient) else authenticate_member(reader)
 
 
-def facts_of_key(bot: Bot) -> dict[str, Any]:
+def authenticate_key(bot: KeyClient) -> dict[str, Any]:
     """The one look beyond a workspace: the key says which it is."""
     rows = ApiKey.unscoped.filter(digest=bot.digest, revoked_at=None, expires_at__gt=timezone.now())
     key = rows.first()
     if key is None or (key.kind != BOT and not is_member(key.workspace_id, key.created_by_id)):
-        raise BadKey
+        raise InvalidKey
     return {
         "workspace_id": key.workspace_id,
         "key_id": key.pk,
@@ -134,9 +136,9 @@ def facts_of_key(bot: Bot) -> dict[str, Any]:
     }
 
 
-def facts_of_member(member: Member) -> dict[str, Any]:
+def authenticate_member(member: MemberClient) -> dict[str, Any]:
     if not is_member(member.workspace.pk, member.user.pk):
-        raise NotThere
+        raise PromptNotFound
     return {
         "workspace_id": member.workspace.pk,
         "user_id": member.user.pk,
@@ -151,7 +153,7 @@ def is_member(workspace_id: int, user_id: int | None) -> bool:
     return rows.filter(user_id=user_id, user__is_active=True).exists()
 
 
-def prompt_asked_for(workspace_id: int, wanted: Wanted) -> AgentPrompt:
+def find_requested_prompt(workspace_id: int, wanted: PromptRequest) -> AgentPrompt:
     """In use now; for a moment in the past it is enough that it was once."""
     rows = AgentPrompt.objects.in_workspace(workspace_id)
     rows = rows.filter(agent__slug=wanted.agent, channel__slug=wanted.channel)
@@ -159,11 +161,11 @@ def prompt_asked_for(workspace_id: int, wanted: Wanted) -> AgentPrompt:
         rows = rows.filter(is_live=True, agent__archived_at=None, channel__archived_at=None)
     prompt = rows.first()
     if prompt is None:
-        raise NotThere
+        raise PromptNotFound
     return prompt
 
 
-def version_now(prompt: AgentPrompt, label: str) -> int:
+def get_current_version_id(prompt: AgentPrompt, label: str) -> int:
     if label == LATEST:
         if prompt.latest_id is None:
             raise NoVersion
@@ -172,15 +174,15 @@ def version_now(prompt: AgentPrompt, label: str) -> int:
     found = rows.values_list("version_id", flat=True).first()
     if found is None:
         # Every prompt is to have a production version one day; any other label is simply not there.
-        raise NoVersion if label == PRODUCTION else NotThere
+        raise NoVersion if label == PRODUCTION else PromptNotFound
     return found
 
 
-def version_then(prompt: AgentPrompt, wanted: Wanted) -> int:
+def get_version_id_at(prompt: AgentPrompt, wanted: PromptRequest) -> int:
     """What the label pointed at in that moment."""
     at = wanted.at
     if at is None or at.tzinfo is None or at > timezone.now():
-        raise Invalid.on("at", "Name a moment that has passed, with its offset from UTC.")
+        raise InvalidInput.on("at", "Name a moment that has passed, with its offset from UTC.")
     # A database does not know every offset that can be written.
     at = at.astimezone(UTC)
     if wanted.label == LATEST:

@@ -7,42 +7,42 @@ from functools import lru_cache
 from typing import Any
 
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.unplaced_inputs import lost_slots
-from prompts.serving import Served, Wanted
+from prompts.assembly.unplaced_inputs import list_unplaced_slots
+from prompts.serving import PromptRequest, ServedPrompt
 
-JSON, MARKDOWN = "application/json", "text/markdown; charset=utf-8"
-Body = tuple[bytes, bytes]
+JSON_TYPE, MARKDOWN_TYPE = "application/json", "text/markdown; charset=utf-8"
+HashedBody = tuple[bytes, bytes]
 
 
-def json_body(served: Served, wanted: Wanted) -> Body:
+def render_json_body(served: ServedPrompt, wanted: PromptRequest) -> HashedBody:
     """The answer and its SHA-256; only its end is written and hashed for each call."""
-    end = ending(served, wanted)
+    end = render_json_ending(served, wanted)
     hashed = served.sheet.hashed.copy()
     hashed.update(end)
     return served.sheet.told + end, hashed.digest()
 
 
-def markdown_body(served: Served, wanted: Wanted) -> Body:
+def render_markdown_body(served: ServedPrompt, wanted: PromptRequest) -> HashedBody:
     return served.sheet.text.encode(), bytes.fromhex(served.sheet.digest)
 
 
-def ending(served: Served, wanted: Wanted) -> bytes:
+def render_json_ending(served: ServedPrompt, wanted: PromptRequest) -> bytes:
     """The names are slugs, the slots stand as they are recorded: nothing here needs another look."""
     as_of = f'"{wanted.at.isoformat()}"' if wanted.at else "null"
     return (
         f',"agent":"{wanted.agent}","channel":"{wanted.channel}","label":"{wanted.label}","as_of":{as_of},'
-        f'"slots":{served.slots_json},{beside(served)},"ledger_id":{served.ledger_id}}}'
+        f'"slots":{served.slots_json},{render_extra_fields(served)},"ledger_id":{served.ledger_id}}}'
     ).encode()
 
 
-def beside(served: Served) -> str:
+def render_extra_fields(served: ServedPrompt) -> str:
     """What stands beside the text: definitions of tools, warnings, messages."""
     if served.is_plain:
-        return plain_beside(served.words.tools, served.words.warnings)
+        return render_plain_fields(served.words.tools, served.words.warnings)
     slots = served.slots
-    tools, unknown = tools_of_call(served.words.tools, slots.tools)
+    tools, unknown = select_call_tools(served.words.tools, slots.tools)
     layout = LAYOUTS.get(served.words.layout)
-    lost = lost_slots(layout, slots) if layout else ()
+    lost = list_unplaced_slots(layout, slots) if layout else ()
     unplaced = [f"The layout has no place for {name}." for name in lost]
     said = {
         "tools": tools,
@@ -53,11 +53,11 @@ def beside(served: Served) -> str:
 
 
 @lru_cache(maxsize=500)
-def plain_beside(tools: str, warnings: Sequence[str]) -> str:
+def render_plain_fields(tools: str, warnings: Sequence[str]) -> str:
     return f'"tools":{tools or "[]"},"warnings":{json.dumps(warnings, ensure_ascii=False)},"messages":[]'
 
 
-def tools_of_call(tools: str, names: Sequence[str] | None) -> tuple[list[Any], list[str]]:
+def select_call_tools(tools: str, names: Sequence[str] | None) -> tuple[list[Any], list[str]]:
     """The definitions a call asks for, in its order, and a word on names that nobody has defined."""
     definitions = json.loads(tools) if tools else []
     if names is None:
@@ -70,6 +70,6 @@ def tools_of_call(tools: str, names: Sequence[str] | None) -> tuple[list[Any], l
     return [known[name] for name in asked if name in known], unknown
 
 
-def repr_digest(hashed: bytes) -> str:
+def format_repr_digest(hashed: bytes) -> str:
     """RFC 9530, over the bytes of the answer."""
     return f"sha-256=:{b64encode(hashed).decode()}:"

@@ -1,62 +1,95 @@
 """What an answer with a prompt looks like, as JSON Schema: published, and held to by a test."""
 
-from personas.api.schema import anything, choice, digest, flag, listed, moment, nullable, shape, whole
-from prompts.assembly.segments import VOLATILITY
+from personas.api.schema import (
+    any_object_schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    digest_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+)
+from prompts.assembly.segments import VOLATILITY_LEVELS
 
-TEXT = {"type": "string"}
-PLACE = "In characters of the text, that is in Unicode code points."
-VERSION = shape({"number": whole(1), "digest": digest(), "layout": TEXT, "created_at": moment()})
-SEGMENT = shape(
+TEXT_SCHEMA = {"type": "string"}
+OFFSET_DESCRIPTION = "In characters of the text, that is in Unicode code points."
+SERVED_VERSION_SCHEMA = object_schema(
     {
-        "section": TEXT,
-        "volatility": choice(VOLATILITY, description="How often it changes."),
-        "range": {"type": "array", "items": whole(), "minItems": 2, "maxItems": 2, "description": PLACE},
-        "slot": nullable({"type": "string", "description": "What a call may fill it with."}),
-        "cacheable": flag(description="Nothing up to its end changes with a session or a turn."),
+        "number": integer_schema(1),
+        "digest": digest_schema(),
+        "layout": TEXT_SCHEMA,
+        "created_at": datetime_schema(),
     }
 )
-BOUNDARY = shape(
+SERVED_SEGMENT_SCHEMA = object_schema(
     {
-        "offset": whole(description=f"A provider's cache may break here. {PLACE}"),
-        "volatility": choice(VOLATILITY, description="Everything before it changes no quicker than this."),
+        "section": TEXT_SCHEMA,
+        "volatility": enum_schema(VOLATILITY_LEVELS, description="How often it changes."),
+        "range": {
+            "type": "array",
+            "items": integer_schema(),
+            "minItems": 2,
+            "maxItems": 2,
+            "description": OFFSET_DESCRIPTION,
+        },
+        "slot": nullable_schema({"type": "string", "description": "What a call may fill it with."}),
+        "cacheable": boolean_schema(description="Nothing up to its end changes with a session or a turn."),
     }
 )
-TOKENS = shape(
+CACHE_BOUNDARY_SCHEMA = object_schema(
     {
-        "total": whole(description="Of the version as it was built; what a call adds is not counted."),
-        "sections": {"type": "object", "additionalProperties": whole()},
-    }
-)
-TOOL = shape({"name": TEXT, "description": TEXT, "parameters": anything()}, ("name",))
-MESSAGE = shape({"role": choice(("user", "assistant")), "text": TEXT})
-MANY = 100_000
-PROMPT = shape(
-    {
-        "version": VERSION,
-        "digest": digest(description="Of the version; the ETag names it."),
-        "tokens": TOKENS,
-        "served_digest": digest(description="SHA-256 of the text in UTF-8."),
-        "text": TEXT,
-        "segments": listed(
-            SEGMENT, most=MANY, description="They follow each other and cover the whole text."
+        "offset": integer_schema(description=f"A provider's cache may break here. {OFFSET_DESCRIPTION}"),
+        "volatility": enum_schema(
+            VOLATILITY_LEVELS, description="Everything before it changes no quicker than this."
         ),
-        "cache_boundaries": listed(BOUNDARY, most=len(VOLATILITY)),
-        "agent": TEXT,
-        "channel": TEXT,
-        "label": TEXT,
-        "as_of": nullable(moment(description="The moment that was asked for.")),
-        "slots": anything(description="The facts of the call as they were recorded."),
-        "tools": listed(TOOL, most=MANY, description="Definitions for the provider's interface."),
-        "warnings": listed(TEXT, most=MANY),
-        "messages": listed(MESSAGE),
-        "ledger_id": whole(1),
     }
 )
-RESULT = {
+TOKENS_SCHEMA = object_schema(
+    {
+        "total": integer_schema(
+            description="Of the version as it was built; what a call adds is not counted."
+        ),
+        "sections": {"type": "object", "additionalProperties": integer_schema()},
+    }
+)
+TOOL_SCHEMA = object_schema(
+    {"name": TEXT_SCHEMA, "description": TEXT_SCHEMA, "parameters": any_object_schema()}, ("name",)
+)
+MESSAGE_SCHEMA = object_schema({"role": enum_schema(("user", "assistant")), "text": TEXT_SCHEMA})
+MAX_ITEMS = 100_000
+SERVED_PROMPT_SCHEMA = object_schema(
+    {
+        "version": SERVED_VERSION_SCHEMA,
+        "digest": digest_schema(description="Of the version; the ETag names it."),
+        "tokens": TOKENS_SCHEMA,
+        "served_digest": digest_schema(description="SHA-256 of the text in UTF-8."),
+        "text": TEXT_SCHEMA,
+        "segments": array_schema(
+            SERVED_SEGMENT_SCHEMA,
+            most=MAX_ITEMS,
+            description="They follow each other and cover the whole text.",
+        ),
+        "cache_boundaries": array_schema(CACHE_BOUNDARY_SCHEMA, most=len(VOLATILITY_LEVELS)),
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "label": TEXT_SCHEMA,
+        "as_of": nullable_schema(datetime_schema(description="The moment that was asked for.")),
+        "slots": any_object_schema(description="The facts of the call as they were recorded."),
+        "tools": array_schema(
+            TOOL_SCHEMA, most=MAX_ITEMS, description="Definitions for the provider's interface."
+        ),
+        "warnings": array_schema(TEXT_SCHEMA, most=MAX_ITEMS),
+        "messages": array_schema(MESSAGE_SCHEMA),
+        "ledger_id": integer_schema(1),
+    }
+)
+BATCH_RESULT_SCHEMA = {
     "oneOf": [
-        shape({"status": {"const": 200}, "prompt": PROMPT}),
-        shape({"status": {"const": 304}, "ledger_id": whole(1)}),
-        shape({"status": whole(400, 599), "problem": anything()}),
+        object_schema({"status": {"const": 200}, "prompt": SERVED_PROMPT_SCHEMA}),
+        object_schema({"status": {"const": 304}, "ledger_id": integer_schema(1)}),
+        object_schema({"status": integer_schema(400, 599), "problem": any_object_schema()}),
     ]
 }
-BATCH = shape({"results": listed(RESULT, most=50)})
+BATCH_SCHEMA = object_schema({"results": array_schema(BATCH_RESULT_SCHEMA, most=50)})

@@ -10,33 +10,47 @@ from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from prompts.assembly.slots import Slots
-from prompts.proof.canonical import bytes_digest, canonical
-from prompts.proof.hashed_rows import SLOTS, LedgerRow
-from prompts.serving.cache import PROCESS, Question, Recall, Words, words_of
-from prompts.serving.errors import ServingDown
-from prompts.serving.ledger_insert import Facts, record
-from prompts.serving.rendered_prompt import Sheet
-from prompts.serving.request import PLAIN, Admit, Call, Reader, Toll, Wanted, everybody
-from prompts.serving.resolve import Guess, refuse_malformed, resolve
-from prompts.serving.slots import clock_alone, settled, with_clock
+from prompts.proof.canonical import bytes_digest, canonical_json
+from prompts.proof.hashed_rows import SLOTS_DOMAIN, LedgerRow
+from prompts.serving.cache import (
+    PROCESS_CACHE,
+    CachedVersion,
+    ResolutionKey,
+    ServingCache,
+    get_cached_version,
+)
+from prompts.serving.errors import ServingUnavailable
+from prompts.serving.ledger_insert import LedgerValues, insert_ledger_row
+from prompts.serving.rendered_prompt import RenderedPrompt
+from prompts.serving.request import (
+    EMPTY_SLOTS,
+    CallContext,
+    Client,
+    PromptRequest,
+    RateLimitCheck,
+    RateLimitOnce,
+    allow_all,
+)
+from prompts.serving.resolve import Resolution, check_key_format, resolve_request
+from prompts.serving.slots import build_clock_slots, fill_clock, normalize_slots
 
 log = structlog.get_logger(__name__)
 
 # A label that moves more often than this between two statements is not moved by people.
-TRIES = 4
-NOT_FOR_IDS = re.compile(r"[^\x21-\x7e]")
-ID_LENGTH = 64
+MAX_ATTEMPTS = 4
+INVALID_ID_CHARACTERS = re.compile(r"[^\x21-\x7e]")
+MAX_REQUEST_ID_LENGTH = 64
 
 
 # Told the ids of key, if it is one, and workspace before anything is written.
 @dataclass(frozen=True)
-class Served:
+class ServedPrompt:
     """A prompt that stands in the ledger; without words when the caller had them already."""
 
     ledger_id: int
     row: LedgerRow
-    words: Words
-    sheet: Sheet
+    words: CachedVersion
+    sheet: RenderedPrompt
     # The facts of the call as they were recorded, and the same as JSON.
     slots: Slots
     slots_json: str
@@ -102,17 +116,22 @@ class Served:
         return f'W/"{self.words.digest}"'
 
 
-class Draft(NamedTuple):
+class PreparedPrompt(NamedTuple):
     """Words ready to go, and the row that must be there first."""
 
-    sheet: Sheet
+    sheet: RenderedPrompt
     slots: Slots
-    facts: Facts
+    facts: LedgerValues
 
 
-def hand_out(
-    reader: Reader, wanted: Wanted, call: Call, *, admit: Admit = everybody, recall: Recall = PROCESS
-) -> Served:
+def serve_prompt(
+    reader: Client,
+    wanted: PromptRequest,
+    call: CallContext,
+    *,
+    admit: RateLimitCheck = allow_all,
+    recall: ServingCache = PROCESS_CACHE,
+) -> ServedPrompt:
     """The prompt for this caller, recorded; else Refused or ServingDown. Call it outside of transactions.
 
     One statement when the process has served the same before. An unchanged version is answered by a row of
@@ -120,45 +139,49 @@ def hand_out(
     raise what it likes against a key that asks too often.
     """
     try:
-        return _attempt(reader, wanted, call, admit, recall)
+        return _serve_with_retries(reader, wanted, call, admit, recall)
     except DatabaseFailure as error:
         reason = str(error).partition("\n")[0]
-        log.error("prompt_not_recorded", reason=reason)  # noqa: TRY400  # further lines may quote the row
-        raise ServingDown from error
+        log.error("ledger_write_failed", reason=reason)  # noqa: TRY400  # further lines may quote the row
+        raise ServingUnavailable from error
 
 
-def _attempt(reader: Reader, wanted: Wanted, call: Call, admit: Admit, recall: Recall) -> Served:
-    question: Question = (reader.name, wanted.agent, wanted.channel, wanted.label, wanted.verb)
-    toll = Toll(admit)
-    for _ in range(TRIES):
+def _serve_with_retries(
+    reader: Client, wanted: PromptRequest, call: CallContext, admit: RateLimitCheck, recall: ServingCache
+) -> ServedPrompt:
+    question: ResolutionKey = (reader.name, wanted.agent, wanted.channel, wanted.label, wanted.verb)
+    toll = RateLimitOnce(admit)
+    for _ in range(MAX_ATTEMPTS):
         guess = recall.guesses.find(question) if wanted.at is None else None
         is_known = guess is not None
-        guess = guess or _resolved(reader, wanted, toll.pay)
+        guess = guess or _check_and_resolve(reader, wanted, toll.pay)
         toll.pay(guess.key_id, guess.workspace_id)
-        words = words_of(recall, guess.workspace_id, guess.version_id, guess.erasures)
-        draft = _drafted(wanted, guess, words, call)
-        ledger_id = record(reader, wanted, guess, draft.facts)
+        words = get_cached_version(recall, guess.workspace_id, guess.version_id, guess.erasures)
+        draft = _prepare_prompt(wanted, guess, words, call)
+        ledger_id = insert_ledger_row(reader, wanted, guess, draft.facts)
         if ledger_id is not None:
             if wanted.at is None and not is_known:
                 recall.guesses.store(question, guess)
-            return _served(ledger_id, draft, words, call, guess)
+            return _build_served_prompt(ledger_id, draft, words, call, guess)
         recall.guesses.discard(question)
-    log.error("prompt_not_recorded", reason="the label would not stand still")
-    raise ServingDown
+    log.error("ledger_write_failed", reason="the label would not stand still")
+    raise ServingUnavailable
 
 
-def _resolved(reader: Reader, wanted: Wanted, admit: Admit) -> Guess:
-    refuse_malformed(reader)
-    return resolve(reader, wanted, admit)
+def _check_and_resolve(reader: Client, wanted: PromptRequest, admit: RateLimitCheck) -> Resolution:
+    check_key_format(reader)
+    return resolve_request(reader, wanted, admit)
 
 
-def _drafted(wanted: Wanted, guess: Guess, words: Words, call: Call) -> Draft:
+def _prepare_prompt(
+    wanted: PromptRequest, guess: Resolution, words: CachedVersion, call: CallContext
+) -> PreparedPrompt:
     now = timezone.now()
-    if call.slots is PLAIN:
-        slots, facts = clock_alone(now, words.timezone)
+    if call.slots is EMPTY_SLOTS:
+        slots, facts = build_clock_slots(now, words.timezone)
     else:
-        slots, facts = settled(with_clock(call.slots, now, words.timezone))
-    sheet, stored = words.sheet(slots), canonical(facts)
+        slots, facts = normalize_slots(fill_clock(call.slots, now, words.timezone))
+    sheet, stored = words.sheet(slots), canonical_json(facts)
     row = LedgerRow(
         workspace=guess.workspace_id,
         # Not known yet, and not covered by the seal.
@@ -169,16 +192,18 @@ def _drafted(wanted: Wanted, guess: Guess, words: Words, call: Call) -> Draft:
         label=wanted.recorded_label,
         version=words.version_id,
         number=words.number,
-        slots=bytes_digest(SLOTS, stored),
+        slots=bytes_digest(SLOTS_DOMAIN, stored),
         served=sheet.digest,
         size=sheet.size,
         status=304 if call.has(words.digest) else 200,
-        request_id=NOT_FOR_IDS.sub("", call.request_id)[:ID_LENGTH],
+        request_id=INVALID_ID_CHARACTERS.sub("", call.request_id)[:MAX_REQUEST_ID_LENGTH],
         at=now,
     )
-    return Draft(sheet, slots, Facts(row, stored.decode()))
+    return PreparedPrompt(sheet, slots, LedgerValues(row, stored.decode()))
 
 
-def _served(ledger_id: int, draft: Draft, words: Words, call: Call, guess: Guess) -> Served:
-    (row, stored), is_plain = draft.facts, call.slots is PLAIN
-    return Served(ledger_id, row, words, draft.sheet, draft.slots, stored, is_plain, guess.key_id)
+def _build_served_prompt(
+    ledger_id: int, draft: PreparedPrompt, words: CachedVersion, call: CallContext, guess: Resolution
+) -> ServedPrompt:
+    (row, stored), is_plain = draft.facts, call.slots is EMPTY_SLOTS
+    return ServedPrompt(ledger_id, row, words, draft.sheet, draft.slots, stored, is_plain, guess.key_id)

@@ -5,135 +5,150 @@ from typing import Any
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import refuse_unless
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.problems import FieldError, ProblemError, pointer_to
-from personas.api.responses import Answer, answered, moment_told
-from personas.api.schema import Shape, choice, flag, listed, moment, nullable, prose, shape, slug, whole
+from personas.api.etags import check_etag
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.problems import FieldError, ProblemError, json_pointer
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+    prose_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
 from personas.models import Agent, Channel, Identity, Named, Soul, UserProfile
 from personas.roles import Permission
-from prompts.api_lookup import found_agent, refuse_limited
+from prompts.api_lookup import get_visible_agent, require_unlimited_scope
 from prompts.models import PromptSettings
-from prompts.settings.models import ENTRIES, MODES
-from prompts.settings.services import put_settings, settings_at
-from prompts.versions.serializers import TEXT
+from prompts.settings.models import ENTRY_CHOICES, MODE_CHOICES
+from prompts.settings.services import find_level_settings, put_settings
+from prompts.versions.serializers import TEXT_SCHEMA
 
-LINKS: dict[str, type[Named]] = {"identity": Identity, "soul": Soul, "user_profile": UserProfile}
-VALUES: dict[str, Shape] = {
-    **{name: nullable(slug(description="By its slug.")) for name in LINKS},
-    "mission": prose(20_000),
-    "entry": nullable(choice(value for value, _ in ENTRIES)),
-    "mode": nullable(choice(value for value, _ in MODES)),
-    "native_tools": nullable(flag()),
-    "total_characters": nullable(whole(500, 2**31 - 1)),
-    "token_budget": nullable(whole(0, 2**31 - 1)),
+LINKED_MODELS: dict[str, type[Named]] = {"identity": Identity, "soul": Soul, "user_profile": UserProfile}
+SETTING_SCHEMAS: dict[str, Schema] = {
+    **{name: nullable_schema(slug_schema(description="By its slug.")) for name in LINKED_MODELS},
+    "mission": prose_schema(20_000),
+    "entry": nullable_schema(enum_schema(value for value, _ in ENTRY_CHOICES)),
+    "mode": nullable_schema(enum_schema(value for value, _ in MODE_CHOICES)),
+    "native_tools": nullable_schema(boolean_schema()),
+    "total_characters": nullable_schema(integer_schema(500, 2**31 - 1)),
+    "token_budget": nullable_schema(integer_schema(0, 2**31 - 1)),
 }
 # What a level leaves empty comes from the level before.
-EMPTY: dict[str, Any] = dict.fromkeys(VALUES) | {"mission": "", "entry": "", "mode": ""}
-LEVEL = shape(
+EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | {"mission": "", "entry": "", "mode": ""}
+LEVEL_SCHEMA = object_schema(
     {
-        "level": choice(["workspace", "agent", "channel"]),
-        "agent": nullable(TEXT),
-        "channel": nullable(TEXT),
-        **VALUES,
-        "revision": whole(description="0 while nothing was ever said here."),
-        "updated_at": nullable(moment()),
-        "etag": TEXT,
+        "level": enum_schema(["workspace", "agent", "channel"]),
+        "agent": nullable_schema(TEXT_SCHEMA),
+        "channel": nullable_schema(TEXT_SCHEMA),
+        **SETTING_SCHEMAS,
+        "revision": integer_schema(description="0 while nothing was ever said here."),
+        "updated_at": nullable_schema(datetime_schema()),
+        "etag": TEXT_SCHEMA,
     }
 )
 
 
-def index(call: Call) -> Answer:
+def index(call: ApiRequest) -> ApiResponse:
     """Every level that says something."""
-    refuse_limited(call)
+    require_unlimited_scope(call)
     rows = PromptSettings.objects.in_workspace(call.workspace)
-    rows = rows.select_related("agent", "channel", *LINKS).order_by("agent__slug", "channel__slug", "pk")
-    return answered({"data": [told(row, row.agent, row.channel) for row in rows]})
+    rows = rows.select_related("agent", "channel", *LINKED_MODELS).order_by(
+        "agent__slug", "channel__slug", "pk"
+    )
+    return json_response({"data": [settings_json(row, row.agent, row.channel) for row in rows]})
 
 
-def of_workspace(call: Call) -> Answer:
-    refuse_limited(call)
-    return level(call)
+def handle_workspace_settings(call: ApiRequest) -> ApiResponse:
+    require_unlimited_scope(call)
+    return handle_level_settings(call)
 
 
-def of_agent(call: Call, agent: str) -> Answer:
-    return level(call, agent=found_agent(call, agent))
+def handle_agent_settings(call: ApiRequest, agent: str) -> ApiResponse:
+    return handle_level_settings(call, agent=get_visible_agent(call, agent))
 
 
-def of_channel(call: Call, channel: str) -> Answer:
-    return level(call, channel=found_channel(call, channel))
+def handle_channel_settings(call: ApiRequest, channel: str) -> ApiResponse:
+    return handle_level_settings(call, channel=get_settings_channel(call, channel))
 
 
-def found_channel(call: Call, name: str) -> Channel:
+def get_settings_channel(call: ApiRequest, name: str) -> Channel:
     """A channel's settings hold for every agent that speaks there."""
-    refuse_limited(call)
+    require_unlimited_scope(call)
     row = Channel.objects.in_workspace(call.workspace).filter(slug=name).first()
     if row is None:
         raise Http404
     return row
 
 
-def level(call: Call, agent: Agent | None = None, channel: Channel | None = None) -> Answer:
+def handle_level_settings(
+    call: ApiRequest, agent: Agent | None = None, channel: Channel | None = None
+) -> ApiResponse:
     """Told; or, where there is a body, written first."""
-    row = settings_at(call.workspace, agent, channel)
+    row = find_level_settings(call.workspace, agent, channel)
     if call.body is not None:
-        refuse_unless(etag_of(row), call.if_match)
+        check_etag(get_settings_etag(row), call.if_match)
         put_settings(
             call.workspace,
-            values_of(call),
+            parse_setting_values(call),
             expected=row.revision if row else 0,
             by=call.actor,
             agent=agent,
             channel=channel,
         )
-        row = settings_at(call.workspace, agent, channel)
-    return answered(told(row, agent, channel), ETag=etag_of(row))
+        row = find_level_settings(call.workspace, agent, channel)
+    return json_response(settings_json(row, agent, channel), ETag=get_settings_etag(row))
 
 
-def values_of(call: Call) -> dict[str, Any]:
-    said: dict[str, Any] = {**EMPTY, **call.body}
+def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
+    said: dict[str, Any] = {**EMPTY_VALUES, **call.body}
     said |= {name: said[name] or "" for name in ("entry", "mode")}
     wrong = []
-    for name, model in LINKS.items():
+    for name, model in LINKED_MODELS.items():
         if said[name] is None:
             continue
         rows = model.objects.in_workspace(call.workspace).filter(slug=said[name], archived_at=None)
         said[name] = rows.first()
         if said[name] is None:
-            wrong.append(FieldError("There is no such record here.", pointer_to([name])))
+            wrong.append(FieldError("There is no such record here.", json_pointer([name])))
     if wrong:
-        raise ProblemError(invalid(wrong))
+        raise ProblemError(validation_problem(wrong))
     return said
 
 
-def etag_of(row: PromptSettings | None) -> str:
+def get_settings_etag(row: PromptSettings | None) -> str:
     return f'"{row.revision if row else 0}"'
 
 
-def told(row: PromptSettings | None, agent: Agent | None, channel: Channel | None) -> dict[str, Any]:
-    values = {name: value_told(row, name) for name in VALUES}
+def settings_json(row: PromptSettings | None, agent: Agent | None, channel: Channel | None) -> dict[str, Any]:
+    values = {name: setting_value_json(row, name) for name in SETTING_SCHEMAS}
     return {
         "level": "agent" if agent else "channel" if channel else "workspace",
         "agent": agent and agent.slug,
         "channel": channel and channel.slug,
         **values,
         "revision": row.revision if row else 0,
-        "updated_at": row and moment_told(row.updated_at),
-        "etag": etag_of(row),
+        "updated_at": row and datetime_json(row.updated_at),
+        "etag": get_settings_etag(row),
     }
 
 
-def value_told(row: PromptSettings | None, name: str) -> Any:
-    value = getattr(row, name) if row else EMPTY[name]
-    if name in LINKS:
+def setting_value_json(row: PromptSettings | None, name: str) -> Any:
+    value = getattr(row, name) if row else EMPTY_VALUES[name]
+    if name in LINKED_MODELS:
         return value and value.slug
     return value if name == "mission" or value != "" else None
 
 
-def addresses(route: str, name: str, run: Any, where: str) -> URLPattern:
-    common: dict[str, Any] = {"answer": LEVEL, "tag": "prompt-settings"}
+def build_level_endpoint(route: str, name: str, run: Any, where: str) -> URLPattern:
+    common: dict[str, Any] = {"answer": LEVEL_SCHEMA, "tag": "prompt-settings"}
     return endpoint(
         f"prompt-settings/{route}",
         f"prompt-settings-{name}",
@@ -142,7 +157,7 @@ def addresses(route: str, name: str, run: Any, where: str) -> URLPattern:
             run,
             f"Say what holds for {where}",
             permission=Permission.EDIT,
-            body=shape(VALUES, required=()),
+            body=object_schema(SETTING_SCHEMAS, required=()),
             is_conditional=True,
             note='What is not named is left to the level before. If-Match is "0" the first time.',
             **common,
@@ -158,11 +173,11 @@ urlpatterns: list[URLPattern] = [
             index,
             "List the levels that say something",
             bots=True,
-            answer=shape({"data": listed(LEVEL, most=100_000)}),
+            answer=object_schema({"data": array_schema(LEVEL_SCHEMA, most=100_000)}),
             tag="prompt-settings",
         ),
     ),
-    addresses("workspace", "workspace", of_workspace, "the workspace"),
-    addresses("agents/<slug:agent>", "agent", of_agent, "an agent"),
-    addresses("channels/<slug:channel>", "channel", of_channel, "a channel"),
+    build_level_endpoint("workspace", "workspace", handle_workspace_settings, "the workspace"),
+    build_level_endpoint("agents/<slug:agent>", "agent", handle_agent_settings, "an agent"),
+    build_level_endpoint("channels/<slug:channel>", "channel", handle_channel_settings, "a channel"),
 ]

@@ -5,12 +5,16 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from personas.records.forms import RecordChoice, RecordForm
-from personas.selectors import identities_of, profiles_of, souls_of
+from personas.records.forms import RecordChoiceField, RecordForm
+from personas.selectors import list_identities, list_souls, list_user_profiles
 from prompts.models import PromptSettings
 
-TOOLS = [("", _("As the level before says")), ("yes", _("Yes, as definitions")), ("no", _("No, in the text"))]
-ON_AGENTS = ("identity", "soul", "user_profile")
+NATIVE_TOOLS_CHOICES = [
+    ("", _("As the level before says")),
+    ("yes", _("Yes, as definitions")),
+    ("no", _("No, in the text")),
+]
+PERSONA_FIELDS = ("identity", "soul", "user_profile")
 
 
 class PromptSettingsForm(RecordForm):
@@ -29,16 +33,16 @@ class PromptSettingsForm(RecordForm):
         "token_budget": _("Nothing is cut for it; what passes it is marked."),
     }
     fieldsets = (
-        (_("Persona"), _("For agents that choose none of their own."), ON_AGENTS),
+        (_("Persona"), _("For agents that choose none of their own."), PERSONA_FIELDS),
         (_("Shape"), "", ("native_tools", "entry", "mode", "mission")),
         (_("Size"), "", ("total_characters", "token_budget")),
     )
 
-    identity = RecordChoice(required=False, empty_label=_("As the level before says"))
-    soul = RecordChoice(required=False, empty_label=_("As the level before says"))
-    user_profile = RecordChoice(required=False, empty_label=_("As the level before says"))
+    identity = RecordChoiceField(required=False, empty_label=_("As the level before says"))
+    soul = RecordChoiceField(required=False, empty_label=_("As the level before says"))
+    user_profile = RecordChoiceField(required=False, empty_label=_("As the level before says"))
     native_tools = forms.ChoiceField(
-        choices=TOOLS, required=False, label=_("Tools go to the provider as definitions")
+        choices=NATIVE_TOOLS_CHOICES, required=False, label=_("Tools go to the provider as definitions")
     )
 
     record: PromptSettings | None
@@ -55,10 +59,10 @@ class PromptSettingsForm(RecordForm):
     def link_fields(self) -> None:
         if self.is_agent:
             # An agent's own are chosen on the agent.
-            for name in ON_AGENTS:
+            for name in PERSONA_FIELDS:
                 del self.fields[name]
             return
-        for name, rows in zip(ON_AGENTS, (identities_of, souls_of, profiles_of), strict=True):
+        for name, rows in zip(PERSONA_FIELDS, (list_identities, list_souls, list_user_profiles), strict=True):
             self.offer(name, rows(self.workspace), getattr(self.record, name, None))
 
     def clean_native_tools(self) -> bool | None:

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 from core.db.fields import ProseField
 from personas.models import Agent, Channel, Identity, Record, Soul, UserProfile
 
-ENTRIES = [("full", _("Full")), ("simple", _("Simple")), ("minimal", _("Minimal"))]
-MODES = [("agent", _("Agent")), ("single_turn", _("Single turn"))]
+ENTRY_CHOICES = [("full", _("Full")), ("simple", _("Simple")), ("minimal", _("Minimal"))]
+MODE_CHOICES = [("agent", _("Agent")), ("single_turn", _("Single turn"))]
 
 
 class PromptSettings(Record):
@@ -34,8 +34,8 @@ class PromptSettings(Record):
         UserProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
     mission = ProseField(max_length=20_000, blank=True)
-    entry = models.CharField(max_length=7, choices=ENTRIES, blank=True)
-    mode = models.CharField(max_length=11, choices=MODES, blank=True)
+    entry = models.CharField(max_length=7, choices=ENTRY_CHOICES, blank=True)
+    mode = models.CharField(max_length=11, choices=MODE_CHOICES, blank=True)
     native_tools = models.BooleanField(null=True, blank=True)
     total_characters = models.PositiveIntegerField(null=True, blank=True)
     # Shown against what a version needs; nothing is cut for it.

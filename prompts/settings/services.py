@@ -10,7 +10,7 @@ from personas.records.services import create_record, edit_record
 from prompts.models import PromptSettings
 
 
-def settings_at(
+def find_level_settings(
     workspace: Workspace, agent: Agent | None = None, channel: Channel | None = None
 ) -> PromptSettings | None:
     rows = PromptSettings.objects.in_workspace(workspace)
@@ -29,7 +29,7 @@ def put_settings(
 ) -> PromptSettings:
     """Say what holds at this level; what is left empty comes from the level before."""
     Workspace.objects.select_for_update().get(pk=workspace.pk)
-    row = settings_at(workspace, agent, channel)
+    row = find_level_settings(workspace, agent, channel)
     if row is None:
         return create_record(PromptSettings, workspace, values | {"agent": agent, "channel": channel}, by=by)
     return edit_record(row, values, expected=expected, by=by)

@@ -10,17 +10,17 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.errors import Conflict, Invalid
+from personas.errors import EditConflict, InvalidInput
 from personas.models import Agent, Channel
 from personas.roles import Permission
-from personas.selectors import agents_of, channels_of
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from prompts.inputs import Gathered, gather
+from personas.selectors import list_agents, list_channels
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.models import PromptSettings
 from prompts.settings.forms import PromptSettingsForm
-from prompts.settings.services import put_settings, settings_at
+from prompts.settings.services import find_level_settings, put_settings
 
-NAMES = {
+SETTING_LABELS = {
     "identity": _("Identity"),
     "soul": _("Soul"),
     "user_profile": _("User profile"),
@@ -38,38 +38,38 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     rows = PromptSettings.objects.in_workspace(request.workspace).select_related("agent", "channel")
     context = {
         "rows": rows.order_by("agent__name", "channel__name", "pk"),
-        "agents": agents_of(request.workspace).filter(archived_at=None).prefetch_related(None),
-        "channels": channels_of(request.workspace).filter(archived_at=None),
+        "agents": list_agents(request.workspace).filter(archived_at=None).prefetch_related(None),
+        "channels": list_channels(request.workspace).filter(archived_at=None),
     }
     return render(request, "prompts/settings/list.html", context)
 
 
-@needs(Permission.EDIT)
-def of_workspace(request: WorkspaceRequest) -> HttpResponse:
-    return level(request, gettext("Workspace defaults"))
+@require_permission(Permission.EDIT)
+def edit_workspace_settings(request: WorkspaceRequest) -> HttpResponse:
+    return edit_level_settings(request, gettext("Workspace defaults"))
 
 
-@needs(Permission.EDIT)
-def of_agent(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    row = get_object_or_404(agents_of(request.workspace), slug=agent)
-    return level(request, str(row), agent=row)
+@require_permission(Permission.EDIT)
+def edit_agent_settings(request: WorkspaceRequest, agent: str) -> HttpResponse:
+    row = get_object_or_404(list_agents(request.workspace), slug=agent)
+    return edit_level_settings(request, str(row), agent=row)
 
 
-def origins(request: WorkspaceRequest, agent: str) -> HttpResponse:
+def show_setting_sources(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """For every prompt of an agent, the level that each value came from."""
-    row = get_object_or_404(agents_of(request.workspace), slug=agent)
-    found = gather(request.workspace, [row], at=timezone.now())
-    context = {"agent": row, "prompts": [origins_of(one) for one in found]}
+    row = get_object_or_404(list_agents(request.workspace), slug=agent)
+    found = collect_inputs(request.workspace, [row], at=timezone.now())
+    context = {"agent": row, "prompts": [describe_setting_sources(one) for one in found]}
     return render(request, "prompts/settings/origins.html", context)
 
 
-@needs(Permission.EDIT)
-def of_channel(request: WorkspaceRequest, channel: str) -> HttpResponse:
-    row = get_object_or_404(channels_of(request.workspace), slug=channel)
-    return level(request, str(row), channel=row)
+@require_permission(Permission.EDIT)
+def edit_channel_settings(request: WorkspaceRequest, channel: str) -> HttpResponse:
+    row = get_object_or_404(list_channels(request.workspace), slug=channel)
+    return edit_level_settings(request, str(row), channel=row)
 
 
-def level(
+def edit_level_settings(
     request: WorkspaceRequest,
     title: str,
     *,
@@ -77,7 +77,7 @@ def level(
     channel: Channel | None = None,
 ) -> HttpResponse:
     """One level's form."""
-    row = settings_at(request.workspace, agent, channel)
+    row = find_level_settings(request.workspace, agent, channel)
     data = request.POST if request.method == "POST" else None
     form = PromptSettingsForm(data, workspace=request.workspace, record=row, is_agent=agent is not None)
     if data is not None and form.is_valid():
@@ -90,9 +90,9 @@ def level(
                 agent=agent,
                 channel=channel,
             )
-        except Invalid as error:
+        except InvalidInput as error:
             form.take_errors(error)
-        except Conflict as conflict:
+        except EditConflict as conflict:
             form.add_error(None, conflict.message)
         else:
             messages.success(request, gettext("Settings of “%(title)s” saved.") % {"title": title})
@@ -101,19 +101,21 @@ def level(
     return render(request, "prompts/settings/level.html", context, status=422 if form.errors else 200)
 
 
-def origins_of(gathered: Gathered) -> dict[str, Any]:
+def describe_setting_sources(gathered: CollectedInputs) -> dict[str, Any]:
     """For one prompt, each inherited value's name and the level it came from."""
-    rows = [(NAMES[name], where) for name, where in gathered.levels.items() if name in NAMES]
+    rows = [
+        (SETTING_LABELS[name], where) for name, where in gathered.levels.items() if name in SETTING_LABELS
+    ]
     return {"channel": gathered.channel, "rows": rows}
 
 
 urls = (
     [
         path("", index, name="list"),
-        path("workspace/", of_workspace, name="workspace"),
-        path("agents/<slug:agent>/", of_agent, name="agent"),
-        path("agents/<slug:agent>/origins/", origins, name="origins"),
-        path("channels/<slug:channel>/", of_channel, name="channel"),
+        path("workspace/", edit_workspace_settings, name="workspace"),
+        path("agents/<slug:agent>/", edit_agent_settings, name="agent"),
+        path("agents/<slug:agent>/origins/", show_setting_sources, name="origins"),
+        path("channels/<slug:channel>/", edit_channel_settings, name="channel"),
     ],
     "prompt-settings",
 )

@@ -9,14 +9,14 @@ from django.forms.widgets import ChoiceWidget
 from django.utils.datastructures import MultiValueDict
 
 from personas.agents.forms import AgentForm
-from personas.drafts.services import Typed
+from personas.drafts.services import DraftValues
 from personas.records.forms import RecordForm
 
 # Besides the long text, what a person sees without unfolding anything.
-UPFRONT = {"label", "name", "title", "description", "snippet", "agent", "state", "slug"}
+PRIMARY_FIELDS = {"label", "name", "title", "description", "snippet", "agent", "state", "slug"}
 
 
-def fitted(form: RecordForm, *, is_open: bool) -> RecordForm:
+def set_form_access(form: RecordForm, *, is_open: bool) -> RecordForm:
     """Shut, where the reader may not write."""
     for one in () if is_open else form.fields.values():
         # What can only be read can still be selected and copied.
@@ -27,18 +27,18 @@ def fitted(form: RecordForm, *, is_open: bool) -> RecordForm:
     return form
 
 
-def typed_data(typed: Typed) -> MultiValueDict[str, str]:
+def build_form_data(typed: DraftValues) -> MultiValueDict[str, str]:
     return MultiValueDict({name: list(many) for name, many in typed.items()})
 
 
-def typed_in(form: RecordForm, data: Mapping[str, Any]) -> Typed:
+def get_submitted_values(form: RecordForm, data: Mapping[str, Any]) -> DraftValues:
     """What was sent for this form's fields, and nothing else."""
     sent = data if isinstance(data, MultiValueDict) else MultiValueDict(data)
     names = [name for name in form.fields if name in sent and name != "revision"]
     return {name: list(sent.getlist(name)) for name in names}
 
 
-class Sheet:
+class StudioFields:
     """The fields in the order of the Studio, each with what is wrong in it."""
 
     def __init__(self, form: RecordForm) -> None:
@@ -58,12 +58,18 @@ class Sheet:
 
     @property
     def upfront(self) -> list[tuple[BoundField, list[str]]]:
-        return [self.told(bound) for bound in self.shown if bound.name in UPFRONT and not self.is_main(bound)]
+        return [
+            self.told(bound)
+            for bound in self.shown
+            if bound.name in PRIMARY_FIELDS and not self.is_main(bound)
+        ]
 
     @property
     def more(self) -> list[tuple[BoundField, list[str]]]:
         return [
-            self.told(bound) for bound in self.shown if bound.name not in UPFRONT and not self.is_main(bound)
+            self.told(bound)
+            for bound in self.shown
+            if bound.name not in PRIMARY_FIELDS and not self.is_main(bound)
         ]
 
     @property
@@ -91,7 +97,7 @@ class Sheet:
         return self.told(self.main) if self.main else None
 
 
-class AgentWordsForm(AgentForm):
+class AgentTextForm(AgentForm):
     """Without the links, which then stay as they are."""
 
     identity = soul = user_profile = parent = None  # type: ignore[assignment]  # how a form drops fields

@@ -8,14 +8,14 @@ from django.urls import reverse
 
 
 @dataclass(frozen=True)
-class Part:
+class PartRef:
     """A record by its family of pages and what stands for it in an address; without a key, a new one."""
 
     family: str
     key: str = ""
 
     @classmethod
-    def read(cls, said: str) -> "Part":
+    def read(cls, said: str) -> "PartRef":
         family, _, key = said.partition(":")
         return cls(family[:40], key[:80])
 
@@ -24,12 +24,12 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Place:
+class StudioLocation:
     """One state of the Studio; a layout is named only where it is not the agent's own."""
 
     workspace: str
     agent: str
-    part: Part
+    part: PartRef
     channel: str = ""
     layout: str = ""
 
@@ -38,5 +38,5 @@ class Place:
         query = urlencode({name: value for name, value in said.items() if value != ""})
         return f"{reverse(f'studio:{page}', args=[self.workspace, self.agent])}?{query}"
 
-    def at(self, **changes: Any) -> "Place":
+    def at(self, **changes: Any) -> "StudioLocation":
         return replace(self, **changes)

@@ -11,24 +11,24 @@ from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
 from personas.models import LAYOUTS
-from personas.roles import Permission, may
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from prompts.assembly.sizes import section_texts
-from prompts.builds.compiler import NotBuildable, assembled, tokens_in
-from prompts.inputs import Draft
-from prompts.preview.services import Preview
-from prompts.studio.forms import Sheet
-from prompts.studio.location import Place
-from prompts.studio.open_part import found_desk, place_of, sent_part
-from prompts.studio.prompt_view import Shown
+from personas.roles import Permission, has_permission
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from prompts.assembly.sizes import get_texts_by_section
+from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_cached
+from prompts.inputs import DraftRecord
+from prompts.preview.services import PromptPreview
+from prompts.studio.forms import StudioFields
+from prompts.studio.location import StudioLocation
+from prompts.studio.open_part import get_studio_location, get_studio_or_404, get_submitted_part
+from prompts.studio.prompt_view import PreviewResult
 from prompts.studio.slot_form import SlotForm
-from prompts.studio.text_view import Reading
-from prompts.studio.workbench import Desk
-from skills.record_scan import flags_in
+from prompts.studio.text_view import StudioText
+from prompts.studio.workbench import StudioState
+from skills.record_scan import scan_record
 
 
 @dataclass(frozen=True)
-class LayoutRow:
+class LayoutPreview:
     """One layout: what it would make of the draft, or why it can make nothing."""
 
     name: str
@@ -42,21 +42,21 @@ class LayoutRow:
     failure: str = ""
 
 
-def layout_rows(found: Preview, place: Place) -> list[LayoutRow]:
-    return [layout_row(found.in_layout(name), place.at(layout=name).url()) for name in LAYOUTS]
+def list_layout_previews(found: PromptPreview, place: StudioLocation) -> list[LayoutPreview]:
+    return [build_layout_preview(found.in_layout(name), place.at(layout=name).url()) for name in LAYOUTS]
 
 
-def layout_row(found: Preview, href: str) -> LayoutRow:
+def build_layout_preview(found: PromptPreview, href: str) -> LayoutPreview:
     name = found.gathered.layout
     try:
-        prompt = assembled(found.gathered)
+        prompt = assemble_prompt(found.gathered)
     except NotBuildable as error:
-        return LayoutRow(name, href, failure=str(error))
-    texts = section_texts(prompt.segments)
-    return LayoutRow(
+        return LayoutPreview(name, href, failure=str(error))
+    texts = get_texts_by_section(prompt.segments)
+    return LayoutPreview(
         name,
         href,
-        sum(tokens_in(text) for text in texts.values()),
+        sum(count_tokens_cached(text) for text in texts.values()),
         len(texts),
         prompt.report.lost,
         [(part.name, part.cut) for part in prompt.report.parts if part.cut],
@@ -64,20 +64,25 @@ def layout_row(found: Preview, href: str) -> LayoutRow:
     )
 
 
-MOST_FLAGS = 5
+MAX_SHOWN_FLAGS = 5
 
 
-class Prospect:
+class PreviewPane:
     """What is to be seen in the right pane."""
 
     def __init__(
-        self, request: WorkspaceRequest, desk: Desk, place: Place, slots: SlotForm, draft: Draft | None
+        self,
+        request: WorkspaceRequest,
+        desk: StudioState,
+        place: StudioLocation,
+        slots: SlotForm,
+        draft: DraftRecord | None,
     ) -> None:
         self.request, self.desk, self.place, self.slots, self.draft = request, desk, place, slots, draft
         self.problem = ""
 
     @cached_property
-    def shown(self) -> Shown | None:
+    def shown(self) -> PreviewResult | None:
         channel = self.desk.channel(self.place.channel)
         if channel is None:
             return None
@@ -92,12 +97,12 @@ class Prospect:
         return None
 
     @cached_property
-    def reading(self) -> Reading | None:
-        return Reading(self.request.workspace, self.place, self.shown, self.draft) if self.shown else None
+    def reading(self) -> StudioText | None:
+        return StudioText(self.request.workspace, self.place, self.shown, self.draft) if self.shown else None
 
     def context(self) -> dict[str, Any]:
         reading, place = self.reading, self.place
-        flags = flags_in(self.draft.record) if self.draft else []
+        flags = scan_record(self.draft.record) if self.draft else []
         return {
             "workspace": self.request.workspace,
             "agent": self.desk.agent,
@@ -107,14 +112,14 @@ class Prospect:
             "problem": self.problem,
             "unreleased": self.desk.unreleased(self.desk.channel(place.channel)),
             "slots": self.slots,
-            "flags": flags[:MOST_FLAGS],
-            "more_flags": max(0, len(flags) - MOST_FLAGS),
+            "flags": flags[:MAX_SHOWN_FLAGS],
+            "more_flags": max(0, len(flags) - MAX_SHOWN_FLAGS),
             "channels": [
                 (one, place.at(channel=one.slug).url(), one.slug == place.channel)
                 for one in self.desk.channels
             ],
             "layouts": [(name, place.at(layout=name).url(), name == self.layout) for name in LAYOUTS],
-            "is_live": may(self.request.membership.role, Permission.EDIT),
+            "is_live": has_permission(self.request.membership.role, Permission.EDIT),
             **{f"{page}_url": place.url(page) for page in ("show", "preview", "layouts", "save", "review")},
         }
 
@@ -125,41 +130,44 @@ class Prospect:
         return self.place.layout or self.desk.agent.layout
 
 
-@needs(Permission.EDIT)
+@require_permission(Permission.EDIT)
 @require_POST
-def preview(request: WorkspaceRequest, agent: str) -> HttpResponse:
+def studio_preview(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """The text with the draft in it; with mistakes the last good one stays, and the fields tell."""
-    desk = found_desk(request, agent)
-    place = place_of(request, desk)
-    opened = sent_part(request, desk, place)
+    desk = get_studio_or_404(request, agent)
+    place = get_studio_location(request, desk)
+    opened = get_submitted_part(request, desk, place)
     draft = opened.draft()
-    sheet = Sheet(opened.form)
+    sheet = StudioFields(opened.form)
     if draft is None:
-        return mistaken(sheet)
+        return render_form_errors(sheet)
     slots = SlotForm(request.POST, workspace=request.workspace, agent=desk.agent)
-    context = Prospect(request, desk, place, slots, draft).context() | {"sheet": sheet, "is_fragment": True}
+    context = PreviewPane(request, desk, place, slots, draft).context() | {
+        "sheet": sheet,
+        "is_fragment": True,
+    }
     # Without the frame's own questions: this is asked at every pause in typing.
     return HttpResponse(render_to_string("prompts/studio/_answer.html", context))
 
 
-def mistaken(sheet: Sheet) -> HttpResponse:
+def render_form_errors(sheet: StudioFields) -> HttpResponse:
     words = render_to_string("prompts/studio/_mistakes.html", {"sheet": sheet, "is_fragment": True})
     return HttpResponse(words, status=422, headers={"HX-Reswap": "none"})
 
 
-@needs(Permission.EDIT)
+@require_permission(Permission.EDIT)
 @require_POST
-def layouts(request: WorkspaceRequest, agent: str) -> HttpResponse:
+def studio_layouts(request: WorkspaceRequest, agent: str) -> HttpResponse:
     """The same draft in every layout: what each has room for, and what it loses."""
-    desk = found_desk(request, agent)
-    place = place_of(request, desk)
-    opened = sent_part(request, desk, place)
+    desk = get_studio_or_404(request, agent)
+    place = get_studio_location(request, desk)
+    opened = get_submitted_part(request, desk, place)
     channel = desk.channel(place.channel)
     draft = opened.draft()
-    rows: list[LayoutRow] = []
+    rows: list[LayoutPreview] = []
     if channel is not None:
         try:
-            rows = layout_rows(desk.preview(channel, "", draft), place)
+            rows = list_layout_previews(desk.preview(channel, "", draft), place)
         except DomainError:
             rows = []
     context = {"rows": rows, "place": place, "chosen": place.layout or desk.agent.layout}

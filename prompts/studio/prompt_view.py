@@ -9,28 +9,28 @@ from typing import Any
 from patiencediff import PatienceSequenceMatcher
 
 from personas.models import Record
-from prompts.assembly.report import Boundary, boundaries
+from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment
-from prompts.assembly.sizes import section_texts
-from prompts.builds.compiler import Compiled, report_of, tokens_in
+from prompts.assembly.sizes import get_texts_by_section
+from prompts.builds.compiler import BuildResult, build_prompt_report, count_tokens_cached
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.preview.impact import tokens_behind
-from prompts.preview.services import Preview
-from prompts.provenance.origins import RecordKey, key_of
-from prompts.studio.slot_form import SlotForm, filled_in
-from prompts.versions.segments import digests_in, unpacked
-from prompts.versions.selectors import contents_of, report_in
+from prompts.preview.impact import count_tokens_from
+from prompts.preview.services import PromptPreview
+from prompts.provenance.origins import RecordKey, get_url_key
+from prompts.studio.slot_form import SlotForm, fill_form_slots
+from prompts.versions.segments import list_content_digests, unpack_segments
+from prompts.versions.selectors import get_contents, parse_build_report
 
 # Beyond this nobody looks for single lines, and looking takes too long while somebody types.
-LONGEST = 400_000
-Range = tuple[int, int]
+MAX_COMPARED_LENGTH = 400_000
+CharacterRange = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Edits:
+class TextEdits:
     """Stretches of the newer text that the older has not, in order; and lines that fell away, by offset."""
 
-    ranges: Sequence[Range] = ()
+    ranges: Sequence[CharacterRange] = ()
     gone: dict[int, int] = field(default_factory=dict)
 
     def cut(self, start: int, end: int) -> list[tuple[int, int, bool]]:
@@ -51,16 +51,16 @@ class Edits:
         return bisect_right([high for _, high in self.ranges], start)
 
 
-NONE = Edits()
+NO_EDITS = TextEdits()
 
 
-def edits_between(before: str, after: str) -> Edits:
+def compute_text_edits(before: str, after: str) -> TextEdits:
     """Whole lines, for a line is what people read."""
-    if before == after or len(before) + len(after) > LONGEST:
-        return NONE
+    if before == after or len(before) + len(after) > MAX_COMPARED_LENGTH:
+        return NO_EDITS
     old, new = before.split("\n"), after.split("\n")
     offsets = [0, *accumulate(len(line) + 1 for line in new)]
-    ranges: list[Range] = []
+    ranges: list[CharacterRange] = []
     gone: dict[int, int] = {}
     for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old, new).get_opcodes():
         if kind == "equal":
@@ -70,11 +70,11 @@ def edits_between(before: str, after: str) -> Edits:
         lost = sum(bool(line.strip()) for line in old[i1:i2]) - sum(bool(line.strip()) for line in new[j1:j2])
         if lost > 0:
             gone[min(offsets[j1], len(after))] = lost
-    return Edits(ranges, gone)
+    return TextEdits(ranges, gone)
 
 
 @dataclass(frozen=True)
-class Shown:
+class PreviewResult:
     """The text in segments, and all that is said above it."""
 
     segments: Sequence[Segment]
@@ -85,7 +85,7 @@ class Shown:
     budget: int | None = None
     # The version that is stored, to compare the size with.
     stored: PromptVersion | None = None
-    edits: Edits = NONE
+    edits: TextEdits = NO_EDITS
     is_filled: bool = False
     # What stands in addresses for the records that it was made of.
     keys: Mapping[RecordKey, str] = field(default_factory=dict)
@@ -111,20 +111,22 @@ class Shown:
         return max(0, self.tokens - self.budget) if self.budget is not None else 0
 
     @property
-    def boundaries(self) -> Sequence[Boundary]:
+    def boundaries(self) -> Sequence[CacheBoundary]:
         offsets = accumulate([len(segment.text) for segment in self.segments], initial=0)
-        return boundaries((one.volatility, at) for one, at in zip(self.segments, offsets, strict=False))
+        return find_cache_boundaries(
+            (one.volatility, at) for one, at in zip(self.segments, offsets, strict=False)
+        )
 
     @property
     def cached_tokens(self) -> int:
         """How much a provider's cache can keep from call to call: all before the first words of a call."""
-        end = call_begins(self.segments)
-        texts = section_texts(self.segments)
+        end = find_call_start(self.segments)
+        texts = get_texts_by_section(self.segments)
         counts = [(said, self.sizes[section][1]) for section, said in texts.items() if section in self.sizes]
-        return max(0, self.tokens - tokens_behind(counts, end))
+        return max(0, self.tokens - count_tokens_from(counts, end))
 
 
-def call_begins(segments: Sequence[Segment]) -> int:
+def find_call_start(segments: Sequence[Segment]) -> int:
     at = 0
     for segment in segments:
         if segment.volatility in (SESSION, TURN):
@@ -133,31 +135,38 @@ def call_begins(segments: Sequence[Segment]) -> int:
     return at
 
 
-def stored_shown(prompt: AgentPrompt, version: PromptVersion, budget: int | None) -> Shown:
+def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: int | None) -> PreviewResult:
     """What is stored is what is saved, as long as nothing waits to be built; nothing is assembled."""
-    digests = [*digests_in(version.segments), version.report]
-    contents = contents_of(version.workspace_id, digests)
-    segments = unpacked(version.segments, contents)
-    return Shown(
-        segments, version.layout, version.sizes, report_in(contents, version), budget, stored=prompt.latest
+    digests = [*list_content_digests(version.segments), version.report]
+    contents = get_contents(version.workspace_id, digests)
+    segments = unpack_segments(version.segments, contents)
+    return PreviewResult(
+        segments,
+        version.layout,
+        version.sizes,
+        parse_build_report(contents, version),
+        budget,
+        stored=prompt.latest,
     )
 
 
-def drafted_shown(found: Preview, stored: PromptVersion | None, slots: SlotForm | None = None) -> Shown:
+def build_draft_preview(
+    found: PromptPreview, stored: PromptVersion | None, slots: SlotForm | None = None
+) -> PreviewResult:
     """The draft's prompt, the lines lit that the saved record has not; else NotBuildable."""
-    shown = replace(made_shown(found.made(), stored), keys=keys_in(found))
+    shown = replace(build_compiled_preview(found.made(), stored), keys=get_preview_url_keys(found))
     saved = found.as_saved() if found.draft else None
     if slots is not None and slots.is_asked:
-        shown = with_slots(shown, slots)
+        shown = fill_preview_slots(shown, slots)
     if saved is None:
         return shown
     before: Sequence[Segment] = saved.made().prompt.segments
     if shown.is_filled and slots is not None:
-        before = filled_in(before, slots)
-    return replace(shown, edits=edits_between("".join([one.text for one in before]), shown.text))
+        before = fill_form_slots(before, slots)
+    return replace(shown, edits=compute_text_edits("".join([one.text for one in before]), shown.text))
 
 
-def keys_in(found: Preview) -> dict[RecordKey, str]:
+def get_preview_url_keys(found: PromptPreview) -> dict[RecordKey, str]:
     """Of all that was loaded for it; files and skills as they were given."""
     loaded, agent = found.loaded, found.gathered.agent
     settings = [part for row in loaded.settings for part in (row.identity, row.soul, row.user_profile)]
@@ -173,26 +182,26 @@ def keys_in(found: Preview) -> dict[RecordKey, str]:
     files = [*(one.file for one in given.files), *(one.file for one in given.skills)] if given else []
     return dict(
         [
-            *(key_of(row, row.kind) for row in rows if row is not None),
-            *(key_of(file, "context_file") for file in files if file is not None),
+            *(get_url_key(row, row.kind) for row in rows if row is not None),
+            *(get_url_key(file, "context_file") for file in files if file is not None),
         ]
     )
 
 
-def made_shown(made: Compiled, stored: PromptVersion | None) -> Shown:
-    return Shown(
+def build_compiled_preview(made: BuildResult, stored: PromptVersion | None) -> PreviewResult:
+    return PreviewResult(
         made.prompt.segments,
         made.gathered.layout,
         made.sizes,
-        report_of(made.prompt, made.gathered.problems),
+        build_prompt_report(made.prompt, made.gathered.problems),
         made.gathered.token_budget,
         stored,
     )
 
 
-def with_slots(shown: Shown, slots: SlotForm) -> Shown:
+def fill_preview_slots(shown: PreviewResult, slots: SlotForm) -> PreviewResult:
     """As a call would get it; what the call says is counted too."""
-    segments = filled_in(shown.segments, slots)
-    texts = section_texts(segments)
-    sizes = {section: [len(text), tokens_in(text)] for section, text in texts.items()}
+    segments = fill_form_slots(shown.segments, slots)
+    texts = get_texts_by_section(segments)
+    sizes = {section: [len(text), count_tokens_cached(text)] for section, text in texts.items()}
     return replace(shown, segments=segments, sizes=sizes, is_filled=True)

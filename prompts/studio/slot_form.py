@@ -8,18 +8,18 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from core.timezones import refuse_unknown_timezone
-from personas.errors import Invalid
+from core.timezones import validate_timezone
+from personas.errors import InvalidInput
 from personas.models import Agent, Workspace
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.json_codec import load
+from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.runtime_lines import HOST_KEYS, SANDBOX_KEYS
 from prompts.assembly.segments import Segment
-from prompts.assembly.slots import Slots, filled
-from prompts.serving.slots import settled, task_facts, with_clock
+from prompts.assembly.slots import Slots, fill_segments
+from prompts.serving.slots import fill_clock, find_task_json, normalize_slots
 
-SANDBOX = "sandbox."
-WORDS: dict[str, Any] = {"true": True, "false": False}
+SANDBOX_PREFIX = "sandbox."
+BOOLEAN_VALUES: dict[str, Any] = {"true": True, "false": False}
 
 
 class SlotForm(forms.Form):
@@ -41,7 +41,7 @@ class SlotForm(forms.Form):
         required=False,
         max_length=64,
         label=gettext_lazy("Timezone of the call"),
-        validators=[refuse_unknown_timezone],
+        validators=[validate_timezone],
         help_text=gettext_lazy("Such as Europe/Vienna. Left empty: the user’s own."),
     )
     task = forms.IntegerField(
@@ -60,7 +60,7 @@ class SlotForm(forms.Form):
     def __init__(self, data: Any, *, workspace: Workspace, agent: Agent) -> None:
         super().__init__(data)
         self.workspace, self.agent = workspace, agent
-        known = ", ".join([*HOST_KEYS[:4], f"{SANDBOX}{SANDBOX_KEYS[1]}"])
+        known = ", ".join([*HOST_KEYS[:4], f"{SANDBOX_PREFIX}{SANDBOX_KEYS[1]}"])
         self.fields["facts"].help_text = _("One name=value a line, such as %(names)s.") % {"names": known}
 
     def clean_facts(self) -> dict[str, dict[str, Any]]:
@@ -71,15 +71,15 @@ class SlotForm(forms.Form):
                 continue
             if not sign or not name:
                 raise forms.ValidationError(_("Line %(number)d is no name=value.") % {"number": number})
-            place = "sandbox" if name.startswith(SANDBOX) else "host"
-            found[place][name.removeprefix(SANDBOX)] = WORDS.get(value.lower(), value)
+            place = "sandbox" if name.startswith(SANDBOX_PREFIX) else "host"
+            found[place][name.removeprefix(SANDBOX_PREFIX)] = BOOLEAN_VALUES.get(value.lower(), value)
         return found
 
     def clean_task(self) -> dict[str, Any] | None:
         number = self.cleaned_data["task"]
         if number is None:
             return None
-        found = task_facts(self.workspace, self.agent.slug, number)
+        found = find_task_json(self.workspace, self.agent.slug, number)
         if found is None:
             raise forms.ValidationError(_("There is no such task."))
         return found
@@ -103,12 +103,12 @@ class SlotForm(forms.Form):
         return self.is_valid() and bool(self.cleaned_data["fill"] or self.said())
 
 
-def filled_in(segments: Sequence[Segment], form: SlotForm) -> tuple[Segment, ...]:
+def fill_form_slots(segments: Sequence[Segment], form: SlotForm) -> tuple[Segment, ...]:
     """The segments with the call's facts in their slots, settled as serving settles them."""
     zone = next((zone for one in segments if (zone := (one.given or {}).get("timezone"))), "")
     try:
-        ready, _facts = settled(with_clock(load(Slots, form.said()), timezone.now(), zone))
-    except (Invalid, AssemblyError) as error:
+        ready, _facts = normalize_slots(fill_clock(parse_dataclass(Slots, form.said()), timezone.now(), zone))
+    except (InvalidInput, AssemblyError) as error:
         form.add_error(None, error.message)
         return tuple(segments)
-    return filled(segments, ready)
+    return fill_segments(segments, ready)

@@ -8,23 +8,23 @@ from django.utils.translation import gettext as _
 
 from personas.models import Workspace
 from prompts.assembly.segments import Origin
-from prompts.inputs import Draft
-from prompts.inputs.convert import origin_of
-from prompts.provenance.origins import KINDS, LAYOUT_WORDS, Told, told_of
-from prompts.studio.location import Part, Place
-from prompts.studio.prompt_view import Shown
-from prompts.versions.text_rows import Row, Stretch, rows_by_section
-from skills.files.visible_text import Seen
+from prompts.inputs import DraftRecord
+from prompts.inputs.convert import build_record_origin
+from prompts.provenance.origins import LAYOUT_LABEL, RECORD_KINDS, OriginLabel, describe_origins
+from prompts.studio.location import PartRef, StudioLocation
+from prompts.studio.prompt_view import PreviewResult
+from prompts.versions.text_rows import OriginSpan, TextRow, group_rows_by_section
+from skills.files.visible_text import VisibleText
 
 # More rows than anybody scrolls through; the rest is counted.
-MOST_ROWS = 1_200
+MAX_SHOWN_ROWS = 1_200
 
 
 @dataclass(frozen=True)
-class Source:
+class TextSource:
     """Who said some words, in words; `part` where the Studio can open it."""
 
-    told: Told
+    told: OriginLabel
     part: str = ""
     href: str = ""
 
@@ -38,24 +38,24 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Piece:
+class StudioSpan:
     """Some characters of one source, either new or not."""
 
     start: int
     end: int
-    source: Source
+    source: TextSource
     slot: str
     is_edited: bool
 
 
 @dataclass(frozen=True)
-class Line:
+class StudioRow:
     """Whole lines of the text beside who said them."""
 
     start: int
     end: int
-    pieces: Sequence[Piece]
-    sources: Sequence[Source]
+    pieces: Sequence[StudioSpan]
+    sources: Sequence[TextSource]
 
     @property
     def is_edited(self) -> bool:
@@ -63,11 +63,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Section:
+class StudioSection:
     """A section of the text, and how much of the whole it is."""
 
     name: str
-    rows: Sequence[Line]
+    rows: Sequence[StudioRow]
     tokens: int
     kind: str
     slots: Sequence[str] = ()
@@ -79,55 +79,61 @@ class Section:
         return bool(self.gone) or any(row.is_edited for row in self.rows)
 
 
-class Reading:
+class StudioText:
     """What is shown, with every origin in words."""
 
-    def __init__(self, workspace: Workspace, place: Place, shown: Shown, draft: Draft | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        place: StudioLocation,
+        shown: PreviewResult,
+        draft: DraftRecord | None = None,
+    ) -> None:
         self.workspace, self.place, self.shown, self.draft = workspace, place, shown, draft
 
     @cached_property
-    def seen(self) -> Seen:
-        return Seen(self.shown.text)
+    def seen(self) -> VisibleText:
+        return VisibleText(self.shown.text)
 
     @cached_property
-    def told(self) -> Mapping[Origin, Told]:
+    def told(self) -> Mapping[Origin, OriginLabel]:
         origins = {segment.origin for segment in self.shown.segments}
         own = self.drafted_origin
         others = origins - {own} if own else origins
-        found = told_of(self.workspace, others, known=self.shown.keys)
+        found = describe_origins(self.workspace, others, known=self.shown.keys)
         return found | {own: self.told_draft(own)} if own and own in origins else found
 
     @cached_property
     def drafted_origin(self) -> Origin | None:
-        return origin_of(self.draft.record) if self.draft else None
+        return build_record_origin(self.draft.record) if self.draft else None
 
-    def told_draft(self, origin: Origin) -> Told:
+    def told_draft(self, origin: Origin) -> OriginLabel:
         record = self.draft.record if self.draft else None
-        key = getattr(record, KINDS[origin.kind].key, "") or ""
-        words, revision = str(KINDS[origin.kind].words), origin.revision if record and record.pk else 0
-        return Told(origin.kind, words, str(record), revision, _("you, not saved yet"), key=str(key))
+        key = getattr(record, RECORD_KINDS[origin.kind].key, "") or ""
+        words, revision = str(RECORD_KINDS[origin.kind].words), origin.revision if record and record.pk else 0
+        return OriginLabel(origin.kind, words, str(record), revision, _("you, not saved yet"), key=str(key))
 
-    def source(self, origin: Origin) -> Source:
-        told = self.told.get(origin, LAYOUT_WORDS)
-        family = KINDS[told.kind].family if told.kind in KINDS else ""
+    def source(self, origin: Origin) -> TextSource:
+        told = self.told.get(origin, LAYOUT_LABEL)
+        family = RECORD_KINDS[told.kind].family if told.kind in RECORD_KINDS else ""
         if not family or not told.key or told.kind == "context_file":
-            return Source(told, "", told.url)
-        part = Part(family, told.key)
-        return Source(told, str(part), self.place.at(part=part).url())
+            return TextSource(told, "", told.url)
+        part = PartRef(family, told.key)
+        return TextSource(told, str(part), self.place.at(part=part).url())
 
     @cached_property
-    def sources(self) -> dict[Origin, Source]:
+    def sources(self) -> dict[Origin, TextSource]:
         origins = dict.fromkeys(segment.origin for segment in self.shown.segments)
         return {origin: self.source(origin) for origin in origins}
 
     @cached_property
-    def grouped(self) -> list[tuple[str, list[Row]]]:
-        return rows_by_section(self.shown.segments)
+    def grouped(self) -> list[tuple[str, list[TextRow]]]:
+        return group_rows_by_section(self.shown.segments)
 
     @cached_property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[StudioSection]:
         ends = {boundary.offset: boundary.volatility for boundary in self.shown.boundaries}
-        found, room = [], MOST_ROWS
+        found, room = [], MAX_SHOWN_ROWS
         for name, rows in self.grouped:
             found.append(self.section(name, rows, rows[:room], ends))
             room = max(0, room - len(rows))
@@ -140,24 +146,24 @@ class Reading:
         return sum(len(rows) for _name, rows in self.grouped) - drawn
 
     def section(
-        self, name: str, rows: Sequence[Row], drawn: Sequence[Row], ends: Mapping[int, str]
-    ) -> Section:
+        self, name: str, rows: Sequence[TextRow], drawn: Sequence[TextRow], ends: Mapping[int, str]
+    ) -> StudioSection:
         # The line end before a section's first row belongs to the section too.
         begin = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
         tokens = self.shown.sizes.get(name, [0, 0])[1]
         gone = sum(count for at, count in self.shown.edits.gone.items() if rows[0].start <= at < rows[-1].end)
         lines = [self.line(row) for row in drawn]
-        return Section(name, lines, tokens, main_kind(rows), slots, ends.get(begin, ""), gone)
+        return StudioSection(name, lines, tokens, find_section_kind(rows), slots, ends.get(begin, ""), gone)
 
-    def line(self, row: Row) -> Line:
+    def line(self, row: TextRow) -> StudioRow:
         pieces = [piece for stretch in row.stretches for piece in self.pieces(stretch)]
-        return Line(row.start, row.end, pieces, [self.sources[origin] for origin in row.origins])
+        return StudioRow(row.start, row.end, pieces, [self.sources[origin] for origin in row.origins])
 
-    def pieces(self, stretch: Stretch) -> list[Piece]:
+    def pieces(self, stretch: OriginSpan) -> list[StudioSpan]:
         source = self.sources[stretch.origin]
         return [
-            Piece(start, end, source, stretch.slot, is_edited)
+            StudioSpan(start, end, source, stretch.slot, is_edited)
             for start, end, is_edited in self.shown.edits.cut(stretch.start, stretch.end)
         ]
 
@@ -169,7 +175,7 @@ class Reading:
         return any(source.part == str(self.place.part) for source in self.sources.values())
 
 
-def main_kind(rows: Sequence[Row]) -> str:
+def find_section_kind(rows: Sequence[TextRow]) -> str:
     """Whose words most of a section is; the layout's own count only where there are no others."""
     sizes: dict[str, int] = {}
     for row in rows:

@@ -7,15 +7,15 @@ from prompts.studio import views as studio_views
 
 urls = (
     [
-        path("studio/", studio_views.home, name="home"),
-        path("studio/<slug:agent>/", studio_views.show, name="show"),
-        path("studio/<slug:agent>/preview/", preview_views.preview, name="preview"),
-        path("studio/<slug:agent>/layouts/", preview_views.layouts, name="layouts"),
-        path("studio/<slug:agent>/state/", studio_views.state, name="state"),
-        path("studio/<slug:agent>/save/", draft_views.save, name="save"),
-        path("studio/<slug:agent>/review/", review_views.review, name="review"),
+        path("studio/", studio_views.studio_home, name="home"),
+        path("studio/<slug:agent>/", studio_views.studio_editor, name="show"),
+        path("studio/<slug:agent>/preview/", preview_views.studio_preview, name="preview"),
+        path("studio/<slug:agent>/layouts/", preview_views.studio_layouts, name="layouts"),
+        path("studio/<slug:agent>/state/", studio_views.studio_updates, name="state"),
+        path("studio/<slug:agent>/save/", draft_views.save_draft_view, name="save"),
+        path("studio/<slug:agent>/review/", review_views.studio_review, name="review"),
         path("drafts/", draft_views.index, name="drafts"),
-        path("drafts/discard/", draft_views.discard, name="discard"),
+        path("drafts/discard/", draft_views.discard_draft_view, name="discard"),
     ],
     "studio",
 )

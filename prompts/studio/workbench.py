@@ -10,9 +10,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from personas.models import Agent, AgentChannel, Channel, Workspace
-from prompts.builds.compiler import compiler
-from prompts.inputs import Draft, Loaded
-from prompts.inputs.load import WHOLE
+from prompts.builds.compiler import get_compiler_digest
+from prompts.inputs import DraftRecord, LoadedRows
+from prompts.inputs.load import AGENT_RELATIONS
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -21,14 +21,19 @@ from prompts.models import (
     PromptSettings,
     PromptVersion,
 )
-from prompts.preview.services import Preview, preview
-from prompts.studio.prompt_view import Shown, drafted_shown, stored_shown, with_slots
+from prompts.preview.services import PromptPreview, build_preview
+from prompts.studio.prompt_view import (
+    PreviewResult,
+    build_draft_preview,
+    build_stored_preview,
+    fill_preview_slots,
+)
 from prompts.studio.slot_form import SlotForm
-from prompts.versions.timeline import HEAVY
+from prompts.versions.timeline import HEAVY_COLUMNS
 
 
 @dataclass
-class Desk:
+class StudioState:
     """Loaded with one query as a rule: the agent's prompts know the agent and all its channels."""
 
     workspace: Workspace
@@ -36,22 +41,22 @@ class Desk:
     prompts: Sequence[AgentPrompt] = ()
 
     @classmethod
-    def of(cls, workspace: Workspace, slug: str) -> "Desk | None":
+    def of(cls, workspace: Workspace, slug: str) -> "StudioState | None":
         waiting = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
         rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug, is_live=True)
         labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
         rows = rows.annotate(
             is_waiting=Exists(waiting),
-            budget=budget_in(workspace),
+            budget=build_studio_budget(workspace),
             in_production=Subquery(labels.values("version")[:1]),
-        ).defer(*[f"latest__{name}" for name in HEAVY])
-        parts = [f"agent__{name}" for name in WHOLE]
+        ).defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
+        parts = [f"agent__{name}" for name in AGENT_RELATIONS]
         prompts = list(
             rows.select_related("agent", *parts, "channel", "latest").order_by("channel__name", "pk")
         )
         if prompts:
             return cls(workspace, prompts[0].agent, prompts)
-        agents = Agent.objects.in_workspace(workspace).select_related(*WHOLE)
+        agents = Agent.objects.in_workspace(workspace).select_related(*AGENT_RELATIONS)
         agent = agents.filter(slug=slug).first()
         return cls(workspace, agent) if agent else None
 
@@ -94,30 +99,36 @@ class Desk:
         is_due = prompt.changes_at is not None and prompt.changes_at <= timezone.now()
         version = prompt.latest
         return (
-            not is_due and version.compiler == compiler() and version.layout == (layout or self.agent.layout)
+            not is_due
+            and version.compiler == get_compiler_digest()
+            and version.layout == (layout or self.agent.layout)
         )
 
-    def saved(self, channel: Channel, layout: str, slots: SlotForm) -> Shown:
+    def saved(self, channel: Channel, layout: str, slots: SlotForm) -> PreviewResult:
         """As everything is saved: read where it is stored, assembled where it is not."""
         prompt = self.prompt(channel)
         if prompt is None or prompt.latest is None or not self.is_fresh(prompt, layout):
             return self.drafted(channel, layout, slots, None)
         version = PromptVersion.objects.in_workspace(self.workspace).get(pk=prompt.latest.pk)
-        shown = stored_shown(prompt, version, getattr(prompt, "budget", None))
-        return with_slots(shown, slots) if slots.is_asked else shown
+        shown = build_stored_preview(prompt, version, getattr(prompt, "budget", None))
+        return fill_preview_slots(shown, slots) if slots.is_asked else shown
 
-    def drafted(self, channel: Channel, layout: str, slots: SlotForm, draft: Draft | None) -> Shown:
+    def drafted(
+        self, channel: Channel, layout: str, slots: SlotForm, draft: DraftRecord | None
+    ) -> PreviewResult:
         found = self.preview(channel, layout, draft)
         prompt = self.prompt(channel)
-        return drafted_shown(found, prompt.latest if prompt else None, slots)
+        return build_draft_preview(found, prompt.latest if prompt else None, slots)
 
-    def preview(self, channel: Channel, layout: str, draft: Draft | None) -> Preview:
+    def preview(self, channel: Channel, layout: str, draft: DraftRecord | None) -> PromptPreview:
         """With what lies here already."""
-        loaded = Loaded.around(self.workspace, self.agent, self.channels)
-        return preview(self.workspace, self.agent, channel.slug, draft=draft, layout=layout, loaded=loaded)
+        loaded = LoadedRows.around(self.workspace, self.agent, self.channels)
+        return build_preview(
+            self.workspace, self.agent, channel.slug, draft=draft, layout=layout, loaded=loaded
+        )
 
 
-def budget_in(workspace: Workspace) -> Coalesce:
+def build_studio_budget(workspace: Workspace) -> Coalesce:
     """The nearest level that has one: channel, agent, workspace; asked along with the prompts."""
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, token_budget__isnull=False)
     levels: list[dict[str, Any]] = [

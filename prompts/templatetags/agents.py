@@ -12,15 +12,26 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from personas.models import Agent, AgentTool
-from prompts.agent_pages.cards import TABLES, Guidance, PersonaPart, guidance_for, persona_parts
-from prompts.agent_pages.selectors import Card, Line, card_of, lines_of
-from prompts.agent_pages.selectors import in_production as channels_holding
-from prompts.inputs.effective_settings import Deciding, Value, kept_for
-from skills.agent_context.effective import FileInUse
+from prompts.agent_pages.cards import (
+    GUIDELINES_BY_LAYOUT,
+    GuidanceLine,
+    PersonaCard,
+    list_guidance_lines,
+    list_persona_cards,
+)
+from prompts.agent_pages.selectors import (
+    AgentSummary,
+    ChannelStatus,
+    build_agent_summary,
+    list_channel_statuses,
+)
+from prompts.agent_pages.selectors import get_production_channels as channels_holding
+from prompts.inputs.effective_settings import EffectiveSettings, EffectiveValue, describe_ledger_retention
+from skills.agent_context.effective import EffectiveFile
 
 register = template.Library()
 
-TABS = (
+AGENT_TABS = (
     ("persona", gettext_lazy("Persona"), "agents:detail"),
     ("memory", gettext_lazy("Memory"), "agents:memory"),
     ("skills", gettext_lazy("Skills"), "agent-skills:list"),
@@ -31,7 +42,7 @@ TABS = (
     ("activity", gettext_lazy("Activity"), "agent-activity:list"),
 )
 # Pages below a tab: all of a namespace, except that two tabs share one.
-WHERE = {
+TABS_BY_VIEW = {
     "agents:memory": "memory",
     "agents:add-memory": "memory",
     "agents:tools": "tools",
@@ -42,7 +53,7 @@ WHERE = {
     "versions": "versions",
     "agent-activity": "activity",
 }
-LEVELS = {
+LEVEL_LABELS = {
     "channel": gettext_lazy("from the channel"),
     "agent": gettext_lazy("from the agent"),
     "file": gettext_lazy("from a file"),
@@ -52,7 +63,7 @@ LEVELS = {
 
 
 @dataclass(frozen=True)
-class Tab:
+class AgentTab:
     """One of an agent's pages."""
 
     key: str
@@ -62,42 +73,47 @@ class Tab:
 
 
 @register.simple_tag(takes_context=True)
-def agent_tabs(context: dict[str, Any], agent: Agent) -> list[Tab]:
+def agent_tabs(context: dict[str, Any], agent: Agent) -> list[AgentTab]:
     """All tabs, with the one that the page at hand belongs to."""
     match = context["request"].resolver_match
-    current = WHERE.get(match.view_name) or WHERE.get(match.namespace, "")
+    current = TABS_BY_VIEW.get(match.view_name) or TABS_BY_VIEW.get(match.namespace, "")
     place = [context["workspace"].slug, agent.slug]
-    return [Tab(key, str(label), reverse(route, args=place), key == current) for key, label, route in TABS]
+    return [
+        AgentTab(key, str(label), reverse(route, args=place), key == current)
+        for key, label, route in AGENT_TABS
+    ]
 
 
 @register.simple_tag(takes_context=True)
-def agent_tab(context: dict[str, Any]) -> str:
+def current_agent_tab(context: dict[str, Any]) -> str:
     """The word of the current tab, for the page's own heading."""
     match = context["request"].resolver_match
-    current = WHERE.get(match.view_name) or WHERE.get(match.namespace, "")
-    return next((str(label) for key, label, _ in TABS if key == current), "")
+    current = TABS_BY_VIEW.get(match.view_name) or TABS_BY_VIEW.get(match.namespace, "")
+    return next((str(label) for key, label, _ in AGENT_TABS if key == current), "")
 
 
 @register.simple_tag(takes_context=True)
-def agent_card(context: dict[str, Any], agent: Agent) -> Card:
-    return card_of(agent, lines_for(context, agent))
+def agent_summary(context: dict[str, Any], agent: Agent) -> AgentSummary:
+    return build_agent_summary(agent, get_channel_statuses(context, agent))
 
 
-def lines_for(context: dict[str, Any], agent: Agent) -> Sequence[Line]:
+def get_channel_statuses(context: dict[str, Any], agent: Agent) -> Sequence[ChannelStatus]:
     """The header and the tab below it ask the same, so it is worked out once for each page."""
     if "agent_lines" in context:
         return list(context["agent_lines"])
     request = context["request"]
     if not hasattr(request, "agent_lines"):
-        request.agent_lines = lines_of(agent)
+        request.agent_lines = list_channel_statuses(agent)
     return list(request.agent_lines)
 
 
 @register.simple_tag(takes_context=True)
-def in_production(context: dict[str, Any], agent: Agent, items: Iterable[Any]) -> list[tuple[Any, list[str]]]:
+def production_channels(
+    context: dict[str, Any], agent: Agent, items: Iterable[Any]
+) -> list[tuple[Any, list[str]]]:
     """Each record with the channels whose production version holds it."""
     rows = [(one, (one.kind, getattr(one, "key", None) or one.pk)) for one in items]
-    held = channels_holding(agent, [part for _, part in rows], lines_for(context, agent))
+    held = channels_holding(agent, [part for _, part in rows], get_channel_statuses(context, agent))
     return [(one, held.get(part, [])) for one, part in rows]
 
 
@@ -105,25 +121,27 @@ def in_production(context: dict[str, Any], agent: Agent, items: Iterable[Any]) -
 
 
 @dataclass(frozen=True)
-class Decided:
+class AgentDefaults:
     """What holds for an agent wherever no channel says otherwise."""
 
-    parts: Sequence[PersonaPart]
-    values: Sequence[Value]
+    parts: Sequence[PersonaCard]
+    values: Sequence[EffectiveValue]
     retention: str
 
 
 @register.simple_tag(takes_context=True)
-def agent_decided(context: dict[str, Any], agent: Agent, files: Sequence[FileInUse] = ()) -> Decided:
-    deciding = Deciding.of(agent, files)
-    parts = persona_parts(context["workspace"], deciding)
-    return Decided(parts, deciding.values(), kept_for(context["workspace"]))
+def agent_effective_settings(
+    context: dict[str, Any], agent: Agent, files: Sequence[EffectiveFile] = ()
+) -> AgentDefaults:
+    deciding = EffectiveSettings.of(agent, files)
+    parts = list_persona_cards(context["workspace"], deciding)
+    return AgentDefaults(parts, deciding.values(), describe_ledger_retention(context["workspace"]))
 
 
 @register.simple_tag
-def agent_setting(agent: Agent, name: str) -> Value:
+def agent_setting(agent: Agent, name: str) -> EffectiveValue:
     """One value with its level."""
-    deciding = Deciding.of(agent)
+    deciding = EffectiveSettings.of(agent)
     return deciding.value(name, deciding.settings())
 
 
@@ -132,14 +150,14 @@ def level_chip(
     context: dict[str, Any], level: str, agent: Agent, channel: str = "", url: str = ""
 ) -> SafeString:
     """Quietly, where a value was decided; a link for those who may change it there."""
-    words = LEVELS.get(level, level)
-    place = (url or level_address(context, level, agent, channel)) if context["can"].edit else ""
+    words = LEVEL_LABELS.get(level, level)
+    place = (url or get_level_url(context, level, agent, channel)) if context["can"].edit else ""
     if not place:
         return format_html('<span class="dr-from">{}</span>', words)
     return format_html('<a class="dr-from" href="{}">{}</a>', place, words)
 
 
-def level_address(context: dict[str, Any], level: str, agent: Agent, channel: str) -> str:
+def get_level_url(context: dict[str, Any], level: str, agent: Agent, channel: str) -> str:
     slug = context["workspace"].slug
     if level == "workspace":
         return reverse("prompt-settings:workspace", args=[slug])
@@ -152,19 +170,19 @@ def level_address(context: dict[str, Any], level: str, agent: Agent, channel: st
 
 
 @register.simple_tag
-def tool_guidance(agent: Agent, active: Sequence[AgentTool]) -> list[Guidance]:
+def tool_guidance(agent: Agent, active: Sequence[AgentTool]) -> list[GuidanceLine]:
     """The lines that the agent's active tools put into its prompts."""
-    return guidance_for(agent.layout, {link.tool.name: link.tool.guideline_lines() for link in active})
+    return list_guidance_lines(agent.layout, {link.tool.name: link.tool.guideline_lines() for link in active})
 
 
 @register.filter
-def guides_tools(layout: str) -> bool:
+def has_tool_guidance(layout: str) -> bool:
     """Whether a layout says anything about the use of single tools."""
-    return layout in TABLES
+    return layout in GUIDELINES_BY_LAYOUT
 
 
 @register.filter
-def way_words(way: str) -> str:
+def skill_assignment_label(way: str) -> str:
     """How an agent came to have a skill."""
     return {
         "attached": _("Attached to this agent"),

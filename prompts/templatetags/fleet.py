@@ -15,24 +15,24 @@ from django.utils.translation import gettext as _
 
 from personas.models import Channel
 from personas.templatetags.ui import icon
-from prompts.fleet.matrix import Cell, Flag
-from prompts.templatetags.versions import share
+from prompts.fleet.matrix import MatrixCell, StatusFlag
+from prompts.templatetags.versions import percent_of
 
 register = template.Library()
 
-CELL = (
+CELL_HTML = (
     '<td data-label="{}"><div class="dr-fleet-cell{}"><div class="dr-fleet-top">{}{}{}</div>{}{}</div></td>'
 )
-NONE = '<td class="dr-fleet-none"><span class="sr-only">{}</span></td>'
-BOX = (
+EMPTY_CELL_HTML = '<td class="dr-fleet-none"><span class="sr-only">{}</span></td>'
+CHECKBOX_HTML = (
     '<label class="dr-fleet-pick"><input class="checkbox checkbox-xs" type="checkbox" name="chosen"'
     ' value="{}" aria-label="{} {}" data-pick data-column="{}"></label>'
 )
 # Who speaks to the page says what they see: "v5".
-VERSION = '<a class="dr-fleet-version" href="{}"><span class="sr-only">{}: </span>v{}</a>'
-NO_VERSION = '<a class="dr-fleet-version" href="{}">{}<span class="sr-only">: {}</span></a>'
-FLAG = '<li class="dr-fleet-flag is-{}"{}>{}</li>'
-BAR = (
+VERSION_LINK_HTML = '<a class="dr-fleet-version" href="{}"><span class="sr-only">{}: </span>v{}</a>'
+NO_VERSION_LINK_HTML = '<a class="dr-fleet-version" href="{}">{}<span class="sr-only">: {}</span></a>'
+FLAG_HTML = '<li class="dr-fleet-flag is-{}"{}>{}</li>'
+BUDGET_BAR_HTML = (
     '<svg class="dr-budget-bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
     '<rect class="dr-budget-room" width="100" height="4"></rect>'
     '<rect class="dr-budget-used" width="{}" height="4"></rect></svg>'
@@ -40,13 +40,13 @@ BAR = (
 
 
 @register.simple_tag
-def fleet_cells(cells: Sequence[tuple[Channel, Cell | None]], can_pick: object = False) -> SafeString:
+def fleet_cells(cells: Sequence[tuple[Channel, MatrixCell | None]], can_pick: object = False) -> SafeString:
     """A row of the matrix; drawn here, for a template takes ten times as long over as many."""
-    pen = Pen(can_pick=bool(can_pick))
+    pen = CellRenderer(can_pick=bool(can_pick))
     return format_html_join("", "{}", ((pen.place(channel, cell),) for channel, cell in cells))
 
 
-class Pen:
+class CellRenderer:
     """Draws cells; what they share is looked up once."""
 
     def __init__(self, *, can_pick: bool) -> None:
@@ -55,38 +55,38 @@ class Pen:
         self.ages: dict[datetime | None, SafeString | str] = {}
         self.sizes: dict[tuple[int, int | None], SafeString] = {}
 
-    def place(self, channel: Channel, cell: Cell | None) -> SafeString:
+    def place(self, channel: Channel, cell: MatrixCell | None) -> SafeString:
         if cell is None:
-            return format_html(NONE, _("Does not speak here"))
+            return format_html(EMPTY_CELL_HTML, _("Does not speak here"))
         if not cell.is_match:
-            return format_html(CELL, channel.name, " is-other", "", self.link(cell), "", "", "")
+            return format_html(CELL_HTML, channel.name, " is-other", "", self.link(cell), "", "", "")
         box = self.box(channel, cell) if self.can_pick else ""
         size = self.size(cell) if cell.number else ""
         return format_html(
-            CELL, channel.name, "", box, self.link(cell), self.age(cell), size, self.flags(cell)
+            CELL_HTML, channel.name, "", box, self.link(cell), self.age(cell), size, self.flags(cell)
         )
 
-    def box(self, channel: Channel, cell: Cell) -> SafeString:
-        return format_html(BOX, cell.prompt, self.choose, cell.named, channel.slug)
+    def box(self, channel: Channel, cell: MatrixCell) -> SafeString:
+        return format_html(CHECKBOX_HTML, cell.prompt, self.choose, cell.named, channel.slug)
 
-    def link(self, cell: Cell) -> SafeString:
+    def link(self, cell: MatrixCell) -> SafeString:
         if cell.number:
-            return format_html(VERSION, cell.url, cell.named, cell.number)
-        return format_html(NO_VERSION, cell.url, _("No version"), cell.named)
+            return format_html(VERSION_LINK_HTML, cell.url, cell.named, cell.number)
+        return format_html(NO_VERSION_LINK_HTML, cell.url, _("No version"), cell.named)
 
-    def age(self, cell: Cell) -> SafeString | str:
+    def age(self, cell: MatrixCell) -> SafeString | str:
         """Prompts of one agent are often released together."""
         if cell.since not in self.ages:
-            self.ages[cell.since] = age(cell.since, "dr-fleet-age")
+            self.ages[cell.since] = render_age(cell.since, "dr-fleet-age")
         return self.ages[cell.since]
 
-    def size(self, cell: Cell) -> SafeString:
+    def size(self, cell: MatrixCell) -> SafeString:
         key = cell.tokens, cell.budget
         if key not in self.sizes:
             self.sizes[key] = budget_bar(*key)
         return self.sizes[key]
 
-    def flags(self, cell: Cell) -> SafeString | str:
+    def flags(self, cell: MatrixCell) -> SafeString | str:
         if not cell.flags and not cell.bots:
             return ""
         said = [self.flag(cell, flag) for flag in cell.flags]
@@ -96,23 +96,23 @@ class Pen:
                     '<li class="dr-fleet-bots" title="{}">{}{}</li>', self.bots, self.bots_icon, cell.bots
                 )
             )
-        return format_html('<ul class="dr-fleet-flags">{}</ul>', joined(said))
+        return format_html('<ul class="dr-fleet-flags">{}</ul>', join_html(said))
 
-    def flag(self, cell: Cell, flag: Flag) -> SafeString:
+    def flag(self, cell: MatrixCell, flag: StatusFlag) -> SafeString:
         title = format_html(' title="{}"', flag.more) if flag.more else ""
         words: SafeString | str = flag.words
         if flag.tone == "error":
             words = format_html(
                 '<a href="{}">{}</a><span class="sr-only">: {}</span>', cell.timeline, flag.words, flag.more
             )
-        return format_html(FLAG, flag.tone, title, words)
+        return format_html(FLAG_HTML, flag.tone, title, words)
 
     @cached_property
     def bots_icon(self) -> SafeString:
         return icon("agents", label=self.bots)
 
 
-def joined(pieces: Iterable[SafeString]) -> SafeString:
+def join_html(pieces: Iterable[SafeString]) -> SafeString:
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
@@ -126,11 +126,11 @@ def budget_bar(tokens: int, budget: int | None) -> SafeString:
         intcomma(tokens),
         most,
         _("tokens"),
-        format_html(BAR, share(tokens, budget)) if budget else "",
+        format_html(BUDGET_BAR_HTML, percent_of(tokens, budget)) if budget else "",
     )
 
 
-def age(moment: datetime | None, look: str = "") -> SafeString | str:
+def render_age(moment: datetime | None, look: str = "") -> SafeString | str:
     """As long as this; the exact moment is in the title."""
     if moment is None:
         return ""

@@ -6,46 +6,46 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from prompts.studio.text_view import Line, Piece
-from prompts.templatetags.versions import chipped, kind_look, leading_line_ends
-from skills.files.visible_text import Seen
-from skills.templatetags.text_html import drawn
+from prompts.studio.text_view import StudioRow, StudioSpan
+from prompts.templatetags.versions import count_leading_line_ends, kind_css_class, render_slot_text
+from skills.files.visible_text import VisibleText
+from skills.templatetags.text_html import render_pieces
 
 register = template.Library()
 
-STRETCH = '<span class="dr-stretch dr-seg {}{}"{}>{}</span>'
-OF_PART = ' data-part="{}" data-origin="{}"'
+SPAN_HTML = '<span class="dr-stretch dr-seg {}{}"{}>{}</span>'
+PART_ATTRIBUTES_HTML = ' data-part="{}" data-origin="{}"'
 
 
 @register.simple_tag
-def studio_words(row: Line, seen: Seen, is_first: bool = False) -> SafeString:
+def studio_row_text(row: StudioRow, seen: VisibleText, is_first: bool = False) -> SafeString:
     """The words of a row; the line end that closes it is left out."""
-    return format_html_join("", "{}", ((one,) for one in stretches(row, seen, is_first)))
+    return format_html_join("", "{}", ((one,) for one in render_studio_spans(row, seen, is_first)))
 
 
-def stretches(row: Line, seen: Seen, is_first: bool) -> Iterator[SafeString]:
+def render_studio_spans(row: StudioRow, seen: VisibleText, is_first: bool) -> Iterator[SafeString]:
     for piece in row.pieces:
         start, end = piece.start, piece.end
         if is_first and start == row.start:
-            start += leading_line_ends(seen.text, start, end)
+            start += count_leading_line_ends(seen.text, start, end)
         if end == row.end and seen.text.endswith("\n", start, end):
             end -= 1
         if start < end:
             pieces = seen.pieces(start, end)
-            words = chipped(pieces) if piece.slot else drawn(pieces)
-            yield stretch(piece, words)
+            words = render_slot_text(pieces) if piece.slot else render_pieces(pieces)
+            yield render_studio_span(piece, words)
 
 
-def stretch(piece: Piece, words: SafeString) -> SafeString:
+def render_studio_span(piece: StudioSpan, words: SafeString) -> SafeString:
     source = piece.source
-    known = format_html(OF_PART, source.part, source.words) if source.part else ""
+    known = format_html(PART_ATTRIBUTES_HTML, source.part, source.words) if source.part else ""
     return format_html(
-        STRETCH, kind_look(source.told.kind), " is-edited" if piece.is_edited else "", known, words
+        SPAN_HTML, kind_css_class(source.told.kind), " is-edited" if piece.is_edited else "", known, words
     )
 
 
 @register.filter
-def mistake_id(auto_id: str) -> str:
+def field_error_id(auto_id: str) -> str:
     """The line behind a field in which the live preview says what is wrong."""
     return f"{auto_id}_mistake"
 

@@ -9,13 +9,13 @@ from django import template
 register = template.Library()
 
 # The bar is drawn in these units, so that rounding stays invisible.
-WIDE = 1_000
+BAR_WIDTH = 1_000
 # What is too small to be seen still has to be there.
-THINNEST = 2.0
+MIN_BLOCK_WIDTH = 2.0
 
 
 @dataclass(frozen=True)
-class Block:
+class TokenBarBlock:
     """One section of the bar."""
 
     name: str
@@ -27,10 +27,10 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Bar:
+class TokenBar:
     """Everything the drawing needs; positions are texts, for a language may write them with a comma."""
 
-    blocks: list[Block]
+    blocks: list[TokenBarBlock]
     tokens: int
     budget: int | None
     budget_at: str
@@ -40,33 +40,33 @@ class Bar:
 
 
 @register.simple_tag
-def token_bar_of(
+def build_token_bar(
     sections: Iterable[Any], tokens: int, budget: int | None = None, cache_share: float | None = None
-) -> Bar:
+) -> TokenBar:
     """From sections with name, tokens and look (or kind); the scale is the budget, or all if that is more."""
     whole = max(tokens, budget or 0, 1)
     blocks, at = [], 0.0
     for section in sections:
-        name, count, look = taken(section)
-        width = count / whole * WIDE
-        shown = max(width, THINNEST) if count else 0.0
+        name, count, look = get_section_values(section)
+        width = count / whole * BAR_WIDTH
+        shown = max(width, MIN_BLOCK_WIDTH) if count else 0.0
         blocks.append(
-            Block(name, count, look, f"{at:.1f}", f"{shown:.1f}", round(100 * count / max(tokens, 1)))
+            TokenBarBlock(name, count, look, f"{at:.1f}", f"{shown:.1f}", round(100 * count / max(tokens, 1)))
         )
         at += width
     kept = min(max(cache_share or 0.0, 0.0), 1.0)
-    return Bar(
+    return TokenBar(
         blocks,
         tokens,
         budget,
-        f"{(budget or 0) / whole * WIDE:.1f}" if budget is not None else "",
-        f"{kept * tokens / whole * WIDE:.1f}" if cache_share is not None else "",
+        f"{(budget or 0) / whole * BAR_WIDTH:.1f}" if budget is not None else "",
+        f"{kept * tokens / whole * BAR_WIDTH:.1f}" if cache_share is not None else "",
         round(100 * kept),
         max(0, tokens - budget) if budget is not None else 0,
     )
 
 
-def taken(section: Any) -> tuple[str, int, str]:
+def get_section_values(section: Any) -> tuple[str, int, str]:
     get = (
         section.get
         if isinstance(section, Mapping)

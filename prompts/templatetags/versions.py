@@ -12,13 +12,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from personas.templatetags.ui import badge, icon
-from personas.ui.display_names import title_of
+from personas.ui.display_names import get_display_name
 from prompts.models import LATEST, PRODUCTION, ReleaseStatus
-from prompts.provenance.causes import Cause
-from prompts.versions.page import omission_in_words
-from prompts.versions.text_rows import Row, Stretch
-from skills.files.visible_text import Glyph, Seen
-from skills.templatetags.text_html import drawn
+from prompts.provenance.causes import CauseLabel
+from prompts.versions.page import describe_omission
+from prompts.versions.text_rows import OriginSpan, TextRow
+from skills.files.visible_text import Glyph, VisibleText
+from skills.templatetags.text_html import render_pieces
 
 register = template.Library()
 
@@ -31,7 +31,7 @@ STATUS_TONES = {
     ReleaseStatus.WITHDRAWN: "neutral",
     ReleaseStatus.VOIDED: "error",
 }
-CACHE_WORDS = {
+CACHE_LABELS = {
     "release": gettext_lazy("All above changes only with a release"),
     "refresh": gettext_lazy("All above changes only with a release or a refresh of files"),
     "channel": gettext_lazy("All above is the same for everybody on this channel"),
@@ -39,7 +39,7 @@ CACHE_WORDS = {
     "session": gettext_lazy("All above is the same within a session"),
 }
 # What the builder writes where a call will speak.
-STAND_IN = re.compile(r"(⟦[^⟦⟧\n]+⟧)")
+PLACEHOLDER_PATTERN = re.compile(r"(⟦[^⟦⟧\n]+⟧)")
 
 
 @register.simple_tag
@@ -55,41 +55,43 @@ def status_badge(status: str) -> SafeString:
 
 
 @register.simple_tag
-def cause_list(causes: Sequence[Cause]) -> SafeString:
+def cause_list(causes: Sequence[CauseLabel]) -> SafeString:
     """Causes in a row; names are set apart, for what a tenant writes must not turn our words around."""
     return format_html_join(
-        ", ", "{}{}{}", ((one.words, quoted(one.name), at(one.revision)) for one in causes)
+        ", ",
+        "{}{}{}",
+        ((one.words, render_quoted_name(one.name), format_revision(one.revision)) for one in causes),
     )
 
 
-def quoted(name: str) -> SafeString | str:
-    return format_html(" “<bdi>{}</bdi>”", drawn(Seen(name).pieces())) if name else ""
+def render_quoted_name(name: str) -> SafeString | str:
+    return format_html(" “<bdi>{}</bdi>”", render_pieces(VisibleText(name).pieces())) if name else ""
 
 
-def at(revision: int) -> str:
+def format_revision(revision: int) -> str:
     return " " + _("revision %(number)s") % {"number": revision} if revision else ""
 
 
 @register.filter
-def section_words(name: str) -> str:
+def section_title(name: str) -> str:
     """A section's name as people write it."""
-    return title_of(name)
+    return get_display_name(name)
 
 
 @register.filter
-def omission_words(reason: str) -> str:
+def omission_label(reason: str) -> str:
     """Why a part is not in a prompt."""
-    return omission_in_words(reason)
+    return describe_omission(reason)
 
 
 @register.filter
-def cache_words(volatility: str) -> str:
+def cache_label(volatility: str) -> str:
     """What a cache that ends at a line can count on."""
-    return str(CACHE_WORDS.get(volatility, ""))
+    return str(CACHE_LABELS.get(volatility, ""))
 
 
 @register.filter
-def signed(number: int | None) -> str:
+def signed_number(number: int | None) -> str:
     """A difference with its sign; a proper minus, and nothing for none."""
     if number is None:
         return ""
@@ -97,7 +99,7 @@ def signed(number: int | None) -> str:
 
 
 @register.filter
-def apart(moment: datetime, other: datetime) -> str:
+def time_difference(moment: datetime, other: datetime) -> str:
     """How long before or after another moment this one is; to the second where that is near."""
     seconds = int(abs((moment - other).total_seconds()))
     first, last = sorted([moment, other])
@@ -108,13 +110,13 @@ def apart(moment: datetime, other: datetime) -> str:
 
 
 @register.filter
-def share(part: int, whole: int) -> str:
+def percent_of(part: int, whole: int) -> str:
     """So many hundredths of a whole, for the width of a bar; a point as the sign, whatever the language."""
     return f"{100 * part / whole:.2f}" if whole else "0"
 
 
 @register.simple_tag
-def chain_tick(is_linked: bool, digest: str, words: str) -> SafeString:
+def hash_status(is_linked: bool, digest: str, words: str) -> SafeString:
     """The beginning of a hash with whether it holds; the words say what was compared."""
     mark = icon("chain" if is_linked else "warning")
     look = "dr-chain" if is_linked else "dr-chain is-broken"
@@ -130,47 +132,51 @@ def chain_tick(is_linked: bool, digest: str, words: str) -> SafeString:
 
 
 @register.simple_tag
-def row_text(row: Row, seen: Seen, is_first: bool = False) -> SafeString:
+def row_text(row: TextRow, seen: VisibleText, is_first: bool = False) -> SafeString:
     """The words of a row, each stretch coloured by its kind; the line end that closes the row is left out."""
-    return format_html_join("", "{}", ((one,) for one in drawn_stretches(row, seen, is_first)))
+    return format_html_join("", "{}", ((one,) for one in render_origin_spans(row, seen, is_first)))
 
 
-def drawn_stretches(row: Row, seen: Seen, is_first: bool) -> Iterator[SafeString]:
+def render_origin_spans(row: TextRow, seen: VisibleText, is_first: bool) -> Iterator[SafeString]:
     for stretch in row.stretches:
         start, end = stretch.start, stretch.end
         if is_first and start == row.start:
-            start += leading_line_ends(seen.text, start, end)
+            start += count_leading_line_ends(seen.text, start, end)
         if end == row.end and seen.text.endswith("\n", start, end):
             end -= 1
         if start < end:
-            words = chipped(seen.pieces(start, end)) if stretch.slot else drawn(seen.pieces(start, end))
-            yield format_html('<span class="dr-seg {}">{}</span>', kind_class(stretch), words)
+            words = (
+                render_slot_text(seen.pieces(start, end))
+                if stretch.slot
+                else render_pieces(seen.pieces(start, end))
+            )
+            yield format_html('<span class="dr-seg {}">{}</span>', get_span_css_class(stretch), words)
 
 
-def leading_line_ends(text: str, start: int, end: int) -> int:
+def count_leading_line_ends(text: str, start: int, end: int) -> int:
     """A section begins with a gap; its heading stands there already."""
     words = text[start:end]
     return len(words) - len(words.lstrip("\n"))
 
 
-def chipped(pieces: Iterable[str | Glyph]) -> SafeString:
+def render_slot_text(pieces: Iterable[str | Glyph]) -> SafeString:
     """Words of a slot: what stands in for the call's own is a chip."""
-    return format_html_join("", "{}", ((one,) for piece in pieces for one in chips_in(piece)))
+    return format_html_join("", "{}", ((one,) for piece in pieces for one in split_placeholders(piece)))
 
 
-def chips_in(piece: str | Glyph) -> Iterator[str | SafeString]:
+def split_placeholders(piece: str | Glyph) -> Iterator[str | SafeString]:
     if isinstance(piece, Glyph):
-        yield drawn([piece])
+        yield render_pieces([piece])
         return
-    for at, said in enumerate(STAND_IN.split(piece)):
+    for at, said in enumerate(PLACEHOLDER_PATTERN.split(piece)):
         yield format_html('<span class="dr-slot">{}</span>', said) if at % 2 else said
 
 
-def kind_class(stretch: Stretch) -> str:
-    return kind_look(stretch.origin.kind)
+def get_span_css_class(stretch: OriginSpan) -> str:
+    return kind_css_class(stretch.origin.kind)
 
 
 @register.filter
-def kind_look(kind: str) -> str:
+def kind_css_class(kind: str) -> str:
     """The class that gives a kind its colour; only kinds of ours come here, never a tenant's word."""
     return f"is-{kind.replace('_', '-')}"

@@ -16,109 +16,124 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import NOT_MODIFIED, lasting
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
-from personas.api.responses import Answer, answered, moment_told
+from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
-    choice,
-    digest,
-    listed,
-    moment,
-    nullable,
-    page_of,
-    shape,
-    slug,
-    whole,
+    array_schema,
+    datetime_schema,
+    digest_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
 )
 from personas.api.views import endpoint
 from prompts.api_lookup import (
-    bounded,
-    found_prompt,
-    is_limited,
-    prompt_ids,
-    versions_in,
+    check_number_bounds,
+    get_visible_prompt,
+    is_scope_limited,
+    list_prompt_versions,
+    list_visible_prompt_ids,
 )
-from prompts.assembly.report import boundaries
-from prompts.assembly.segments import VOLATILITY, Segment
-from prompts.errors import ErasedSince
+from prompts.assembly.report import find_cache_boundaries
+from prompts.assembly.segments import VOLATILITY_LEVELS, Segment
+from prompts.errors import PromptErased
 from prompts.models import PromptVersion
-from prompts.replay.services import erased_words, erasures_of
-from prompts.versions.segments import digests_in, unpacked
-from prompts.versions.selectors import contents_of, labels_of
-from prompts.versions.serializers import CAUSE, PLACE, TEXT, cause_told, place_told
-from prompts.versions.timeline import labels_by_version
+from prompts.replay.services import describe_erasures, list_version_erasures
+from prompts.versions.segments import list_content_digests, unpack_segments
+from prompts.versions.selectors import get_contents, get_prompt_labels
+from prompts.versions.serializers import (
+    CAUSE_SCHEMA,
+    PLACE_SCHEMA,
+    TEXT_SCHEMA,
+    cause_json,
+    version_place_json,
+)
+from prompts.versions.timeline import group_labels_by_version
 
-LISTED = shape(
+VERSION_SUMMARY_SCHEMA = object_schema(
     {
-        "number": whole(1),
-        "digest": digest(),
-        "text_digest": digest(),
-        "layout": TEXT,
-        "compiler": TEXT,
-        "characters": whole(),
-        "tokens": whole(),
-        "labels": listed(TEXT),
-        "author": TEXT,
-        "message": TEXT,
-        "causes": listed(CAUSE, most=20),
-        "created_at": moment(),
-        "hash": digest(),
-        "previous_hash": TEXT,
+        "number": integer_schema(1),
+        "digest": digest_schema(),
+        "text_digest": digest_schema(),
+        "layout": TEXT_SCHEMA,
+        "compiler": TEXT_SCHEMA,
+        "characters": integer_schema(),
+        "tokens": integer_schema(),
+        "labels": array_schema(TEXT_SCHEMA),
+        "author": TEXT_SCHEMA,
+        "message": TEXT_SCHEMA,
+        "causes": array_schema(CAUSE_SCHEMA, most=20),
+        "created_at": datetime_schema(),
+        "hash": digest_schema(),
+        "previous_hash": TEXT_SCHEMA,
     }
 )
-SECTION = shape({"name": TEXT, "characters": whole(), "tokens": whole()})
-SEGMENT = shape({"section": TEXT, "volatility": choice(VOLATILITY), "slot": TEXT, "text": TEXT})
-BOUNDARY = shape({"volatility": TEXT, "offset": whole()})
-NO_WORDS = "Null for keys of bots or of some labels only: fetch the prompt instead, which is recorded."
-VERSION = shape(
+SECTION_SCHEMA = object_schema(
+    {"name": TEXT_SCHEMA, "characters": integer_schema(), "tokens": integer_schema()}
+)
+SEGMENT_SCHEMA = object_schema(
     {
-        "digest": digest(),
-        "text_digest": digest(description="SHA-256 of the text as UTF-8."),
-        "layout": TEXT,
-        "characters": whole(),
-        "tokens": whole(),
-        "sections": listed(SECTION, most=1_000),
-        "text": {"type": ["string", "null"], "description": f"Slots stand in it as built. {NO_WORDS}"},
-        "segments": nullable({"type": "array", "items": SEGMENT, "description": NO_WORDS}),
-        "boundaries": nullable({"type": "array", "items": BOUNDARY}),
-        "tools": {"type": ["array", "null"], "description": f"Definitions for the provider. {NO_WORDS}"},
-        "first": PLACE,
+        "section": TEXT_SCHEMA,
+        "volatility": enum_schema(VOLATILITY_LEVELS),
+        "slot": TEXT_SCHEMA,
+        "text": TEXT_SCHEMA,
     }
 )
-OF_PLACE = {
-    "agent": slug(description="Of the places with this digest, one of this agent."),
-    "channel": slug(description="On this channel."),
-    "number": whole(1, 2**31 - 1, description="With this number."),
+BOUNDARY_SCHEMA = object_schema({"volatility": TEXT_SCHEMA, "offset": integer_schema()})
+NO_TEXT_NOTE = "Null for keys of bots or of some labels only: fetch the prompt instead, which is recorded."
+VERSION_SCHEMA = object_schema(
+    {
+        "digest": digest_schema(),
+        "text_digest": digest_schema(description="SHA-256 of the text as UTF-8."),
+        "layout": TEXT_SCHEMA,
+        "characters": integer_schema(),
+        "tokens": integer_schema(),
+        "sections": array_schema(SECTION_SCHEMA, most=1_000),
+        "text": {"type": ["string", "null"], "description": f"Slots stand in it as built. {NO_TEXT_NOTE}"},
+        "segments": nullable_schema({"type": "array", "items": SEGMENT_SCHEMA, "description": NO_TEXT_NOTE}),
+        "boundaries": nullable_schema({"type": "array", "items": BOUNDARY_SCHEMA}),
+        "tools": {"type": ["array", "null"], "description": f"Definitions for the provider. {NO_TEXT_NOTE}"},
+        "first": PLACE_SCHEMA,
+    }
+)
+PLACE_PARAMETERS = {
+    "agent": slug_schema(description="Of the places with this digest, one of this agent."),
+    "channel": slug_schema(description="On this channel."),
+    "number": integer_schema(1, 2**31 - 1, description="With this number."),
 }
-PLACED = {"agent": "prompt__agent__slug", "channel": "prompt__channel__slug", "number": "number"}
-COMMON: dict[str, Any] = {"bots": True, "tag": "prompt-versions"}
+PLACE_LOOKUPS = {"agent": "prompt__agent__slug", "channel": "prompt__channel__slug", "number": "number"}
+COMMON_OPTIONS: dict[str, Any] = {"bots": True, "tag": "prompt-versions"}
 
 
 # --- of one prompt -------------------------------------------------------------------------------------
 
 
-def index(call: Call, agent: str, channel: str) -> Answer:
-    prompt = found_prompt(call, agent, channel)
-    rows = versions_in(prompt).defer("segments", "sizes", "lockfile")
-    page = page_of_rows(
+def index(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
+    prompt = get_visible_prompt(call, agent, channel)
+    rows = list_prompt_versions(prompt).defer("segments", "sizes", "lockfile")
+    page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    labels = labels_by_version(prompt, list(labels_of(prompt)))
-    return page_answered(call, page, [listed_told(row, labels.get(row.pk, [])) for row in page.rows])
+    labels = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
+    return page_response(call, page, [version_summary_json(row, labels.get(row.pk, [])) for row in page.rows])
 
 
-def by_number(call: Call, agent: str, channel: str, number: int) -> Answer:
-    prompt = found_prompt(call, agent, channel)
-    rows = versions_in(prompt).defer("segments", "sizes", "lockfile")
-    version = rows.filter(number=bounded(number)).first()
+def read_version_by_number(call: ApiRequest, agent: str, channel: str, number: int) -> ApiResponse:
+    prompt = get_visible_prompt(call, agent, channel)
+    rows = list_prompt_versions(prompt).defer("segments", "sizes", "lockfile")
+    version = rows.filter(number=check_number_bounds(number)).first()
     if version is None:
         raise Http404
-    labels = labels_by_version(prompt, list(labels_of(prompt)))
-    return answered(listed_told(version, labels.get(version.pk, [])))
+    labels = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
+    return json_response(version_summary_json(version, labels.get(version.pk, [])))
 
 
-def listed_told(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
+def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
     return {
         "number": version.number,
         "digest": version.digest,
@@ -130,8 +145,8 @@ def listed_told(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
         "labels": labels,
         "author": version.author_label,
         "message": version.message,
-        "causes": [cause_told(cause) for cause in version.causes],
-        "created_at": moment_told(version.created_at),
+        "causes": [cause_json(cause) for cause in version.causes],
+        "created_at": datetime_json(version.created_at),
         "hash": version.hash,
         "previous_hash": version.previous_hash,
     }
@@ -140,10 +155,14 @@ def listed_told(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
 # --- by digest -----------------------------------------------------------------------------------------
 
 
-def read(call: Call, key: str) -> Answer:
-    version = found_version(call, key)
-    has_words = may_read_words(call)
-    words = words_of(version) if has_words else dict.fromkeys(("text", "segments", "boundaries", "tools"))
+def read_version(call: ApiRequest, key: str) -> ApiResponse:
+    version = get_version_by_digest(call, key)
+    has_words = can_read_text(call)
+    words = (
+        version_text_json(version)
+        if has_words
+        else dict.fromkeys(("text", "segments", "boundaries", "tools"))
+    )
     said = {
         "digest": version.digest,
         "text_digest": version.text_digest,
@@ -155,22 +174,22 @@ def read(call: Call, key: str) -> Answer:
             for name, (characters, tokens) in version.sizes.items()
         ],
         **words,
-        "first": place_told(version, version.prompt),
+        "first": version_place_json(version, version.prompt),
     }
-    return lasting(call, said, f"{key}-{version.pk}" if has_words else f"{key}-{version.pk}-facts")
+    return immutable_response(call, said, f"{key}-{version.pk}" if has_words else f"{key}-{version.pk}-facts")
 
 
-def may_read_words(call: Call) -> bool:
+def can_read_text(call: ApiRequest) -> bool:
     """A key that is limited to labels has a say about those, and not about every version there ever was."""
     return not call.caller.is_bot and "labels" not in call.caller.key.scopes
 
 
-def words_of(version: PromptVersion) -> dict[str, Any]:
+def version_text_json(version: PromptVersion) -> dict[str, Any]:
     """Whole, or not at all."""
-    segments = whole_segments(version)
+    segments = require_unerased_segments(version)
     offsets = accumulate([len(segment.text) for segment in segments], initial=0)
     starts = [(segment.volatility, at) for segment, at in zip(segments, offsets, strict=False)]
-    data = contents_of(version.workspace_id, [version.tools]).get(version.tools) if version.tools else None
+    data = get_contents(version.workspace_id, [version.tools]).get(version.tools) if version.tools else None
     return {
         "text": "".join([segment.text for segment in segments]),
         "segments": [
@@ -182,87 +201,92 @@ def words_of(version: PromptVersion) -> dict[str, Any]:
             }
             for segment in segments
         ],
-        "boundaries": [boundary._asdict() for boundary in boundaries(starts)],
+        "boundaries": [boundary._asdict() for boundary in find_cache_boundaries(starts)],
         "tools": json.loads(data) if data else [],
     }
 
 
-def whole_segments(version: PromptVersion) -> tuple[Segment, ...]:
+def require_unerased_segments(version: PromptVersion) -> tuple[Segment, ...]:
     """As they were built; what is left of erased words is not what was said."""
-    contents = contents_of(version.workspace_id, digests_in(version.segments, version.tools))
+    contents = get_contents(version.workspace_id, list_content_digests(version.segments, version.tools))
     gone = {digest for digest, data in contents.items() if data is None}
     if gone:
-        raise ErasedSince(erased_words(erasures_of(version, gone)))
-    return unpacked(version.segments, contents)
+        raise PromptErased(describe_erasures(list_version_erasures(version, gone)))
+    return unpack_segments(version.segments, contents)
 
 
-def places(call: Call, key: str) -> Answer:
-    rows = versions_with(call, key).defer("segments", "sizes", "lockfile")
-    page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+def list_version_places(call: ApiRequest, key: str) -> ApiResponse:
+    rows = list_versions_with_digest(call, key).defer("segments", "sizes", "lockfile")
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     if not page.rows and "cursor" not in call.query:
         raise Http404
-    return page_answered(call, page, [place_told(row, row.prompt) for row in page.rows])
+    return page_response(call, page, [version_place_json(row, row.prompt) for row in page.rows])
 
 
-def versions_with(call: Call, key: str) -> QuerySet[PromptVersion]:
+def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVersion]:
     """Every version with this digest that the key may know of; where the query names a place, those there."""
     rows = PromptVersion.objects.in_workspace(call.workspace).filter(digest=key)
-    if is_limited(call.caller):
-        rows = rows.filter(prompt__in=prompt_ids(call.caller))
-    for name, field in PLACED.items():
+    if is_scope_limited(call.caller):
+        rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
+    for name, field in PLACE_LOOKUPS.items():
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
     return rows.select_related("prompt__agent", "prompt__channel").order_by("pk")
 
 
-def found_version(call: Call, key: str) -> PromptVersion:
+def get_version_by_digest(call: ApiRequest, key: str) -> PromptVersion:
     """The first of them."""
-    version = versions_with(call, key).first()
+    version = list_versions_with_digest(call, key).first()
     if version is None:
         raise Http404
     return version
 
 
-OF_PROMPT = "agents/<slug:agent>/prompts/<slug:channel>/versions"
+VERSIONS_PATH = "agents/<slug:agent>/prompts/<slug:channel>/versions"
 urlpatterns: list[URLPattern] = [
     endpoint(
-        OF_PROMPT,
+        VERSIONS_PATH,
         "versions-list",
         get=Operation(
             index,
             "List the versions of a prompt, newest first",
-            answer=page_of(LISTED),
-            query=PAGING,
-            **COMMON,
+            answer=page_schema(VERSION_SUMMARY_SCHEMA),
+            query=PAGINATION_PARAMS,
+            **COMMON_OPTIONS,
         ),
     ),
     endpoint(
-        f"{OF_PROMPT}/<int:number>",
+        f"{VERSIONS_PATH}/<int:number>",
         "versions-number",
-        get=Operation(by_number, "Look up a version by its number", answer=LISTED, **COMMON),
+        get=Operation(
+            read_version_by_number,
+            "Look up a version by its number",
+            answer=VERSION_SUMMARY_SCHEMA,
+            **COMMON_OPTIONS,
+        ),
     ),
     endpoint(
         "prompt-versions/<digest:key>",
         "versions-one",
         get=Operation(
-            read,
+            read_version,
             "Read a version",
-            answer=VERSION,
-            others=NOT_MODIFIED,
+            answer=VERSION_SCHEMA,
+            others=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
             note="Several prompts may share a digest: `first` is the first of them, /places lists all.",
-            **COMMON,
+            **COMMON_OPTIONS,
         ),
     ),
     endpoint(
         "prompt-versions/<digest:key>/places",
         "versions-places",
         get=Operation(
-            places,
+            list_version_places,
             "List the prompts and numbers with this digest",
-            answer=page_of(PLACE),
-            query=PAGING,
-            **COMMON,
+            answer=page_schema(PLACE_SCHEMA),
+            query=PAGINATION_PARAMS,
+            **COMMON_OPTIONS,
         ),
     ),
 ]

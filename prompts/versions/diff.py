@@ -9,18 +9,18 @@ from typing import Literal, TypeVar
 
 from django.utils.translation import gettext as _
 
-from core.text.diff import Line, Span, diff_lines
+from core.text.diff import DiffLine, DiffSpan, diff_lines
 from prompts.assembly.segments import SESSION, TURN, Origin, Segment
 
-Count = Callable[[str], int]
-State = Literal["same", "changed", "added", "removed"]
+TokenCounter = Callable[[str], int]
+SectionState = Literal["same", "changed", "added", "removed"]
 K = TypeVar("K", bound=Hashable)
 # Both texts together, over all sections: more than anybody reads, and still well under a second.
-MOST_CHARACTERS, MOST_LINES = 300_000, 20_000
+MAX_CHARACTERS, MAX_LINES = 300_000, 20_000
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedSegment:
     """Words that are the same and stand elsewhere."""
 
     origin: Origin
@@ -34,10 +34,10 @@ class SectionDiff:
     """One section of both versions; the gap before it is not part of it."""
 
     name: str
-    state: State
+    state: SectionState
     tokens_before: int
     tokens_after: int
-    lines: Sequence[Line] = ()
+    lines: Sequence[DiffLine] = ()
     # The section as a whole stands before or behind others than it did.
     is_moved: bool = False
     # Why there are no lines although something changed.
@@ -49,7 +49,7 @@ class SectionDiff:
 
 
 @dataclass(frozen=True)
-class Prefix:
+class CachePrefix:
     """How far both texts begin alike: a provider's cache of the older one is good up to there."""
 
     kept_characters: int
@@ -64,8 +64,8 @@ class Prefix:
 @dataclass(frozen=True)
 class VersionDiff:
     sections: Sequence[SectionDiff]
-    moved: Sequence[Moved]
-    prefix: Prefix
+    moved: Sequence[MovedSegment]
+    prefix: CachePrefix
 
     @property
     def changed(self) -> list[SectionDiff]:
@@ -76,21 +76,24 @@ class VersionDiff:
         return sum(section.token_delta for section in self.sections)
 
 
-def compare(
-    before: Sequence[Segment], after: Sequence[Segment], count: Count, budget: "Budget | None" = None
+def compare_segments(
+    before: Sequence[Segment],
+    after: Sequence[Segment],
+    count: TokenCounter,
+    budget: "DiffBudget | None" = None,
 ) -> VersionDiff:
     """Everything there is to say about two versions of a prompt; many comparisons may share a budget."""
     return VersionDiff(
-        section_diffs(section_words(before), section_words(after), count, budget or Budget()),
-        moved_segments(before, after),
-        cache_prefix(before, after, count),
+        diff_sections(join_section_texts(before), join_section_texts(after), count, budget or DiffBudget()),
+        find_moved_segments(before, after),
+        measure_cache_prefix(before, after, count),
     )
 
 
 # --- sections ------------------------------------------------------------------------------------------
 
 
-def section_words(segments: Iterable[Segment]) -> dict[str, str]:
+def join_section_texts(segments: Iterable[Segment]) -> dict[str, str]:
     """What each section says, in the prompt's order, without the gap it begins with."""
     pieces: dict[str, list[str]] = {}
     for segment in segments:
@@ -101,43 +104,45 @@ def section_words(segments: Iterable[Segment]) -> dict[str, str]:
     return {section: "".join(texts) for section, texts in pieces.items()}
 
 
-def section_diffs(
-    before: Mapping[str, str], after: Mapping[str, str], count: Count, budget: "Budget"
+def diff_sections(
+    before: Mapping[str, str], after: Mapping[str, str], count: TokenCounter, budget: "DiffBudget"
 ) -> list[SectionDiff]:
     """In the order of the newer text; what fell away comes last."""
-    moved = set(out_of_order([*before], [*after]))
+    moved = set(find_out_of_order([*before], [*after]))
     order = [*after, *(section for section in before if section not in after)]
-    found = [section_diff(name, before.get(name), after.get(name), budget, count) for name in order]
+    found = [diff_section(name, before.get(name), after.get(name), budget, count) for name in order]
     return [replace(section, is_moved=section.name in moved) for section in found]
 
 
-def section_diff(name: str, old: str | None, new: str | None, budget: "Budget", count: Count) -> SectionDiff:
+def diff_section(
+    name: str, old: str | None, new: str | None, budget: "DiffBudget", count: TokenCounter
+) -> SectionDiff:
     said, says = old or "", new or ""
     tokens = count(said), count(says)
     if said == says:
         return SectionDiff(name, "same", *tokens)
-    state: State = "added" if old is None else "removed" if new is None else "changed"
+    state: SectionState = "added" if old is None else "removed" if new is None else "changed"
     if not budget.take(said, says):
         reason = _("%(count)s characters are too many to compare line by line.") % {
             "count": f"{len(said) + len(says):,}"
         }
         return SectionDiff(name, state, *tokens, withheld=reason)
-    lines = diff_lines(said, says) if state == "changed" else whole(said, says)
+    lines = diff_lines(said, says) if state == "changed" else build_one_sided_lines(said, says)
     return SectionDiff(name, state, *tokens, lines)
 
 
-def whole(old: str, new: str) -> list[Line]:
+def build_one_sided_lines(old: str, new: str) -> list[DiffLine]:
     """A section that only one version has: nothing to mark, for all of it is new or gone."""
     if new:
-        return [Line("added", (Span(line),), after=at) for at, line in enumerate(new.split("\n"), 1)]
-    return [Line("removed", (Span(line),), before=at) for at, line in enumerate(old.split("\n"), 1)]
+        return [DiffLine("added", (DiffSpan(line),), after=at) for at, line in enumerate(new.split("\n"), 1)]
+    return [DiffLine("removed", (DiffSpan(line),), before=at) for at, line in enumerate(old.split("\n"), 1)]
 
 
-class Budget:
+class DiffBudget:
     """How much may still be compared line by line; what does not fit is told, not compared."""
 
     def __init__(self) -> None:
-        self.characters, self.lines = MOST_CHARACTERS, MOST_LINES
+        self.characters, self.lines = MAX_CHARACTERS, MAX_LINES
 
     def take(self, *texts: str) -> bool:
         characters = sum(map(len, texts))
@@ -152,19 +157,21 @@ class Budget:
 # --- places --------------------------------------------------------------------------------------------
 
 
-def moved_segments(before: Sequence[Segment], after: Sequence[Segment]) -> list[Moved]:
+def find_moved_segments(before: Sequence[Segment], after: Sequence[Segment]) -> list[MovedSegment]:
     """Records whose words are the same and stand elsewhere among those that both versions have."""
-    old, new = placed(before), placed(after)
+    old, new = index_unique_segments(before), index_unique_segments(after)
     shared = [key for key in new if key in old]
     elsewhere = {key for key in shared if old[key].section != new[key].section}
     for section in dict.fromkeys(new[key].section for key in shared):
         mine = [key for key in shared if new[key].section == section and key not in elsewhere]
         known = set(mine)
-        elsewhere |= set(out_of_order([key for key in old if key in known], mine))
-    return [Moved(key[0], key[1], old[key].section, new[key].section) for key in shared if key in elsewhere]
+        elsewhere |= set(find_out_of_order([key for key in old if key in known], mine))
+    return [
+        MovedSegment(key[0], key[1], old[key].section, new[key].section) for key in shared if key in elsewhere
+    ]
 
 
-def placed(segments: Sequence[Segment]) -> dict[tuple[Origin, str], Segment]:
+def index_unique_segments(segments: Sequence[Segment]) -> dict[tuple[Origin, str], Segment]:
     """Words of records, each with its one place; what stands twice has no place to move from."""
     keyed = [
         ((segment.origin._replace(revision=0), segment.text.strip()), segment)
@@ -175,15 +182,15 @@ def placed(segments: Sequence[Segment]) -> dict[tuple[Origin, str], Segment]:
     return {key: segment for key, segment in keyed if times[key] == 1 and key[1]}
 
 
-def out_of_order(before: Sequence[K], after: Sequence[K]) -> list[K]:
+def find_out_of_order(before: Sequence[K], after: Sequence[K]) -> list[K]:
     """The fewest of the shared ones that must have moved to explain the new order."""
     places = {key: place for place, key in enumerate(before)}
     shared = [key for key in after if key in places]
-    kept = longest_rise([places[key] for key in shared])
+    kept = find_longest_increasing_run([places[key] for key in shared])
     return [key for at, key in enumerate(shared) if at not in kept]
 
 
-def longest_rise(numbers: Sequence[int]) -> set[int]:
+def find_longest_increasing_run(numbers: Sequence[int]) -> set[int]:
     """The positions of a longest rising run, gaps allowed."""
     ends: list[int] = []
     chains: list[int] = []
@@ -207,21 +214,23 @@ def longest_rise(numbers: Sequence[int]) -> set[int]:
 # --- the cache -----------------------------------------------------------------------------------------
 
 
-def cache_prefix(before: Sequence[Segment], after: Sequence[Segment], count: Count) -> Prefix:
-    old, new = (text_of(segments) for segments in (before, after))
-    kept = common_length(old, new)
+def measure_cache_prefix(
+    before: Sequence[Segment], after: Sequence[Segment], count: TokenCounter
+) -> CachePrefix:
+    old, new = (join_segment_texts(segments) for segments in (before, after))
+    kept = count_common_prefix(old, new)
     if old == new:
-        return Prefix(kept, count(new), 0)
-    reach = min(first_per_call(before), first_per_call(after))
-    section = section_at(after, kept) or section_at(before, kept)
-    return Prefix(kept, count(new[:kept]), count(new[kept:]), section, kept >= reach)
+        return CachePrefix(kept, count(new), 0)
+    reach = min(find_per_call_offset(before), find_per_call_offset(after))
+    section = find_section_at(after, kept) or find_section_at(before, kept)
+    return CachePrefix(kept, count(new[:kept]), count(new[kept:]), section, kept >= reach)
 
 
-def text_of(segments: Iterable[Segment]) -> str:
+def join_segment_texts(segments: Iterable[Segment]) -> str:
     return "".join([segment.text for segment in segments])
 
 
-def common_length(one: str, other: str) -> int:
+def count_common_prefix(one: str, other: str) -> int:
     """How many characters both begin with; halving, since comparing slices is quick."""
     low, high = 0, min(len(one), len(other))
     while low < high:
@@ -230,7 +239,7 @@ def common_length(one: str, other: str) -> int:
     return low
 
 
-def first_per_call(segments: Iterable[Segment]) -> int:
+def find_per_call_offset(segments: Iterable[Segment]) -> int:
     """Where the words begin that differ from call to call; out of reach when there are none."""
     at = 0
     for segment in segments:
@@ -240,7 +249,7 @@ def first_per_call(segments: Iterable[Segment]) -> int:
     return maxsize
 
 
-def section_at(segments: Iterable[Segment], offset: int) -> str:
+def find_section_at(segments: Iterable[Segment], offset: int) -> str:
     at = 0
     for segment in segments:
         at += len(segment.text)

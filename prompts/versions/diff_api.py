@@ -4,87 +4,104 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from core.text.diff import Line
-from personas.api.etags import NOT_MODIFIED, lasting
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
+from core.text.diff import DiffLine
+from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.responses import Answer
-from personas.api.schema import Shape, choice, digest, flag, nullable, shape, whole
+from personas.api.responses import ApiResponse
+from personas.api.schema import (
+    Schema,
+    boolean_schema,
+    digest_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+)
 from personas.api.views import endpoint
-from prompts.builds.compiler import tokens_in
-from prompts.versions.api import found_version, may_read_words, versions_with, whole_segments
-from prompts.versions.diff import Moved, SectionDiff, VersionDiff, compare
-from prompts.versions.serializers import TEXT
+from prompts.builds.compiler import count_tokens_cached
+from prompts.versions.api import (
+    can_read_text,
+    get_version_by_digest,
+    list_versions_with_digest,
+    require_unerased_segments,
+)
+from prompts.versions.diff import MovedSegment, SectionDiff, VersionDiff, compare_segments
+from prompts.versions.serializers import TEXT_SCHEMA
 
-LINE: Shape = shape(
+DIFF_LINE_SCHEMA: Schema = object_schema(
     {
-        "kind": choice(["same", "removed", "added"]),
-        "before": nullable(whole(1, description="Its number in the older text.")),
-        "after": nullable(whole(1, description="Its number in the newer text.")),
-        "text": TEXT,
+        "kind": enum_schema(["same", "removed", "added"]),
+        "before": nullable_schema(integer_schema(1, description="Its number in the older text.")),
+        "after": nullable_schema(integer_schema(1, description="Its number in the newer text.")),
+        "text": TEXT_SCHEMA,
     }
 )
-SECTION = shape(
+SECTION_DIFF_SCHEMA = object_schema(
     {
-        "name": TEXT,
-        "state": choice(["same", "changed", "added", "removed"]),
-        "is_moved": flag(),
-        "tokens_before": whole(),
-        "tokens_after": whole(),
-        "lines": {"type": "array", "items": LINE},
+        "name": TEXT_SCHEMA,
+        "state": enum_schema(["same", "changed", "added", "removed"]),
+        "is_moved": boolean_schema(),
+        "tokens_before": integer_schema(),
+        "tokens_after": integer_schema(),
+        "lines": {"type": "array", "items": DIFF_LINE_SCHEMA},
         "withheld": {"type": "string", "description": "Why there are no lines although something changed."},
     }
 )
-MOVED = shape({"kind": TEXT, "id": TEXT, "path": TEXT, "before": TEXT, "after": TEXT})
-PREFIX = shape(
+MOVED_SEGMENT_SCHEMA = object_schema(
+    {"kind": TEXT_SCHEMA, "id": TEXT_SCHEMA, "path": TEXT_SCHEMA, "before": TEXT_SCHEMA, "after": TEXT_SCHEMA}
+)
+CACHE_PREFIX_SCHEMA = object_schema(
     {
-        "kept_characters": whole(),
-        "kept_tokens": whole(),
-        "rewritten_tokens": whole(),
-        "section": TEXT,
-        "is_beyond_cache": flag(),
+        "kept_characters": integer_schema(),
+        "kept_tokens": integer_schema(),
+        "rewritten_tokens": integer_schema(),
+        "section": TEXT_SCHEMA,
+        "is_beyond_cache": boolean_schema(),
     },
     description="How far both begin alike: a provider's cache of the older one is good up to there.",
 )
-DIFF = shape(
+DIFF_SCHEMA = object_schema(
     {
-        "before": digest(),
-        "after": digest(),
+        "before": digest_schema(),
+        "after": digest_schema(),
         "token_delta": {"type": "integer"},
-        "sections": {"type": "array", "items": SECTION},
-        "moved": {"type": "array", "items": MOVED},
-        "prefix": PREFIX,
+        "sections": {"type": "array", "items": SECTION_DIFF_SCHEMA},
+        "moved": {"type": "array", "items": MOVED_SEGMENT_SCHEMA},
+        "prefix": CACHE_PREFIX_SCHEMA,
     }
 )
 
 
-def diff(call: Call, key: str) -> Answer:
+def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
     """From the version in `against` to this one."""
-    after = found_version(call, key)
-    if not may_read_words(call):
+    after = get_version_by_digest(call, key)
+    if not can_read_text(call):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some labels."))
     against = call.query.get("against")
     if against is None:
-        raise wrong("Say which version to compare with.")
-    before = versions_with(call, against).first()
+        raise build_against_error("Say which version to compare with.")
+    before = list_versions_with_digest(call, against).first()
     if before is None:
-        raise wrong("There is no such version here.")
-    found = compare(whole_segments(before), whole_segments(after), tokens_in)
-    return lasting(call, told(found, against, key), f"{against}-{key}")
+        raise build_against_error("There is no such version here.")
+    found = compare_segments(
+        require_unerased_segments(before), require_unerased_segments(after), count_tokens_cached
+    )
+    return immutable_response(call, version_diff_json(found, against, key), f"{against}-{key}")
 
 
-def wrong(said: str) -> ProblemError:
-    return ProblemError(invalid([FieldError(said, parameter="against")]))
+def build_against_error(said: str) -> ProblemError:
+    return ProblemError(validation_problem([FieldError(said, parameter="against")]))
 
 
-def told(found: VersionDiff, before: str, after: str) -> dict[str, Any]:
+def version_diff_json(found: VersionDiff, before: str, after: str) -> dict[str, Any]:
     return {
         "before": before,
         "after": after,
         "token_delta": found.token_delta,
-        "sections": [section_told(section) for section in found.sections],
-        "moved": [moved_told(one) for one in found.moved],
+        "sections": [section_diff_json(section) for section in found.sections],
+        "moved": [moved_segment_json(one) for one in found.moved],
         "prefix": {
             "kept_characters": found.prefix.kept_characters,
             "kept_tokens": found.prefix.kept_tokens,
@@ -95,23 +112,23 @@ def told(found: VersionDiff, before: str, after: str) -> dict[str, Any]:
     }
 
 
-def section_told(section: SectionDiff) -> dict[str, Any]:
+def section_diff_json(section: SectionDiff) -> dict[str, Any]:
     return {
         "name": section.name,
         "state": section.state,
         "is_moved": section.is_moved,
         "tokens_before": section.tokens_before,
         "tokens_after": section.tokens_after,
-        "lines": [line_told(line) for line in section.lines],
+        "lines": [diff_line_json(line) for line in section.lines],
         "withheld": section.withheld,
     }
 
 
-def line_told(line: Line) -> dict[str, Any]:
+def diff_line_json(line: DiffLine) -> dict[str, Any]:
     return {"kind": line.kind, "before": line.before, "after": line.after, "text": line.text}
 
 
-def moved_told(one: Moved) -> dict[str, Any]:
+def moved_segment_json(one: MovedSegment) -> dict[str, Any]:
     origin = one.origin
     return {
         "kind": origin.kind,
@@ -127,12 +144,12 @@ urlpatterns: list[URLPattern] = [
         "prompt-versions/<digest:key>/diff",
         "versions-diff",
         get=Operation(
-            diff,
+            read_version_diff,
             "What differs from another version",
-            answer=DIFF,
-            query={"against": digest(description="The older version.")},
+            answer=DIFF_SCHEMA,
+            query={"against": digest_schema(description="The older version.")},
             needed=("against",),
-            others=NOT_MODIFIED,
+            others=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
             tag="prompt-versions",
             note="It quotes words, and so is not for bots' keys.",

@@ -7,27 +7,29 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q
 
-from personas.models import Workspace, digest_of
-from prompts.assembly.segments import is_key
+from personas.models import Workspace, sha256_digest
+from prompts.assembly.segments import is_record_id
 from prompts.models import AgentPrompt, PromptVersion, VersionPart
-from prompts.proof.canonical import canonical
+from prompts.proof.canonical import canonical_json
 
 # "kind:id@revision" and the digest of what that part says.
-Parts = Mapping[str, str]
+PartDigests = Mapping[str, str]
 # The number of the last version that tells its parts whole, and the parts of the latest.
-Before = tuple[int, Parts]
+PreviousLockfile = tuple[int, PartDigests]
 
 # So many versions lean on a whole one: more would be slow to read, fewer would cost more to keep.
-STRIDE = 64
+FULL_LOCKFILE_INTERVAL = 64
 
 
-def packed_lockfile(number: int, parts: Parts, settings: str, before: Before | None) -> dict[str, Any]:
+def build_lockfile(
+    number: int, parts: PartDigests, settings: str, before: PreviousLockfile | None
+) -> dict[str, Any]:
     """The parts whole, or what became of them since the version before; the digest is over all of them.
 
     Layout and compiler stand beside it in the version's own row.
     """
-    told = {"settings": settings, "digest": parts_digest(parts)}
-    if before is None or number - before[0] >= STRIDE:
+    told = {"settings": settings, "digest": hash_parts(parts)}
+    if before is None or number - before[0] >= FULL_LOCKFILE_INTERVAL:
         return told | {"parts": dict(parts)}
     base, had = before
     changed = {key: digest for key, digest in parts.items() if had.get(key) != digest}
@@ -37,20 +39,20 @@ def packed_lockfile(number: int, parts: Parts, settings: str, before: Before | N
     return told | {"base": base, "parts": changed} | ({"gone": gone} if gone else {})
 
 
-def base_of(number: int, lockfile: Mapping[str, Any]) -> int:
+def get_base_number(number: int, lockfile: Mapping[str, Any]) -> int:
     """The version from which on lockfiles must be read to know all parts of this one."""
     return int(lockfile.get("base", number))
 
 
-def unpacked_parts(lockfiles: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def merge_lockfiles(lockfiles: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """All parts of the last of these; the first is whole, and none between is missing."""
     parts: dict[str, str] = {}
     for lockfile in lockfiles:
-        parts = next_parts(parts, lockfile)
+        parts = apply_lockfile(parts, lockfile)
     return parts
 
 
-def next_parts(before: dict[str, str], lockfile: Mapping[str, Any]) -> dict[str, str]:
+def apply_lockfile(before: dict[str, str], lockfile: Mapping[str, Any]) -> dict[str, str]:
     """The parts after a lockfile; what stood before may be changed by this."""
     if "base" not in lockfile:
         return dict(lockfile["parts"])
@@ -60,78 +62,80 @@ def next_parts(before: dict[str, str], lockfile: Mapping[str, Any]) -> dict[str,
     return before
 
 
-def is_whole(lockfile: Mapping[str, Any], parts: Parts) -> bool:
+def is_lockfile_valid(lockfile: Mapping[str, Any], parts: PartDigests) -> bool:
     """Whether these are the parts the lockfile speaks of."""
-    return bool(lockfile["digest"] == parts_digest(parts))
+    return bool(lockfile["digest"] == hash_parts(parts))
 
 
-def parts_digest(parts: Parts) -> str:
-    return digest_of(canonical(dict(parts)))
+def hash_parts(parts: PartDigests) -> str:
+    return sha256_digest(canonical_json(dict(parts)))
 
 
 # Kind and id, with the revision that is held.
-Part = tuple[str, int]
-Held = dict[Part, int]
+PartKey = tuple[str, int]
+PartRevisions = dict[PartKey, int]
 
 
-def held_parts(segments: Iterable[Mapping[str, Any]], offered: Iterable[str] = ()) -> Held:
+def get_part_revisions(segments: Iterable[Mapping[str, Any]], offered: Iterable[str] = ()) -> PartRevisions:
     """What the stored segments came from; tools that are offered beside the text are held as well.
 
     Offered are the names of a lockfile: kind, id and revision as "tool:7@2".
     """
-    found: Held = {}
+    found: PartRevisions = {}
     for row in segments:
         origin = row.get("origin", {})
-        if is_key(origin.get("id", "")):
+        if is_record_id(origin.get("id", "")):
             found[origin["kind"], int(origin["id"])] = origin.get("revision", 0)
     for name in offered:
         kind, _, rest = name.partition(":")
         key, _, revision = rest.partition("@")
-        if kind == "tool" and is_key(key):
+        if kind == "tool" and is_record_id(key):
             found[kind, int(key)] = int(revision)
     return found
 
 
-def part_changes(before: Held, after: Held) -> dict[Part, int | None]:
+def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[PartKey, int | None]:
     """What came or has another revision, and, with none, what is held no more."""
-    changed: dict[Part, int | None] = {
+    changed: dict[PartKey, int | None] = {
         part: revision for part, revision in after.items() if before.get(part) != revision
     }
     return changed | {part: None for part in before if part not in after}
 
 
-class Standing(NamedTuple):
+class PreviousParts(NamedTuple):
     """A prompt before its next version: the lockfile to tell changes from, and the records it holds."""
 
-    before: Before | None
-    held: Held
+    before: PreviousLockfile | None
+    held: PartRevisions
 
 
-def standings(workspace: Workspace | int, prompts: Sequence[AgentPrompt]) -> dict[int, Standing]:
+def get_previous_parts(
+    workspace: Workspace | int, prompts: Sequence[AgentPrompt]
+) -> dict[int, PreviousParts]:
     """Of prompts that have a version already; two queries for all."""
     latest = {prompt.pk: prompt.latest for prompt in prompts if prompt.latest}
     if not latest:
         return {}
-    chains = lockfiles_since(workspace, latest)
+    chains = get_lockfile_chains(workspace, latest)
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=[row.pk for row in latest.values()])
     found = {}
     for prompt, segments, tools in rows.values_list("prompt_id", "segments", "tools"):
-        version, parts = latest[prompt], unpacked_parts(chains[prompt])
+        version, parts = latest[prompt], merge_lockfiles(chains[prompt])
         # A chain that does not add up is not gone on with: the next lockfile stands by itself.
-        sound = is_whole(version.lockfile, parts)
-        before = (base_of(version.number, version.lockfile), parts) if sound else None
-        found[prompt] = Standing(before, held_parts(segments, parts if tools else ()))
+        sound = is_lockfile_valid(version.lockfile, parts)
+        before = (get_base_number(version.number, version.lockfile), parts) if sound else None
+        found[prompt] = PreviousParts(before, get_part_revisions(segments, parts if tools else ()))
     return found
 
 
-def lockfiles_since(
+def get_lockfile_chains(
     workspace: Workspace | int, latest: Mapping[int, PromptVersion]
 ) -> dict[int, list[dict[str, Any]]]:
     """For each prompt the lockfiles from the last whole one on; those that are whole are at hand."""
     chains: dict[int, list[dict[str, Any]]] = {prompt: [] for prompt in latest}
     wanted = []
     for prompt, version in latest.items():
-        base = base_of(version.number, version.lockfile)
+        base = get_base_number(version.number, version.lockfile)
         if base < version.number:
             wanted.append(Q(prompt=prompt, number__gte=base, number__lt=version.number))
     if wanted:
@@ -143,16 +147,16 @@ def lockfiles_since(
     return chains
 
 
-def note_parts(
+def save_part_changes(
     workspace: Workspace | int,
-    versions: Iterable[tuple[PromptVersion, Parts]],
-    before: Mapping[int, Standing],
+    versions: Iterable[tuple[PromptVersion, PartDigests]],
+    before: Mapping[int, PreviousParts],
 ) -> None:
     """Only what differs from the version before: an edit of one record leaves one row."""
     rows = []
     for version, parts in versions:
         stood = before.get(version.prompt_id)
-        holds = held_parts(version.segments, parts if version.tools else ())
+        holds = get_part_revisions(version.segments, parts if version.tools else ())
         rows += [
             VersionPart(
                 workspace_id=version.workspace_id,
@@ -162,6 +166,6 @@ def note_parts(
                 object_id=key,
                 revision=revision,
             )
-            for (kind, key), revision in part_changes(stood.held if stood else {}, holds).items()
+            for (kind, key), revision in diff_part_revisions(stood.held if stood else {}, holds).items()
         ]
     VersionPart.objects.in_workspace(workspace).bulk_create(rows, batch_size=1_000)

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from core.db.fields import CompactJSON
+from core.db.fields import CompactJSONField
 from personas.models import Agent, Channel, Workspace, WorkspaceOwned
 
 
@@ -67,10 +67,10 @@ class PromptVersion(WorkspaceOwned):
     characters = models.PositiveIntegerField()
     tokens = models.PositiveIntegerField()
     # By section: characters and tokens.
-    sizes = CompactJSON()
+    sizes = CompactJSONField()
     # Whole, or as changes to that of the version before: see prompts.versions.lockfile.
-    lockfile = CompactJSON()
-    causes = CompactJSON()
+    lockfile = CompactJSONField()
+    causes = CompactJSONField()
     author_label = models.CharField(max_length=254)
     message = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField()

@@ -12,42 +12,42 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from personas.models import Workspace
-from prompts.assembly.report import Boundary, boundaries
+from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import Origin, Segment
-from prompts.hashed_rows import version_row
+from prompts.hashed_rows import build_version_row
 from prompts.models import PromptVersion
-from prompts.provenance.causes import causes_in_words, keys_in
+from prompts.provenance.causes import describe_causes, list_cause_revisions
 from prompts.provenance.origins import (
-    KINDS,
-    LAYOUT_WORDS,
+    LAYOUT_LABEL,
+    RECORD_KINDS,
+    OriginLabel,
     RevisionKey,
-    Told,
-    news_of,
-    revision_keys,
-    revisions_said,
-    told_of,
+    describe_file_changes,
+    describe_origins,
+    describe_revisions,
+    list_revision_keys,
 )
-from prompts.versions.diff import first_per_call
-from prompts.versions.segments import GONE, digests_in, unpacked
-from prompts.versions.selectors import contents_of, parts_of, report_in
-from prompts.versions.text_rows import Row, rows_by_section
-from skills.files.visible_text import Seen
+from prompts.versions.diff import find_per_call_offset
+from prompts.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
+from prompts.versions.selectors import get_contents, get_lockfile_parts, parse_build_report
+from prompts.versions.text_rows import TextRow, group_rows_by_section
+from skills.files.visible_text import VisibleText
 
 
 @dataclass(frozen=True)
-class Beside:
+class AnnotatedRow:
     """A row of the text with its origins in words."""
 
-    row: Row
-    told: Sequence[Told]
+    row: TextRow
+    told: Sequence[OriginLabel]
 
 
 @dataclass(frozen=True)
-class Section:
+class VersionSection:
     """A section of the text, with how much of the whole it is."""
 
     name: str
-    rows: Sequence[Beside]
+    rows: Sequence[AnnotatedRow]
     characters: int
     tokens: int
     # What a call may fill anew in it.
@@ -59,14 +59,14 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Locked:
+class LockfileEntry:
     """A line of the lockfile: what was pinned, at which digest."""
 
-    told: Told
+    told: OriginLabel
     digest: str
 
 
-def main_kind(rows: Sequence[Row]) -> str:
+def find_main_origin_kind(rows: Sequence[TextRow]) -> str:
     """The kind of record that says most in these rows; our own words only where nobody else speaks."""
     sizes: Counter[str] = Counter()
     for row in rows:
@@ -76,7 +76,7 @@ def main_kind(rows: Sequence[Row]) -> str:
     return max(told)[1] if told else "layout"
 
 
-class Reading:
+class VersionPage:
     """One version, read for a page."""
 
     def __init__(self, workspace: Workspace, version: PromptVersion, *, has_lockfile: bool = False) -> None:
@@ -86,25 +86,25 @@ class Reading:
     def contents(self) -> dict[str, bytes | None]:
         """The words and the report in one question."""
         version = self.version
-        return contents_of(version.workspace_id, [*digests_in(version.segments), version.report])
+        return get_contents(version.workspace_id, [*list_content_digests(version.segments), version.report])
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        return unpacked(self.version.segments, self.contents)
+        return unpack_segments(self.version.segments, self.contents)
 
     @cached_property
-    def seen(self) -> Seen:
-        return Seen("".join([segment.text for segment in self.segments]))
+    def seen(self) -> VisibleText:
+        return VisibleText("".join([segment.text for segment in self.segments]))
 
     @cached_property
     def is_erased(self) -> bool:
-        return any(segment.text == GONE for segment in self.segments)
+        return any(segment.text == ERASED_TEXT for segment in self.segments)
 
     @cached_property
-    def boundaries(self) -> Sequence[Boundary]:
+    def boundaries(self) -> Sequence[CacheBoundary]:
         """Where caches can end, told from how often each segment changes."""
         offsets = accumulate([len(segment.text) for segment in self.segments], initial=0)
-        return boundaries(
+        return find_cache_boundaries(
             (segment.volatility, at) for segment, at in zip(self.segments, offsets, strict=False)
         )
 
@@ -115,7 +115,7 @@ class Reading:
             return []
         paths = {segment.origin._replace(path=""): segment.origin for segment in self.segments}
         found = []
-        for name, digest in parts_of(self.version).items():
+        for name, digest in get_lockfile_parts(self.version).items():
             kind, _, rest = name.partition(":")
             key, _, revision = rest.rpartition("@")
             origin = Origin(kind, key, int(revision) if revision.isdecimal() else 0)
@@ -123,8 +123,8 @@ class Reading:
         return found
 
     @cached_property
-    def told(self) -> dict[Origin, Told]:
-        told = told_of(self.workspace, self.origins, self.said)
+    def told(self) -> dict[Origin, OriginLabel]:
+        told = describe_origins(self.workspace, self.origins, self.said)
         return told | {origin: self.with_news(origin, told[origin]) for origin in self.news}
 
     @cached_property
@@ -134,20 +134,22 @@ class Reading:
     @cached_property
     def said(self) -> dict[RevisionKey, tuple[str, str]]:
         """What all revisions that the page names were called, and by whom they were written."""
-        known = [origin for origin in self.origins if origin.kind in KINDS]
-        return revisions_said(self.workspace, [*revision_keys(known), *keys_in(self.version.causes)])
+        known = [origin for origin in self.origins if origin.kind in RECORD_KINDS]
+        return describe_revisions(
+            self.workspace, [*list_revision_keys(known), *list_cause_revisions(self.version.causes)]
+        )
 
-    def with_news(self, origin: Origin, told: Told) -> Told:
+    def with_news(self, origin: Origin, told: OriginLabel) -> OriginLabel:
         url = reverse("files:detail", args=[self.workspace.slug, origin.id])
         return replace(told, news=self.news[origin], news_url=url)
 
     @cached_property
     def news(self) -> dict[Origin, str]:
         """What has become of the files since."""
-        return news_of(self.workspace, {segment.origin for segment in self.segments})
+        return describe_file_changes(self.workspace, {segment.origin for segment in self.segments})
 
-    def words_for(self, origin: Origin) -> Told:
-        return self.told.get(origin, LAYOUT_WORDS)
+    def words_for(self, origin: Origin) -> OriginLabel:
+        return self.told.get(origin, LAYOUT_LABEL)
 
     @property
     def news_words(self) -> str:
@@ -155,17 +157,19 @@ class Reading:
         return ngettext("%(count)s source changed", "%(count)s sources changed", count) % {"count": count}
 
     @cached_property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[VersionSection]:
         ends = {boundary.offset: boundary.volatility for boundary in self.boundaries}
-        return [self.section(name, rows, ends) for name, rows in rows_by_section(self.segments)]
+        return [self.section(name, rows, ends) for name, rows in group_rows_by_section(self.segments)]
 
-    def section(self, name: str, rows: Sequence[Row], ends: dict[int, str]) -> Section:
+    def section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
         characters, tokens = self.version.sizes.get(name, (0, 0))
-        beside = [Beside(row, [self.words_for(origin) for origin in row.origins]) for row in rows]
+        beside = [AnnotatedRow(row, [self.words_for(origin) for origin in row.origins]) for row in rows]
         # The line end before a section's first row belongs to the section too.
         begin = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
-        return Section(name, beside, characters, tokens, slots, ends.get(begin, ""), main_kind(rows))
+        return VersionSection(
+            name, beside, characters, tokens, slots, ends.get(begin, ""), find_main_origin_kind(rows)
+        )
 
     @property
     def tokens(self) -> int:
@@ -174,15 +178,15 @@ class Reading:
     @cached_property
     def cache_share(self) -> float:
         """How much of the text stands before the words that every call fills anew."""
-        return min(first_per_call(self.segments), len(self.seen.text)) / max(len(self.seen.text), 1)
+        return min(find_per_call_offset(self.segments), len(self.seen.text)) / max(len(self.seen.text), 1)
 
     @cached_property
-    def lockfile(self) -> list[Locked]:
-        return [Locked(self.words_for(origin), digest) for origin, digest in self.pinned]
+    def lockfile(self) -> list[LockfileEntry]:
+        return [LockfileEntry(self.words_for(origin), digest) for origin, digest in self.pinned]
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        return report_in(self.contents, self.version)
+        return parse_build_report(self.contents, self.version)
 
     @cached_property
     def omitted(self) -> dict[str, list[str]]:
@@ -195,10 +199,10 @@ class Reading:
     @cached_property
     def is_whole(self) -> bool:
         """Whether the stored row still has the hash it was written with."""
-        return version_row(self.version).hash(self.version.previous_hash) == self.version.hash
+        return build_version_row(self.version).hash(self.version.previous_hash) == self.version.hash
 
     def context(self) -> dict[str, Any]:
-        [causes] = causes_in_words(self.workspace, [self.version.causes], shown=20, said=self.said)
+        [causes] = describe_causes(self.workspace, [self.version.causes], shown=20, said=self.said)
         return {
             "version": self.version,
             "reading": self,
@@ -207,7 +211,7 @@ class Reading:
         }
 
 
-REASONS = {
+OMISSION_REASONS = {
     "left out by limits.omit_reference": _("left out by limits.omit_reference"),
     "native tools": _("native tools"),
     "no context files": _("no context files"),
@@ -245,6 +249,6 @@ REASONS = {
 }
 
 
-def omission_in_words(reason: str) -> str:
+def describe_omission(reason: str) -> str:
     """In the reader's language; as it was kept where an older compiler said it otherwise."""
-    return str(REASONS.get(reason, reason))
+    return str(OMISSION_REASONS.get(reason, reason))

@@ -7,115 +7,131 @@ from typing import Any
 from django.db.models import Count
 from django.urls import URLPattern
 
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
-from personas.api.responses import Answer, answered, moment_told
-from personas.api.schema import choice, digest, flag, listed, moment, nullable, page_of, shape, slug, whole
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import (
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    digest_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
 from personas.roles import Permission
-from prompts.api_lookup import found_agent, refuse_limited, visible_prompts
+from prompts.api_lookup import get_visible_agent, list_visible_prompts, require_unlimited_scope
 from prompts.builds.services import rebuild_agent
-from prompts.ledger.selectors import heavy
+from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion
-from prompts.versions.serializers import LABEL, TEXT, label_told
+from prompts.versions.serializers import LABEL_SCHEMA, TEXT_SCHEMA, label_json
 
-LATEST = shape(
+LATEST_VERSION_SCHEMA = object_schema(
     {
-        "number": whole(1),
-        "digest": digest(),
-        "layout": TEXT,
-        "characters": whole(),
-        "tokens": whole(),
-        "created_at": moment(),
+        "number": integer_schema(1),
+        "digest": digest_schema(),
+        "layout": TEXT_SCHEMA,
+        "characters": integer_schema(),
+        "tokens": integer_schema(),
+        "created_at": datetime_schema(),
     }
 )
-PROMPT = shape(
+PROMPT_SCHEMA = object_schema(
     {
-        "agent": TEXT,
-        "channel": TEXT,
-        "layout": TEXT,
-        "is_live": flag(description="The agent is in use and speaks on the channel."),
-        "is_held": flag(description="Production stays where it was put, until someone releases."),
-        "latest": nullable(LATEST),
-        "labels": listed(LABEL),
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "layout": TEXT_SCHEMA,
+        "is_live": boolean_schema(description="The agent is in use and speaks on the channel."),
+        "is_held": boolean_schema(description="Production stays where it was put, until someone releases."),
+        "latest": nullable_schema(LATEST_VERSION_SCHEMA),
+        "labels": array_schema(LABEL_SCHEMA),
         "problem": {"type": "string", "description": "Why the last build left everything as it was."},
-        "pending": whole(description="Changes that wait to be built in."),
-        "built_at": nullable(moment()),
+        "pending": integer_schema(description="Changes that wait to be built in."),
+        "built_at": nullable_schema(datetime_schema()),
     }
 )
-REBUILT = shape(
+REBUILD_SCHEMA = object_schema(
     {
-        "built": whole(description="Prompts with other words than before."),
-        "unchanged": whole(),
-        "failed": whole(),
-        "versions": listed(shape({"channel": TEXT, "number": whole(1), "digest": digest()}), most=10_000),
-        "problems": listed(shape({"channel": TEXT, "problem": TEXT}), most=10_000),
+        "built": integer_schema(description="Prompts with other words than before."),
+        "unchanged": integer_schema(),
+        "failed": integer_schema(),
+        "versions": array_schema(
+            object_schema({"channel": TEXT_SCHEMA, "number": integer_schema(1), "digest": digest_schema()}),
+            most=10_000,
+        ),
+        "problems": array_schema(
+            object_schema({"channel": TEXT_SCHEMA, "problem": TEXT_SCHEMA}), most=10_000
+        ),
     }
 )
-LISTING = {
-    "agent": slug(description="Only those of this agent."),
-    "channel": slug(description="Only those on this channel."),
-    "state": choice(
+LIST_PARAMETERS = {
+    "agent": slug_schema(description="Only those of this agent."),
+    "channel": slug_schema(description="Only those on this channel."),
+    "state": enum_schema(
         ["live", "all"], default="live", description="Only those in use, or all there ever were."
     ),
-    **PAGING,
+    **PAGINATION_PARAMS,
 }
 
 
-def index(call: Call) -> Answer:
-    rows = visible_prompts(call.caller)
+def index(call: ApiRequest) -> ApiResponse:
+    rows = list_visible_prompts(call.caller)
     for name, field in (("agent", "agent__slug"), ("channel", "channel__slug")):
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
     if call.query["state"] == "live":
         rows = rows.filter(is_live=True)
-    page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_answered(call, page, told(page.rows))
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, prompts_json(page.rows))
 
 
-def told(prompts: Sequence[AgentPrompt]) -> list[dict[str, Any]]:
+def prompts_json(prompts: Sequence[AgentPrompt]) -> list[dict[str, Any]]:
     """Two queries for all of them."""
     if not prompts:
         return []
     workspace, labels = prompts[0].workspace_id, defaultdict(list)
     rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=prompts).order_by("name")
-    for label in rows.select_related("version").defer(*heavy("version")):
-        labels[label.prompt_id].append(label_told(label))
+    for label in rows.select_related("version").defer(*list_heavy_columns("version")):
+        labels[label.prompt_id].append(label_json(label))
     causes = BuildCause.objects.in_workspace(workspace).filter(agent__in={row.agent_id for row in prompts})
     waiting = Counter(dict(causes.values_list("agent_id").annotate(count=Count("pk")).order_by()))
-    return [prompt_told(row, labels[row.pk], waiting[row.agent_id]) for row in prompts]
+    return [prompt_json(row, labels[row.pk], waiting[row.agent_id]) for row in prompts]
 
 
-def prompt_told(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int) -> dict[str, Any]:
+def prompt_json(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int) -> dict[str, Any]:
     return {
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
         "layout": prompt.agent.layout,
         "is_live": prompt.is_live,
         "is_held": prompt.is_held,
-        "latest": prompt.latest and latest_told(prompt.latest),
+        "latest": prompt.latest and latest_version_json(prompt.latest),
         "labels": labels,
         "problem": prompt.problem,
         "pending": pending if prompt.is_live else 0,
-        "built_at": prompt.built_at and moment_told(prompt.built_at),
+        "built_at": prompt.built_at and datetime_json(prompt.built_at),
     }
 
 
-def latest_told(version: PromptVersion) -> dict[str, Any]:
+def latest_version_json(version: PromptVersion) -> dict[str, Any]:
     return {
         "number": version.number,
         "digest": version.digest,
         "layout": version.layout,
         "characters": version.characters,
         "tokens": version.tokens,
-        "created_at": moment_told(version.created_at),
+        "created_at": datetime_json(version.created_at),
     }
 
 
-def rebuild(call: Call, agent: str) -> Answer:
-    row = found_agent(call, agent)
+def rebuild_agent_prompts(call: ApiRequest, agent: str) -> ApiResponse:
+    row = get_visible_agent(call, agent)
     if "channels" in call.caller.key.scopes:
-        refuse_limited(call)
+        require_unlimited_scope(call)
     built = rebuild_agent(row)
     prompts = AgentPrompt.objects.in_workspace(call.workspace).filter(agent=row, is_live=True)
     wrong = prompts.exclude(problem="").values_list("channel__slug", "problem")
@@ -130,24 +146,31 @@ def rebuild(call: Call, agent: str) -> Answer:
         "versions": made,
         "problems": [{"channel": channel, "problem": problem} for channel, problem in wrong],
     }
-    return answered(said)
+    return json_response(said)
 
 
 urlpatterns: list[URLPattern] = [
     endpoint(
         "prompts",
         "prompts-list",
-        get=Operation(index, "List prompts", bots=True, answer=page_of(PROMPT), query=LISTING, tag="prompts"),
+        get=Operation(
+            index,
+            "List prompts",
+            bots=True,
+            answer=page_schema(PROMPT_SCHEMA),
+            query=LIST_PARAMETERS,
+            tag="prompts",
+        ),
     ),
     endpoint(
         "agents/<slug:agent>/prompts:rebuild",
         "prompts-rebuild",
         post=Operation(
-            rebuild,
+            rebuild_agent_prompts,
             "Build all prompts of an agent now",
             permission=Permission.EDIT,
             budget="render",
-            answer=REBUILT,
+            answer=REBUILD_SCHEMA,
             is_retryable=True,
             tag="prompts",
             note="Equal words make no new version.",

@@ -3,64 +3,79 @@
 from collections.abc import Mapping
 from typing import Any
 
-from personas.api.responses import moment_told
-from personas.api.schema import Shape, digest, listed, moment, nullable, shape, whole
-from prompts.assembly.json_codec import dump
+from personas.api.responses import datetime_json
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    datetime_schema,
+    digest_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+)
+from prompts.assembly.json_codec import dataclass_json
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.versions.selectors import parts_of, report_of, segments_of
+from prompts.versions.selectors import get_build_report, get_lockfile_parts, get_segments
 
-TEXT: Shape = {"type": "string"}
-REF = shape({"number": whole(1), "digest": digest()})
-LABEL = shape({"name": TEXT, "number": whole(1), "digest": digest(), "moved_at": moment()})
-CAUSE = shape(
+TEXT_SCHEMA: Schema = {"type": "string"}
+VERSION_REF_SCHEMA = object_schema({"number": integer_schema(1), "digest": digest_schema()})
+LABEL_SCHEMA = object_schema(
     {
-        "kind": TEXT,
-        "id": nullable(whole()),
-        "revision": nullable(whole()),
-        "by": TEXT,
-        "message": TEXT,
+        "name": TEXT_SCHEMA,
+        "number": integer_schema(1),
+        "digest": digest_schema(),
+        "moved_at": datetime_schema(),
+    }
+)
+CAUSE_SCHEMA = object_schema(
+    {
+        "kind": TEXT_SCHEMA,
+        "id": nullable_schema(integer_schema()),
+        "revision": nullable_schema(integer_schema()),
+        "by": TEXT_SCHEMA,
+        "message": TEXT_SCHEMA,
     },
     description="What changed: a record at a revision, or why else it was built.",
 )
-PLACE_FIELDS: dict[str, Shape] = {
-    "agent": TEXT,
-    "channel": TEXT,
-    "number": whole(1),
-    "author": TEXT,
-    "message": TEXT,
-    "created_at": moment(),
-    "compiler": TEXT,
-    "causes": listed(CAUSE, most=20),
-    "hash": digest(),
+PLACE_FIELDS: dict[str, Schema] = {
+    "agent": TEXT_SCHEMA,
+    "channel": TEXT_SCHEMA,
+    "number": integer_schema(1),
+    "author": TEXT_SCHEMA,
+    "message": TEXT_SCHEMA,
+    "created_at": datetime_schema(),
+    "compiler": TEXT_SCHEMA,
+    "causes": array_schema(CAUSE_SCHEMA, most=20),
+    "hash": digest_schema(),
     "previous_hash": {"type": "string", "description": "Of the version before; empty for the first."},
 }
-PLACE = shape(PLACE_FIELDS, description="A version of one prompt that has this digest.")
+PLACE_SCHEMA = object_schema(PLACE_FIELDS, description="A version of one prompt that has this digest.")
 
 
-def ref(version: PromptVersion) -> dict[str, Any]:
+def version_ref_json(version: PromptVersion) -> dict[str, Any]:
     return {"number": version.number, "digest": version.digest}
 
 
-def label_told(label: PromptLabel) -> dict[str, Any]:
-    return {"name": label.name, **ref(label.version), "moved_at": moment_told(label.moved_at)}
+def label_json(label: PromptLabel) -> dict[str, Any]:
+    return {"name": label.name, **version_ref_json(label.version), "moved_at": datetime_json(label.moved_at)}
 
 
-def place_told(version: PromptVersion, prompt: AgentPrompt) -> dict[str, Any]:
+def version_place_json(version: PromptVersion, prompt: AgentPrompt) -> dict[str, Any]:
     return {
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
         "number": version.number,
         "author": version.author_label,
         "message": version.message,
-        "created_at": moment_told(version.created_at),
+        "created_at": datetime_json(version.created_at),
         "compiler": version.compiler,
-        "causes": [cause_told(cause) for cause in version.causes],
+        "causes": [cause_json(cause) for cause in version.causes],
         "hash": version.hash,
         "previous_hash": version.previous_hash,
     }
 
 
-def cause_told(cause: Mapping[str, Any]) -> dict[str, Any]:
+def cause_json(cause: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "kind": str(cause.get("kind", "")),
         "id": cause.get("id"),
@@ -70,7 +85,7 @@ def cause_told(cause: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_plain(version: PromptVersion) -> dict[str, Any]:
+def version_json(version: PromptVersion) -> dict[str, Any]:
     prompt = version.prompt
     return {
         "agent": prompt.agent.slug,
@@ -86,13 +101,13 @@ def as_plain(version: PromptVersion) -> dict[str, Any]:
             name: {"characters": characters, "tokens": tokens}
             for name, (characters, tokens) in version.sizes.items()
         },
-        "segments": [dump(segment) for segment in segments_of(version)],
-        "report": report_of(version),
+        "segments": [dataclass_json(segment) for segment in get_segments(version)],
+        "report": get_build_report(version),
         "lockfile": {
             "layout": version.layout,
             "compiler": version.compiler,
             **version.lockfile,
-            "parts": parts_of(version),
+            "parts": get_lockfile_parts(version),
         },
         "causes": version.causes,
         "author": version.author_label,

@@ -18,23 +18,23 @@ from prompts.models import (
     PromptLabel,
     PromptVersion,
 )
-from prompts.provenance.causes import SHOWN, Cause, causes_in_words
-from prompts.versions.selectors import labels_of, versions_of
+from prompts.provenance.causes import MAX_SHOWN_CAUSES, CauseLabel, describe_causes
+from prompts.versions.selectors import get_prompt_labels, list_versions
 
 PAGE_SIZE = 25
 # What a list does not show of a version, and would be long in loading.
-HEAVY = ("segments", "lockfile", "sizes", "causes")
+HEAVY_COLUMNS = ("segments", "lockfile", "sizes", "causes")
 # More causes than this are not counted: the build that takes them in is near.
-SHOWN_PENDING, MOST_PENDING = 5, 200
+MAX_SHOWN_PENDING, MAX_PENDING = 5, 200
 
 
 @dataclass(frozen=True)
-class Entry:
+class TimelineEntry:
     """One version on the timeline."""
 
     version: PromptVersion
     labels: Sequence[str]
-    causes: Sequence[Cause]
+    causes: Sequence[CauseLabel]
     more_causes: int
     # Tokens more or fewer than the version before; none for the first.
     delta: int | None
@@ -43,18 +43,18 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingChanges:
     """Changes that wait to be built into the prompts of an agent."""
 
     count: int = 0
-    causes: Sequence[Cause] = field(default_factory=list)
+    causes: Sequence[CauseLabel] = field(default_factory=list)
 
 
-class NumberedPages(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
+class VersionPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
     """Versions are numbered without gaps: pages need no counting, and the last is as near as the first."""
 
     def __init__(self, prompt: AgentPrompt) -> None:
-        super().__init__(versions_of(prompt), PAGE_SIZE)
+        super().__init__(list_versions(prompt), PAGE_SIZE)
         self.prompt = prompt
 
     @property
@@ -64,52 +64,52 @@ class NumberedPages(Paginator):  # type: ignore[type-arg]  # generic only in the
     def page(self, number: int | str) -> Page[PromptVersion]:
         known = self.validate_number(number)
         newest = self.count - (known - 1) * PAGE_SIZE
-        rows = versions_of(self.prompt).filter(number__lte=newest, number__gt=newest - PAGE_SIZE - 1)
+        rows = list_versions(self.prompt).filter(number__lte=newest, number__gt=newest - PAGE_SIZE - 1)
         # One more than is shown: the oldest on the page grows from it.
         return Page(list(rows), known, self)
 
 
-def prompts_of_agent(workspace: Workspace, slug: str) -> QuerySet[AgentPrompt]:
+def list_agent_prompts(workspace: Workspace, slug: str) -> QuerySet[AgentPrompt]:
     """On every channel it ever spoke on, those it speaks on now first, each with its agent."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug)
-    whole = with_latest(rows).select_related("agent__identity", "agent__parent")
+    whole = select_latest_version(rows).select_related("agent__identity", "agent__parent")
     return whole.order_by("-is_live", "channel__name", "pk")
 
 
-def with_latest(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:
+def select_latest_version(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:
     """Prompts with their agent, channel and the light columns of the latest version."""
     rows = rows.select_related("agent", "channel", "latest")
-    return rows.defer(*[f"latest__{name}" for name in HEAVY])
+    return rows.defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
 
 
-def entries_on(page: Page[PromptVersion], labels: dict[int, list[str]]) -> list[Entry]:
+def list_timeline_entries(page: Page[PromptVersion], labels: dict[int, list[str]]) -> list[TimelineEntry]:
     """The versions of a page with all that is said of them; one query, for the names in the causes."""
     rows = list(page.object_list)
     before = {version.number: version for version in rows}
     shown = rows[:PAGE_SIZE]
     if not shown:
         return []
-    told = causes_in_words(shown[0].workspace_id, [version.causes for version in shown])
+    told = describe_causes(shown[0].workspace_id, [version.causes for version in shown])
     return [
-        entry(version, before.get(version.number - 1), labels.get(version.pk, []), causes)
+        build_timeline_entry(version, before.get(version.number - 1), labels.get(version.pk, []), causes)
         for version, causes in zip(shown, told, strict=True)
     ]
 
 
-def entry(
-    version: PromptVersion, before: PromptVersion | None, labels: Sequence[str], causes: Sequence[Cause]
-) -> Entry:
-    return Entry(
+def build_timeline_entry(
+    version: PromptVersion, before: PromptVersion | None, labels: Sequence[str], causes: Sequence[CauseLabel]
+) -> TimelineEntry:
+    return TimelineEntry(
         version,
         labels,
         causes,
-        max(0, len(version.causes) - SHOWN),
+        max(0, len(version.causes) - MAX_SHOWN_CAUSES),
         version.tokens - before.tokens if before else None,
         version.previous_hash == (before.hash if before else ""),
     )
 
 
-def labels_by_version(prompt: AgentPrompt, labels: Sequence[PromptLabel]) -> dict[int, list[str]]:
+def group_labels_by_version(prompt: AgentPrompt, labels: Sequence[PromptLabel]) -> dict[int, list[str]]:
     """Latest and production first, then the others by name."""
     found: dict[int, list[str]] = {prompt.latest_id: [LATEST]} if prompt.latest_id else {}
     for label in sorted(labels, key=lambda row: (row.name != PRODUCTION, row.name)):
@@ -117,24 +117,24 @@ def labels_by_version(prompt: AgentPrompt, labels: Sequence[PromptLabel]) -> dic
     return found
 
 
-def pending_of(agent: Agent) -> Pending:
+def get_pending_changes(agent: Agent) -> PendingChanges:
     rows = BuildCause.objects.in_workspace(agent.workspace_id).filter(agent=agent).order_by("-pk")
-    waiting: list[dict[str, Any]] = list(rows.values_list("cause", flat=True)[:MOST_PENDING])
+    waiting: list[dict[str, Any]] = list(rows.values_list("cause", flat=True)[:MAX_PENDING])
     if not waiting:
-        return Pending()
-    [words] = causes_in_words(agent.workspace_id, [waiting[::-1]], SHOWN_PENDING)
-    return Pending(len(waiting), words)
+        return PendingChanges()
+    [words] = describe_causes(agent.workspace_id, [waiting[::-1]], MAX_SHOWN_PENDING)
+    return PendingChanges(len(waiting), words)
 
 
-def labels_with_rules(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
+def list_labels_with_rules(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
     """Where the labels of a prompt stand, and whether only owners move them."""
     rules = LabelRule.objects.in_workspace(prompt.workspace_id).filter(
         is_protected=True, name=OuterRef("name")
     )
-    return labels_of(prompt).annotate(is_protected=Exists(rules))
+    return get_prompt_labels(prompt).annotate(is_protected=Exists(rules))
 
 
-def with_past(prompt: AgentPrompt, label: str = PRODUCTION) -> QuerySet[PromptVersion]:
+def list_versions_with_history(prompt: AgentPrompt, label: str = PRODUCTION) -> QuerySet[PromptVersion]:
     """The versions of a prompt, with whether a label has ever led there: only then can it be put back."""
     moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)

@@ -6,114 +6,139 @@ from typing import Any
 from django.db import transaction
 from django.urls import URLPattern
 
-from personas.api.etags import refuse_unless
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
+from personas.api.etags import check_etag
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
-from personas.api.responses import Answer, answered, empty
-from personas.api.schema import Shape, choice, flag, line, listed, nullable, shape, slug, whole
+from personas.api.responses import ApiResponse, json_response, no_content_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    boolean_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
 from personas.models import Agent
-from personas.records.services import locked
+from personas.records.services import lock_record
 from personas.roles import Permission
-from skills.agent_context.effective import FileInUse
-from skills.agent_context.page import Choice, choice_of, context_of
+from skills.agent_context.effective import EffectiveFile
+from skills.agent_context.page import ContextChoice, get_context_and_pending, get_context_choice
 from skills.agent_context.services import choose_context, inherit_context
-from skills.api_helpers import TEXT, agent_or_404
-from skills.discovery.harnesses import HARNESSES, KINDS
+from skills.api_helpers import TEXT_SCHEMA, agent_or_404
+from skills.discovery.harnesses import FILE_KINDS, HARNESSES
 from skills.models import ContextFile, FileRevision, FileState, Source
-from skills.sources.api import Sources
+from skills.sources.api import SourceResource
 
-MOST = 100_000
-GIVEN = shape({"id": whole(1), "path": TEXT, "kind": choice(KINDS), "revision": whole(1), "digest": TEXT})
-HELD = listed(shape({"id": whole(1), "path": TEXT, "state": choice(FileState.values)}), most=MOST)
-CONTEXT: Shape = shape(
+MAX_ITEMS = 100_000
+EFFECTIVE_FILE_SCHEMA = object_schema(
     {
-        "agent": TEXT,
-        "source": nullable(TEXT),
-        "harness": nullable(TEXT),
-        "working_directory": TEXT,
-        "chosen_by": nullable(
-            TEXT | {"description": "The agent whose choice this is: itself, or one above."}
-        ),
-        "is_inherited": flag(),
-        "why_nothing": TEXT | {"description": "Why it reads no files; empty when it does."},
-        "files": listed(GIVEN, most=MOST, description="What its prompts hold, skills aside."),
-        "withheld": HELD | {"description": "Named by its rules, but not as they should be."},
-        "waiting": HELD | {"description": "What it would be given if someone agreed to it."},
-        "etag": TEXT,
+        "id": integer_schema(1),
+        "path": TEXT_SCHEMA,
+        "kind": enum_schema(FILE_KINDS),
+        "revision": integer_schema(1),
+        "digest": TEXT_SCHEMA,
     }
 )
-CHOICE = shape(
+WITHHELD_FILES_SCHEMA = array_schema(
+    object_schema({"id": integer_schema(1), "path": TEXT_SCHEMA, "state": enum_schema(FileState.values)}),
+    most=MAX_ITEMS,
+)
+AGENT_CONTEXT_SCHEMA: Schema = object_schema(
     {
-        "source": nullable(slug(description="Null: it reads nothing, also not what its parent reads.")),
-        "harness": choice(HARNESSES),
-        "working_directory": line(1_000, description="Below the source's root; absent: as it is."),
+        "agent": TEXT_SCHEMA,
+        "source": nullable_schema(TEXT_SCHEMA),
+        "harness": nullable_schema(TEXT_SCHEMA),
+        "working_directory": TEXT_SCHEMA,
+        "chosen_by": nullable_schema(
+            TEXT_SCHEMA | {"description": "The agent whose choice this is: itself, or one above."}
+        ),
+        "is_inherited": boolean_schema(),
+        "why_nothing": TEXT_SCHEMA | {"description": "Why it reads no files; empty when it does."},
+        "files": array_schema(
+            EFFECTIVE_FILE_SCHEMA, most=MAX_ITEMS, description="What its prompts hold, skills aside."
+        ),
+        "withheld": WITHHELD_FILES_SCHEMA | {"description": "Named by its rules, but not as they should be."},
+        "waiting": WITHHELD_FILES_SCHEMA | {"description": "What it would be given if someone agreed to it."},
+        "etag": TEXT_SCHEMA,
+    }
+)
+CONTEXT_CHOICE_SCHEMA = object_schema(
+    {
+        "source": nullable_schema(
+            slug_schema(description="Null: it reads nothing, also not what its parent reads.")
+        ),
+        "harness": enum_schema(HARNESSES),
+        "working_directory": line_schema(1_000, description="Below the source's root; absent: as it is."),
     },
     required=["source", "harness"],
 )
-CHANGES: dict[str, Any] = {"permission": Permission.EDIT, "is_conditional": True, "tag": "agents"}
+WRITE_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_conditional": True, "tag": "agents"}
 
 
-def read(call: Call, agent: str) -> Answer:
-    return given(agent_or_404(call, agent))
+def retrieve_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
+    return agent_context_response(agent_or_404(call, agent))
 
 
 @transaction.atomic
-def choose(call: Call, agent: str) -> Answer:
-    row = held(call, agent)
+def update_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
+    row = lock_agent_if_match(call, agent)
     said: dict[str, Any] = call.body
     choose_context(
         row,
-        source_named(call, said["source"]),
+        get_source_by_slug(call, said["source"]),
         said["harness"],
         working_directory=said.get("working_directory", row.working_directory),
         expected=row.revision,
         by=call.actor,
     )
-    return given(agent_or_404(call, agent))
+    return agent_context_response(agent_or_404(call, agent))
 
 
 @transaction.atomic
-def inherit(call: Call, agent: str) -> Answer:
-    inherit_context(held(call, agent), by=call.actor)
-    return empty()
+def delete_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
+    inherit_context(lock_agent_if_match(call, agent), by=call.actor)
+    return no_content_response()
 
 
 # --- plumbing ------------------------------------------------------------------------------------------
 
 
-def held(call: Call, slug: str) -> Agent:
+def lock_agent_if_match(call: ApiRequest, slug: str) -> Agent:
     """The agent, locked, if the caller has seen how it stands."""
-    agent = locked(agent_or_404(call, slug))
-    refuse_unless(etag_of(agent, choice_of(agent)), call.if_match)
+    agent = lock_record(agent_or_404(call, slug))
+    check_etag(context_etag(agent, get_context_choice(agent)), call.if_match)
     return agent
 
 
-def source_named(call: Call, slug: str | None) -> Source | None:
+def get_source_by_slug(call: ApiRequest, slug: str | None) -> Source | None:
     if slug is None:
         return None
-    source: Source | None = Sources().visible(call.caller).filter(slug=slug, archived_at=None).first()
+    source: Source | None = SourceResource().visible(call.caller).filter(slug=slug, archived_at=None).first()
     if source is None:
-        raise ProblemError(invalid([FieldError("There is no such record here.", "/source")]))
+        raise ProblemError(validation_problem([FieldError("There is no such record here.", "/source")]))
     return source
 
 
-def etag_of(agent: Agent, choice: Choice) -> str:
+def context_etag(agent: Agent, choice: ContextChoice) -> str:
     """The choice is no part of the agent's own revisions, so its words are part of the mark."""
     by, row = choice.chosen_by, choice.row
     source = row.source.slug if row and row.source else ""
     return f'"{agent.revision}.{by.slug if by else ""}.{source}.{row.harness if row else ""}"'
 
 
-def given(agent: Agent) -> Answer:
-    choice = choice_of(agent)
-    etag = etag_of(agent, choice)
-    return answered(told(agent, choice) | {"etag": etag}, ETag=etag)
+def agent_context_response(agent: Agent) -> ApiResponse:
+    choice = get_context_choice(agent)
+    etag = context_etag(agent, choice)
+    return json_response(agent_context_json(agent, choice) | {"etag": etag}, ETag=etag)
 
 
-def told(agent: Agent, choice: Choice) -> dict[str, Any]:
-    shown, waiting = context_of(agent)
+def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
+    shown, waiting = get_context_and_pending(agent)
     row, by = choice.row, choice.chosen_by
     return {
         "agent": agent.slug,
@@ -123,13 +148,13 @@ def told(agent: Agent, choice: Choice) -> dict[str, Any]:
         "chosen_by": by.slug if by else None,
         "is_inherited": by is not None and by.pk != agent.pk,
         "why_nothing": "" if shown.outlook else choice.why_nothing,
-        "files": [file_told(one, used) for one in shown.files if (used := one.file.in_force)],
-        "withheld": held_back(shown.withheld),
-        "waiting": held_back(waiting),
+        "files": [effective_file_json(one, used) for one in shown.files if (used := one.file.in_force)],
+        "withheld": withheld_files_json(shown.withheld),
+        "waiting": withheld_files_json(waiting),
     }
 
 
-def file_told(one: FileInUse, used: FileRevision) -> dict[str, Any]:
+def effective_file_json(one: EffectiveFile, used: FileRevision) -> dict[str, Any]:
     return {
         "id": one.file.pk,
         "path": one.file.path,
@@ -139,7 +164,7 @@ def file_told(one: FileInUse, used: FileRevision) -> dict[str, Any]:
     }
 
 
-def held_back(files: Iterable[ContextFile]) -> list[dict[str, Any]]:
+def withheld_files_json(files: Iterable[ContextFile]) -> list[dict[str, Any]]:
     return [{"id": file.pk, "path": file.path, "state": file.state} for file in files]
 
 
@@ -147,10 +172,25 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "agents/<slug:agent>/context",
         "agent-context",
-        get=Operation(read, "What an agent reads, and from where", bots=True, answer=CONTEXT, tag="agents"),
-        put=Operation(choose, "Choose the source an agent reads", body=CHOICE, answer=CONTEXT, **CHANGES),
+        get=Operation(
+            retrieve_agent_context,
+            "What an agent reads, and from where",
+            bots=True,
+            answer=AGENT_CONTEXT_SCHEMA,
+            tag="agents",
+        ),
+        put=Operation(
+            update_agent_context,
+            "Choose the source an agent reads",
+            body=CONTEXT_CHOICE_SCHEMA,
+            answer=AGENT_CONTEXT_SCHEMA,
+            **WRITE_OPTIONS,
+        ),
         delete=Operation(
-            inherit, "Drop an agent's own choice: it reads what its parent reads", status=204, **CHANGES
+            delete_agent_context,
+            "Drop an agent's own choice: it reads what its parent reads",
+            status=204,
+            **WRITE_OPTIONS,
         ),
     ),
 ]

@@ -9,21 +9,28 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from personas.models import Agent, Workspace
-from skills.agent_context.preload import Stock
-from skills.files.evaluate import reading_of
+from skills.agent_context.preload import WorkspaceSkills
+from skills.files.evaluate import build_skill_reading
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
-from skills.skill_format.tolerance import judge
-from skills.sources.readers import Above, Outlook, above, outlook, outlook_of, reads_nowhere
+from skills.skill_format.tolerance import evaluate_for_harness
+from skills.sources.readers import (
+    AgentLineage,
+    SourceReader,
+    build_source_reader,
+    get_source_reader,
+    has_no_source,
+    load_agent_lineage,
+)
 
-Found = list[tuple[str, ContextFile]]
-WITHHELD = {"invalid", "quarantined", "missing"}
+MatchedFiles = list[tuple[str, ContextFile]]
+WITHHELD_STATES = {"invalid", "quarantined", "missing"}
 
 # What stands for the path of a skill that no file holds; programs get it as it is.
-WRITTEN_HERE = "written here"
+SKILL_RECORD_PATH = "written here"
 
 
 @dataclass(frozen=True)
-class FileInUse:
+class EffectiveFile:
     """A file an agent is given, as what, and from where."""
 
     kind: str
@@ -36,7 +43,7 @@ class FileInUse:
 
 
 @dataclass(frozen=True)
-class SkillInUse:
+class AgentSkill:
     """A skill of an agent, written here or found; a hidden one lost to another of its name."""
 
     name: str
@@ -54,20 +61,20 @@ class SkillInUse:
 
     @property
     def place(self) -> str:
-        return self.file.path if self.file else WRITTEN_HERE
+        return self.file.path if self.file else SKILL_RECORD_PATH
 
 
 @dataclass(frozen=True)
-class Given:
+class EffectiveContext:
     """All that files and skills give one agent."""
 
-    outlook: Outlook | None
-    files: tuple[FileInUse, ...] = ()
-    skills: tuple[SkillInUse, ...] = ()
+    outlook: SourceReader | None
+    files: tuple[EffectiveFile, ...] = ()
+    skills: tuple[AgentSkill, ...] = ()
     # Files its rules name that are not as they should be, whether or not an older revision stands in.
     withheld: tuple[ContextFile, ...] = ()
 
-    def of_kind(self, *kinds: str) -> list[FileInUse]:
+    def of_kind(self, *kinds: str) -> list[EffectiveFile]:
         return [one for one in self.files if one.kind in kinds]
 
 
@@ -79,22 +86,22 @@ class SkillDraft:
     agent_ids: frozenset[int] | None = None
 
 
-def given_to(agent: Agent) -> Given:
-    return given_to_all(agent.workspace_id, [agent])[agent.pk]
+def get_effective_context(agent: Agent) -> EffectiveContext:
+    return get_effective_contexts(agent.workspace_id, [agent])[agent.pk]
 
 
-def given_to_all(
+def get_effective_contexts(
     workspace: Workspace | int,
     agents: Sequence[Agent],
     draft: SkillDraft | None = None,
-    stock: Stock | None = None,
-) -> dict[int, Given]:
+    stock: WorkspaceSkills | None = None,
+) -> dict[int, EffectiveContext]:
     """By agent; one query, and one for the files of those that read some, however many agents."""
-    holdings = Holdings(workspace, agents, draft, stock)
+    holdings = ContextLoader(workspace, agents, draft, stock)
     return {agent.pk: holdings.given(agent) for agent in agents}
 
 
-class Holdings:
+class ContextLoader:
     """Files and skills of a workspace, loaded once for many agents."""
 
     def __init__(
@@ -102,35 +109,39 @@ class Holdings:
         workspace: Workspace | int,
         agents: Sequence[Agent],
         draft: SkillDraft | None = None,
-        stock: Stock | None = None,
+        stock: WorkspaceSkills | None = None,
     ) -> None:
         self.workspace, self.agents, self.draft = workspace, agents, draft
-        self.stock = stock or Stock.around(workspace, agents)
+        self.stock = stock or WorkspaceSkills.around(workspace, agents)
         self.outlooks = {agent.pk: seen for agent in agents if (seen := self.outlook_of(agent))}
-        self.found: dict[tuple[int, str, str], Found] = {}
+        self.found: dict[tuple[int, str, str], MatchedFiles] = {}
 
-    def outlook_of(self, agent: Agent) -> Outlook | None:
-        if reads_nowhere(agent):
+    def outlook_of(self, agent: Agent) -> SourceReader | None:
+        if has_no_source(agent):
             return None
-        return outlook(agent, self.line, self.stock.choices, self.stock.rules)
+        return build_source_reader(agent, self.line, self.stock.choices, self.stock.rules)
 
     @cached_property
     def line(self) -> dict[int, Agent]:
         """The agents themselves, drafted ones as they would be, and all that others stand below."""
         return self.stock.parents | {agent.pk: agent for agent in self.agents}
 
-    def given(self, agent: Agent) -> Given:
+    def given(self, agent: Agent) -> EffectiveContext:
         outlook = self.outlooks.get(agent.pk)
         found = self.found_for(outlook) if outlook else []
-        skills = resolved([*self.written_for(agent), *self.discovered_for(agent, found, outlook)])
-        return Given(
+        skills = resolve_duplicate_skills(
+            [*self.written_for(agent), *self.discovered_for(agent, found, outlook)]
+        )
+        return EffectiveContext(
             outlook,
-            tuple([FileInUse(kind, file) for kind, file in found if kind != "skill" and file.in_force_id]),
+            tuple(
+                [EffectiveFile(kind, file) for kind, file in found if kind != "skill" and file.in_force_id]
+            ),
             tuple(skills),
-            tuple([file for _, file in found if file.state in WITHHELD]),
+            tuple([file for _, file in found if file.state in WITHHELD_STATES]),
         )
 
-    def found_for(self, outlook: Outlook) -> Found:
+    def found_for(self, outlook: SourceReader) -> MatchedFiles:
         """Agents with the same outlook share the answer."""
         key = (outlook.source.pk, outlook.harness.name, outlook.working_directory)
         if key not in self.found:
@@ -180,12 +191,14 @@ class Holdings:
     def handed_links(self) -> set[tuple[int, int]]:
         return set(self.stock.handed_links)
 
-    def written_for(self, agent: Agent) -> Iterable[SkillInUse]:
+    def written_for(self, agent: Agent) -> Iterable[AgentSkill]:
         for row in self.written:
             if row.for_all_agents or (row.pk, agent.pk) in self.written_links:
-                yield SkillInUse(row.name, row.description, row.disable_model_invocation, skill=row)
+                yield AgentSkill(row.name, row.description, row.disable_model_invocation, skill=row)
 
-    def discovered_for(self, agent: Agent, found: Found, outlook: Outlook | None) -> Iterable[SkillInUse]:
+    def discovered_for(
+        self, agent: Agent, found: MatchedFiles, outlook: SourceReader | None
+    ) -> Iterable[AgentSkill]:
         """Those the agent's rules find, in their order, then those handed to it."""
         by_rule = [file for kind, file in found if kind == "skill" and file.reach == Reach.FOUND]
         by_hand = [
@@ -196,15 +209,15 @@ class Holdings:
         harness = outlook.harness.name if outlook else "plain"
         for file in [*by_rule, *by_hand]:
             if file.in_force is not None:
-                yield judged_skill(file, harness)
+                yield evaluate_skill_file(file, harness)
 
 
-def judged_skill(file: ContextFile, harness: str) -> SkillInUse:
+def evaluate_skill_file(file: ContextFile, harness: str) -> AgentSkill:
     """A found skill as the agent's harness would take it."""
     revision = file.in_force
     head = revision.head if revision else {}
-    verdict = judge(reading_of(head, revision.problems if revision else []), harness)
-    return SkillInUse(
+    verdict = evaluate_for_harness(build_skill_reading(head, revision.problems if revision else []), harness)
+    return AgentSkill(
         head.get("name", file.name),
         head.get("description", ""),
         bool(head.get("disable_model_invocation")),
@@ -213,9 +226,9 @@ def judged_skill(file: ContextFile, harness: str) -> SkillInUse:
     )
 
 
-def resolved(skills: Iterable[SkillInUse]) -> Iterable[SkillInUse]:
+def resolve_duplicate_skills(skills: Iterable[AgentSkill]) -> Iterable[AgentSkill]:
     """The first of a name wins: what is written here, then the harness's own order."""
-    winners: dict[str, SkillInUse] = {}
+    winners: dict[str, AgentSkill] = {}
     for one in skills:
         if not one.dropped and one.name in winners:
             yield replace(one, hidden_by=winners[one.name].place)
@@ -225,14 +238,14 @@ def resolved(skills: Iterable[SkillInUse]) -> Iterable[SkillInUse]:
         yield one
 
 
-class OneAgent(Holdings):
+class AgentContextLoader(ContextLoader):
     """The same shelf for a single agent in two queries; only a whole one has the words of files."""
 
     def __init__(self, agent: Agent, *, is_whole: bool = False) -> None:
         self.workspace, self.agents, self.draft = agent.workspace_id, [agent], None
         self.agent, self.is_whole, self.found = agent, is_whole, {}
-        self.above: Above = above(agent)
-        self.outlook: Outlook | None = outlook_of(agent, self.above)
+        self.above: AgentLineage = load_agent_lineage(agent)
+        self.outlook: SourceReader | None = get_source_reader(agent, self.above)
         self.outlooks = {agent.pk: self.outlook} if self.outlook else {}
 
     @cached_property

@@ -6,16 +6,16 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent
-from personas.records.forms import RecordChoice
-from personas.ui.action_form import VerbForm
+from personas.records.forms import RecordChoiceField
+from personas.ui.action_form import ActionForm
 from skills.discovery.harnesses import HARNESSES
 from skills.models import Source
 
 
-class ContextForm(VerbForm):
+class ContextForm(ActionForm):
     """The agent's own choice; it starts with what holds now, be it inherited."""
 
-    source = RecordChoice(label=_("Source"), required=False, empty_label=_("None: it reads no files"))
+    source = RecordChoiceField(label=_("Source"), required=False, empty_label=_("None: it reads no files"))
     harness = forms.ChoiceField(
         label=_("Rule set"),
         choices=[(name, name) for name in HARNESSES],

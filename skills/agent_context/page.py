@@ -7,15 +7,15 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, Sum
 from django.utils.translation import gettext as _
 
 from personas.models import Agent
-from skills.agent_context.effective import Given, OneAgent
+from skills.agent_context.effective import AgentContextLoader, EffectiveContext
 from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
-from skills.sources.readers import Above, Outlook, above
+from skills.sources.readers import AgentLineage, SourceReader, load_agent_lineage
 
-WAITING = (FileState.NEW, FileState.CHANGED)
+PENDING_STATES = (FileState.NEW, FileState.CHANGED)
 
 
 @dataclass(frozen=True)
-class Choice:
+class ContextChoice:
     """Who decided what an agent reads and where it works; None means nobody has."""
 
     row: AgentContext | None = None
@@ -35,14 +35,14 @@ class Choice:
         return _("Its rule set is not known any more.")
 
 
-def choice_of(agent: Agent, known: Above | None = None) -> Choice:
+def get_context_choice(agent: Agent, known: AgentLineage | None = None) -> ContextChoice:
     """By whom the agent's outlook was decided: itself, or the nearest one above it."""
-    known = known or above(agent)
+    known = known or load_agent_lineage(agent)
     line, choices = list(known.line.values()), known.choices
     chooser = next((one for one in line if one.pk in choices), None)
     between = line[: line.index(chooser) + 1] if chooser else [agent]
     worker = next((one for one in between if one.working_directory), None)
-    return Choice(
+    return ContextChoice(
         choices[chooser.pk] if chooser else None,
         chooser,
         worker.working_directory if worker else "",
@@ -50,16 +50,18 @@ def choice_of(agent: Agent, known: Above | None = None) -> Choice:
     )
 
 
-def context_of(agent: Agent, shelf: OneAgent | None = None) -> tuple[Given, list[ContextFile]]:
+def get_context_and_pending(
+    agent: Agent, shelf: AgentContextLoader | None = None
+) -> tuple[EffectiveContext, list[ContextFile]]:
     """What the agent is given, and what it would be given if someone agreed to it."""
-    shelf = shelf or OneAgent(agent, is_whole=True)
+    shelf = shelf or AgentContextLoader(agent, is_whole=True)
     found = shelf.found_for(shelf.outlook) if shelf.outlook else []
     by_rule = [file for kind, file in found if kind != "skill" or file.reach == Reach.FOUND]
     waiting = [file for file in [*by_rule, *shelf.offered] if file.in_force_id is None]
-    return shelf.given(agent), [file for file in waiting if file.state in WAITING]
+    return shelf.given(agent), [file for file in waiting if file.state in PENDING_STATES]
 
 
-def context_state(agent: Agent, outlook: Outlook | None) -> list[Any]:
+def get_context_fingerprint(agent: Agent, outlook: SourceReader | None) -> list[Any]:
     """A few figures that differ whenever the page does; cheap enough to be asked every two seconds."""
     links = FileAgent.objects.in_workspace(agent.workspace_id).filter(file=OuterRef("pk"), agent=agent)
     rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by().annotate(is_mine=Exists(links))
@@ -70,13 +72,13 @@ def context_state(agent: Agent, outlook: Outlook | None) -> list[Any]:
     )
     written = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
     return [
-        seen_from(outlook),
+        get_source_reader_key(outlook),
         *files.order_by("state", "reach", "is_mine"),
         written.aggregate(Count("pk"), Sum("pk"), Sum("revision")),
     ]
 
 
-def seen_from(outlook: Outlook | None) -> tuple[Any, ...]:
+def get_source_reader_key(outlook: SourceReader | None) -> tuple[Any, ...]:
     if outlook is None:
         return ()
     return (outlook.source.pk, outlook.source.label, repr(outlook.harness), outlook.working_directory)

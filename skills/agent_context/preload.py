@@ -13,7 +13,7 @@ from skills.models import AgentContext, ContextFile, FileAgent, Reach, RuleSet, 
 
 
 @dataclass(frozen=True)
-class Stock:
+class WorkspaceSkills:
     """The answers to the questions below, in their order."""
 
     written: list[Skill]
@@ -25,9 +25,9 @@ class Stock:
     own_rules: list[RuleSet]
 
     @classmethod
-    def around(cls, workspace: Workspace | int, agents: Iterable[Agent]) -> "Stock":
+    def around(cls, workspace: Workspace | int, agents: Iterable[Agent]) -> "WorkspaceSkills":
         """These may stand below others than is saved."""
-        return cls(*map(list, stock_questions(workspace, {agent.parent_id for agent in agents})))
+        return cls(*map(list, build_skill_queries(workspace, {agent.parent_id for agent in agents})))
 
     @cached_property
     def choices(self) -> dict[int, AgentContext]:
@@ -42,7 +42,7 @@ class Stock:
         return HARNESSES | {row.harness: row.as_harness() for row in self.own_rules}
 
 
-def stock_questions(
+def build_skill_queries(
     workspace: Workspace | int, parents: Iterable[int | None] = ()
 ) -> list["QuerySet[Any, Any]"]:
     """To be read together, also with others."""
@@ -52,21 +52,21 @@ def stock_questions(
         # Prompts do not hold bodies; whoever asks for one gets it then.
         written.defer("body").order_by("name", "pk"),
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
-        handed_files(workspace),
+        list_assigned_files(workspace),
         FileAgent.objects.in_workspace(workspace).values_list("file_id", "agent_id"),
         chosen.select_related("source__grant", "source__workspace"),
-        parents_in(workspace, parents).filter(Exists(chosen)),
+        list_parent_agents(workspace, parents).filter(Exists(chosen)),
         RuleSet.objects.in_workspace(workspace).filter(archived_at=None),
     ]
 
 
-def handed_files(workspace: Workspace | int) -> "QuerySet[ContextFile]":
+def list_assigned_files(workspace: Workspace | int) -> "QuerySet[ContextFile]":
     rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill", is_ignored=False)
     rows = rows.exclude(reach=Reach.FOUND).filter(in_force__isnull=False, source__archived_at=None)
     return rows.select_related("in_force__content", "newest", "source").order_by("name", "pk")
 
 
-def parents_in(workspace: Workspace | int, others: Iterable[int | None]) -> "QuerySet[Agent]":
+def list_parent_agents(workspace: Workspace | int, others: Iterable[int | None]) -> "QuerySet[Agent]":
     """Agents that some stand below, and others that somebody would."""
     agents = Agent.objects.in_workspace(workspace)
     below = agents.filter(parent=OuterRef("pk"))

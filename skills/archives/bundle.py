@@ -5,27 +5,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
-from skills.archives.paths import LONGEST_PATH, check_path, clashes
-from skills.discovery.filesystem import Refused
-from skills.discovery.harnesses import Caps
-from skills.discovery.results import Refusal, shown
-from skills.discovery.search import WHOLE
+from skills.archives.paths import MAX_PATH_LENGTH, check_path, find_path_conflicts
+from skills.discovery.filesystem import FileRefused
+from skills.discovery.harnesses import DiscoveryCaps
+from skills.discovery.results import Refusal, escape_path
+from skills.discovery.search import ROOT_PATH
 
 
 @dataclass(frozen=True)
-class Bundle:
+class FileBundle:
     """The files of one push by path; each that was sent is here or among the refusals, "." is the whole."""
 
     files: tuple[tuple[str, bytes], ...]
     refusals: tuple[Refusal, ...]
 
     @classmethod
-    def unread(cls, why: Refused) -> Self:
+    def unread(cls, why: FileRefused) -> Self:
         """All or nothing: where the whole is at fault no part of it is believed."""
-        return cls((), (Refusal(WHOLE, why.rule, why.reason),))
+        return cls((), (Refusal(ROOT_PATH, why.rule, why.reason),))
 
 
-class Offer(Protocol):
+class BundleEntry(Protocol):
     """A file or folder that was sent, not yet opened."""
 
     @property
@@ -41,42 +41,44 @@ class Offer(Protocol):
         """Exactly as many bytes as its size says, or Refused."""
 
 
-def gather(offers: Iterable[Offer], caps: Caps) -> Bundle:
+def build_bundle(offers: Iterable[BundleEntry], caps: DiscoveryCaps) -> FileBundle:
     """Nothing is opened before all that can be told from outside is known to be within the caps."""
-    refusals = Refusals(caps)
-    placed = list(placed_ones(offers, refusals))
-    sound = [offer for offer in sound_ones(placed, refusals, caps) if not offer.is_folder]
+    refusals = RefusalCollector(caps)
+    placed = list(filter_valid_paths(offers, refusals))
+    sound = [offer for offer in filter_valid_entries(placed, refusals, caps) if not offer.is_folder]
     if sum([offer.size for offer in sound]) > caps.total_bytes:
-        raise too_large(caps)
+        raise build_total_size_error(caps)
     files = []
     for offer in sorted(sound, key=lambda offer: offer.path):
         with refusals.noted(offer.path):
             files.append((offer.path, offer.content()))
-    return Bundle(tuple(files), tuple(sorted(refusals.by_path.values())))
+    return FileBundle(tuple(files), tuple(sorted(refusals.by_path.values())))
 
 
-def placed_ones(offers: Iterable[Offer], refusals: "Refusals") -> Iterator[Offer]:
+def filter_valid_paths(offers: Iterable[BundleEntry], refusals: "RefusalCollector") -> Iterator[BundleEntry]:
     for offer in offers:
         with refusals.noted(offer.path):
             check_path(offer.path)
             yield offer
 
 
-def sound_ones(offers: Sequence[Offer], refusals: "Refusals", caps: Caps) -> Iterator[Offer]:
-    clashing = clashes((offer.path, offer.is_folder) for offer in offers)
+def filter_valid_entries(
+    offers: Sequence[BundleEntry], refusals: "RefusalCollector", caps: DiscoveryCaps
+) -> Iterator[BundleEntry]:
+    clashing = find_path_conflicts((offer.path, offer.is_folder) for offer in offers)
     for offer in offers:
         with refusals.noted(offer.path):
             if not offer.is_folder and offer.path in clashing:
-                raise Refused(*clashing[offer.path])
+                raise FileRefused(*clashing[offer.path])
             offer.check()
-            check_size(offer.size, caps)
+            check_file_size(offer.size, caps)
             yield offer
 
 
-class Refusals:
+class RefusalCollector:
     """One for each path, and no more than a person could ever read."""
 
-    def __init__(self, caps: Caps) -> None:
+    def __init__(self, caps: DiscoveryCaps) -> None:
         self.caps = caps
         self.by_path: dict[str, Refusal] = {}
 
@@ -84,39 +86,41 @@ class Refusals:
     def noted(self, path: str) -> Iterator[None]:
         try:
             yield
-        except Refused as why:
-            self.by_path.setdefault(path, Refusal(label(path), why.rule, why.reason))
+        except FileRefused as why:
+            self.by_path.setdefault(path, Refusal(format_refusal_path(path), why.rule, why.reason))
             if len(self.by_path) > self.caps.files:
                 most = f"More than {self.caps.files:,} of the files cannot be taken"
-                raise Refused("files", f"{most}; the last one: {why.reason}") from why
+                raise FileRefused("files", f"{most}; the last one: {why.reason}") from why
 
 
-def label(path: str) -> str:
+def format_refusal_path(path: str) -> str:
     """Safe to print and to store, and never mistaken for the whole."""
-    if path in {"", WHOLE}:
+    if path in {"", ROOT_PATH}:
         return "(no name)"
-    text = shown(path)
-    return text if len(text) <= LONGEST_PATH else f"{text[: LONGEST_PATH - 1]}…"
+    text = escape_path(path)
+    return text if len(text) <= MAX_PATH_LENGTH else f"{text[: MAX_PATH_LENGTH - 1]}…"
 
 
-def check_size(size: int, caps: Caps) -> None:
+def check_file_size(size: int, caps: DiscoveryCaps) -> None:
     if size > caps.file_bytes:
-        raise Refused("size", f"It has {size:,} bytes; at most {caps.file_bytes:,} are read.")
+        raise FileRefused("size", f"It has {size:,} bytes; at most {caps.file_bytes:,} are read.")
 
 
-def too_large(caps: Caps) -> Refused:
+def build_total_size_error(caps: DiscoveryCaps) -> FileRefused:
     most = f"All files together have more than {caps.total_bytes:,} bytes"
-    return Refused("total", f"{most}; leave out what no agent reads.")
+    return FileRefused("total", f"{most}; leave out what no agent reads.")
 
 
-def too_many(caps: Caps) -> Refused:
-    return Refused("entries", f"There are more than {caps.entries:,} names; leave out what no agent reads.")
+def build_entry_count_error(caps: DiscoveryCaps) -> FileRefused:
+    return FileRefused(
+        "entries", f"There are more than {caps.entries:,} names; leave out what no agent reads."
+    )
 
 
-CAPS = Caps()
+DEFAULT_CAPS = DiscoveryCaps()
 
 
-class Given(NamedTuple):
+class InMemoryFile(NamedTuple):
     """A file whose content is at hand, unless it is too large."""
 
     path: str
@@ -131,24 +135,24 @@ class Given(NamedTuple):
         return self.held
 
 
-def read_files(pairs: Iterable[tuple[str, bytes]], *, caps: Caps = CAPS) -> Bundle:
+def bundle_files(pairs: Iterable[tuple[str, bytes]], *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
     """The files of a list; too many or too much gives none of them, and the reason for "."."""
     try:
-        return gather(bounded(pairs, caps), caps)
-    except Refused as why:
-        return Bundle.unread(why)
+        return build_bundle(collect_within_caps(pairs, caps), caps)
+    except FileRefused as why:
+        return FileBundle.unread(why)
 
 
-def bounded(pairs: Iterable[tuple[str, bytes]], caps: Caps) -> list[Given]:
+def collect_within_caps(pairs: Iterable[tuple[str, bytes]], caps: DiscoveryCaps) -> list[InMemoryFile]:
     """Asks for no more once it is too much; what is too large by itself is not held."""
-    given: list[Given] = []
+    given: list[InMemoryFile] = []
     total = 0
     for path, content in pairs:
         if len(given) == caps.entries:
-            raise too_many(caps)
+            raise build_entry_count_error(caps)
         held = content if len(content) <= caps.file_bytes else b""
-        given.append(Given(path, len(content), held))
+        given.append(InMemoryFile(path, len(content), held))
         total += len(held)
         if total > caps.total_bytes:
-            raise too_large(caps)
+            raise build_total_size_error(caps)
     return given

@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from unicodedata import normalize
 
-from skills.discovery.filesystem import Refused
+from skills.discovery.filesystem import FileRefused
 
 # As many as are stored, in characters; and as many as a disk would keep, in bytes.
-LONGEST_PATH = 1_000
-LONGEST_NAME = 255
-DRIVE = re.compile(r"[A-Za-z]:")
+MAX_PATH_LENGTH = 1_000
+MAX_NAME_BYTES = 255
+DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
 
 # In this order: what can be shown can also be encoded.
-FAULTS: tuple[tuple[Callable[[str], object], str, str], ...] = (
+PATH_CHECKS: tuple[tuple[Callable[[str], object], str, str], ...] = (
     (lambda path: not path, "name", "It has no name."),
     (lambda path: not path.isprintable(), "name", "The name holds characters that cannot be shown."),
     (
-        lambda path: len(path) > LONGEST_PATH or max(map(len, path.encode().split(b"/"))) > LONGEST_NAME,
+        lambda path: len(path) > MAX_PATH_LENGTH or max(map(len, path.encode().split(b"/"))) > MAX_NAME_BYTES,
         "name",
-        f"A path has at most {LONGEST_PATH:,} characters, and each name in it {LONGEST_NAME} bytes.",
+        f"A path has at most {MAX_PATH_LENGTH:,} characters, and each name in it {MAX_NAME_BYTES} bytes.",
     ),
     (
-        lambda path: path.startswith("/") or DRIVE.match(path),
+        lambda path: path.startswith("/") or DRIVE_PATTERN.match(path),
         "outside",
         "The path starts at a disk's root; write it from the pushed folder down.",
     ),
@@ -35,39 +35,39 @@ FAULTS: tuple[tuple[Callable[[str], object], str, str], ...] = (
         "The path holds an empty name or a lone dot; write each name once, with / between.",
     ),
 )
-PATH_RULES = frozenset([rule for _, rule, _ in FAULTS])
+PATH_RULE_NAMES = frozenset([rule for _, rule, _ in PATH_CHECKS])
 
 
 def check_path(path: str) -> None:
     """Refuse what could lead elsewhere, or could not be told apart by looking at it."""
-    for is_faulty, rule, reason in FAULTS:
+    for is_faulty, rule, reason in PATH_CHECKS:
         if is_faulty(path):
-            raise Refused(rule, reason)
+            raise FileRefused(rule, reason)
 
 
-def alike(path: str) -> str:
+def casefold_path(path: str) -> str:
     """Equal for names that some disk takes for one: case and composed letters do not count."""
     return normalize("NFD", normalize("NFD", path).casefold())
 
 
-def clashes(sound: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
+def find_path_conflicts(sound: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
     """Rule and reason for files that share a place; none is taken, for nobody can know which was meant."""
     files: dict[str, list[str]] = defaultdict(list)
     folders: set[str] = set()
     for path, is_folder in sound:
-        key = f"{alike(path)}/"
+        key = f"{casefold_path(path)}/"
         folders.add(key) if is_folder else files[key].append(path)
     # Whatever lies below a path follows it at once, as its key ends in a slash.
     folders |= {above for above, below in pairwise(sorted({*files, *folders})) if below.startswith(above)}
     return {
         path: clash
         for key, paths in files.items()
-        if (clash := clash_of(paths, key in folders))
+        if (clash := describe_path_conflict(paths, key in folders))
         for path in paths
     }
 
 
-def clash_of(paths: list[str], is_folder_too: bool) -> tuple[str, str] | None:
+def describe_path_conflict(paths: list[str], is_folder_too: bool) -> tuple[str, str] | None:
     if len(set(paths)) > 1:
         others = "The push holds names that differ only in case or in how a letter is written"
         return "alike", f"{others}; on many disks they are one file."

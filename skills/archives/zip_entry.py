@@ -6,21 +6,21 @@ import zlib
 from functools import cached_property
 from typing import NamedTuple
 
-from skills.discovery.filesystem import KINDS, Refused
+from skills.discovery.filesystem import FILE_TYPE_REFUSALS, FileRefused
 
-LOCAL = struct.Struct("<4s5H3L2H")
-LOCAL_SIGN = b"PK\x03\x04"
-STORED, DEFLATED = 0, 8
+LOCAL_HEADER = struct.Struct("<4s5H3L2H")
+LOCAL_HEADER_SIGNATURE = b"PK\x03\x04"
+METHOD_STORED, METHOD_DEFLATED = 0, 8
 # Of a file, by either of two methods, or of the headers too.
-ENCRYPTED = 0x0001 | 0x0040 | 0x2000
-PATCH = 0x0020
+ENCRYPTED_FLAGS = 0x0001 | 0x0040 | 0x2000
+PATCH_FLAG = 0x0020
 # The sizes come after the bytes, and the header may leave them out.
-DESCRIPTOR = 0x0008
-DOS_FOLDER = 0x10
-WIDE = 0xFFFFFFFF
+DATA_DESCRIPTOR_FLAG = 0x0008
+DOS_FOLDER_ATTRIBUTE = 0x10
+ZIP64_MARKER = 0xFFFFFFFF
 
 
-class Record(NamedTuple):
+class ZipRecord(NamedTuple):
     """What the table of contents says of one entry."""
 
     name: bytes
@@ -33,10 +33,10 @@ class Record(NamedTuple):
     place: int
 
 
-class Entry:
+class ZipEntry:
     """A record with the archive that it speaks of, and where in that its bytes begin."""
 
-    def __init__(self, record: Record, archive: bytes, begin: int) -> None:
+    def __init__(self, record: ZipRecord, archive: bytes, begin: int) -> None:
         self.record, self.archive, self.begin = record, archive, begin
 
     @cached_property
@@ -58,78 +58,78 @@ class Entry:
 
     @property
     def is_encrypted(self) -> bool:
-        return bool(self.record.flags & ENCRYPTED)
+        return bool(self.record.flags & ENCRYPTED_FLAGS)
 
     @property
     def has_descriptor(self) -> bool:
-        return bool((self.record.flags | self.header.flags) & DESCRIPTOR)
+        return bool((self.record.flags | self.header.flags) & DATA_DESCRIPTOR_FLAG)
 
     @property
-    def header(self) -> Record:
+    def header(self) -> ZipRecord:
         """What stands before its bytes, as a record of the same place."""
-        _, _, flags, method, _, _, crc, packed, size, name, _ = LOCAL.unpack_from(
+        _, _, flags, method, _, _, crc, packed, size, name, _ = LOCAL_HEADER.unpack_from(
             self.archive, self.record.place
         )
-        start = self.record.place + LOCAL.size
+        start = self.record.place + LOCAL_HEADER.size
         own = self.archive[start : start + name]
-        return Record(own, flags, method, crc, packed, size, self.record.attributes, self.record.place)
+        return ZipRecord(own, flags, method, crc, packed, size, self.record.attributes, self.record.place)
 
     def check(self) -> None:
         self.check_kind()
         if self.is_encrypted:
-            raise Refused("encrypted", "It is locked with a password; send it without one.")
-        if self.record.method not in {STORED, DEFLATED} or self.record.flags & PATCH:
-            raise Refused("compression", "It is packed in a way that is not read; use a plain zip.")
-        if not agree(self.record, self.header):
-            raise Refused("mismatch", "The archive says two different things about it.")
+            raise FileRefused("encrypted", "It is locked with a password; send it without one.")
+        if self.record.method not in {METHOD_STORED, METHOD_DEFLATED} or self.record.flags & PATCH_FLAG:
+            raise FileRefused("compression", "It is packed in a way that is not read; use a plain zip.")
+        if not has_matching_header(self.record, self.header):
+            raise FileRefused("mismatch", "The archive says two different things about it.")
 
     def check_kind(self) -> None:
         """Only regular files, and folders without bytes of their own."""
         kind = stat.S_IFMT(self.record.attributes >> 16)
         if kind == stat.S_IFLNK:
-            raise Refused("link", "It is a link; push the file that it leads to.")
+            raise FileRefused("link", "It is a link; push the file that it leads to.")
         if self.is_folder and self.size:
-            raise Refused("folder", "It is named like a folder but holds bytes like a file.")
-        is_marked = kind == stat.S_IFDIR or self.record.attributes & DOS_FOLDER
+            raise FileRefused("folder", "It is named like a folder but holds bytes like a file.")
+        is_marked = kind == stat.S_IFDIR or self.record.attributes & DOS_FOLDER_ATTRIBUTE
         if is_marked and not self.is_folder:
-            raise Refused(*KINDS[stat.S_IFDIR])
+            raise FileRefused(*FILE_TYPE_REFUSALS[stat.S_IFDIR])
         if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-            raise Refused(*KINDS.get(kind, ("kind", "It is not a regular file.")))
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(kind, ("kind", "It is not a regular file.")))
 
     def content(self) -> bytes:
         """Its bytes: as many as announced, counted while they come, and with the right checksum."""
         packed = memoryview(self.archive)[self.begin : self.end]
-        is_stored = self.record.method == STORED
+        is_stored = self.record.method == METHOD_STORED
         if is_stored and len(packed) != self.size:
-            raise other_size()
-        content = bytes(packed) if is_stored else inflated(packed, self.size)
+            raise build_size_mismatch_error()
+        content = bytes(packed) if is_stored else inflate_data(packed, self.size)
         if zlib.crc32(content) != self.record.crc:
-            raise Refused("damaged", "It is damaged: its checksum is not the one in the archive.")
+            raise FileRefused("damaged", "It is damaged: its checksum is not the one in the archive.")
         return content
 
 
-def inflated(packed: memoryview, size: int) -> bytes:
+def inflate_data(packed: memoryview, size: int) -> bytes:
     """At most one byte more than announced is ever unpacked, whatever the packed bytes hold."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         content = inflater.decompress(packed, size + 1)
     except zlib.error as error:
-        raise Refused("damaged", "It is damaged and cannot be unpacked.") from error
+        raise FileRefused("damaged", "It is damaged and cannot be unpacked.") from error
     if len(content) != size or not inflater.eof or inflater.unused_data:
-        raise other_size()
+        raise build_size_mismatch_error()
     return content
 
 
-def other_size() -> Refused:
-    return Refused("mismatch", "Unpacked it has another size than the archive says.")
+def build_size_mismatch_error() -> FileRefused:
+    return FileRefused("mismatch", "Unpacked it has another size than the archive says.")
 
 
-def agree(record: Record, header: Record) -> bool:
+def has_matching_header(record: ZipRecord, header: ZipRecord) -> bool:
     """Whether both say the same; sizes may be left to the descriptor, or to a field for larger numbers."""
     if (record.name, record.method) != (header.name, header.method):
         return False
-    if (record.flags ^ header.flags) & ENCRYPTED:
+    if (record.flags ^ header.flags) & ENCRYPTED_FLAGS:
         return False
     pairs = ((record.crc, header.crc), (record.size, header.size), (record.packed, header.packed))
-    is_late = header.flags & DESCRIPTOR
-    return bool(is_late) or all(own in {said, WIDE} for said, own in pairs)
+    is_late = header.flags & DATA_DESCRIPTOR_FLAG
+    return bool(is_late) or all(own in {said, ZIP64_MARKER} for said, own in pairs)

@@ -9,28 +9,28 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from skills.archives.bundle import Bundle, gather, too_many
-from skills.archives.zip_entry import LOCAL, LOCAL_SIGN, Entry, Record
-from skills.discovery.filesystem import Refused
-from skills.discovery.harnesses import Caps
+from skills.archives.bundle import FileBundle, build_bundle, build_entry_count_error
+from skills.archives.zip_entry import LOCAL_HEADER, LOCAL_HEADER_SIGNATURE, ZipEntry, ZipRecord
+from skills.discovery.filesystem import FileRefused
+from skills.discovery.harnesses import DiscoveryCaps
 
-CENTRAL = struct.Struct("<4s6H3L5H2L")
-CENTRAL_SIGN = b"PK\x01\x02"
-END = struct.Struct("<4s4H2LH")
-END_SIGN = re.compile(rb"PK\x05\x06")
-LONGEST_COMMENT = 0xFFFF
+CENTRAL_HEADER = struct.Struct("<4s6H3L5H2L")
+CENTRAL_HEADER_SIGNATURE = b"PK\x01\x02"
+END_RECORD = struct.Struct("<4s4H2LH")
+END_RECORD_SIGNATURE = re.compile(rb"PK\x05\x06")
+MAX_COMMENT_BYTES = 0xFFFF
 # The same for what does not fit into 32 bits, and where it stands.
-END_64 = struct.Struct("<4sQ2H2L4Q")
-END_64_SIGN = b"PK\x06\x06"
-LOCATOR = struct.Struct("<4sLQL")
-LOCATOR_SIGN = b"PK\x06\x07"
-WIDE = 0xFFFFFFFF
+ZIP64_END_RECORD = struct.Struct("<4sQ2H2L4Q")
+ZIP64_END_RECORD_SIGNATURE = b"PK\x06\x06"
+ZIP64_LOCATOR = struct.Struct("<4sLQL")
+ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
+ZIP64_MARKER = 0xFFFFFFFF
 # Sizes that were not known beforehand follow a file's bytes, at most so many of them.
-LONGEST_DESCRIPTOR = 24
-CAPS = Caps()
+MAX_DESCRIPTOR_BYTES = 24
+DEFAULT_CAPS = DiscoveryCaps()
 
 
-class Contents(NamedTuple):
+class CentralDirectory(NamedTuple):
     """Where the table of contents lies, and how many entries it claims to have."""
 
     start: int
@@ -38,110 +38,121 @@ class Contents(NamedTuple):
     claimed: int
 
 
-def read_zip(data: bytes, *, caps: Caps = CAPS) -> Bundle:
+def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
     """The files of an archive; one that is unsound as a whole gives none of them, and the reason for "."."""
     try:
-        return gather(entries_of(data, caps), caps)
-    except Refused as why:
-        return Bundle.unread(why)
+        return build_bundle(read_zip_entries(data, caps), caps)
+    except FileRefused as why:
+        return FileBundle.unread(why)
     except struct.error:
-        return Bundle.unread(Refused("damaged", "The archive's table of contents ends too early."))
+        return FileBundle.unread(FileRefused("damaged", "The archive's table of contents ends too early."))
 
 
-def entries_of(data: bytes, caps: Caps) -> Sequence[Entry]:
+def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
     """All entries, once it is sure that they lie side by side and fill the archive."""
-    contents = contents_of(data)
+    contents = read_central_directory(data)
     if contents.claimed > caps.entries:
-        raise too_many(caps)
-    entries = [entry_of(data, record) for record in records_of(data, contents)]
-    check_layout(entries, contents)
+        raise build_entry_count_error(caps)
+    entries = [build_zip_entry(data, record) for record in read_zip_records(data, contents)]
+    check_zip_layout(entries, contents)
     files = [entry for entry in entries if not entry.is_folder]
     if files and all(entry.is_encrypted for entry in files):
-        raise Refused("encrypted", "The archive is locked with a password; send it without one.")
+        raise FileRefused("encrypted", "The archive is locked with a password; send it without one.")
     return entries
 
 
 # --- the end, which is read first ---------------------------------------------------------------------
 
 
-def contents_of(data: bytes) -> Contents:
-    at = end = end_of(data)
-    numbers = END.unpack_from(data, at)[1:-1]
-    if data[max(at - LOCATOR.size, 0) : at].startswith(LOCATOR_SIGN):
-        end = at - LOCATOR.size - END_64.size
-        numbers = widened(data, end, numbers)
+def read_central_directory(data: bytes) -> CentralDirectory:
+    at = end = find_end_record(data)
+    numbers = END_RECORD.unpack_from(data, at)[1:-1]
+    if data[max(at - ZIP64_LOCATOR.size, 0) : at].startswith(ZIP64_LOCATOR_SIGNATURE):
+        end = at - ZIP64_LOCATOR.size - ZIP64_END_RECORD.size
+        numbers = read_zip64_end_record(data, end, numbers)
     disk, first_disk, here, count, size, start = numbers
     if disk or first_disk or here != count:
-        raise Refused("parts", "It is one part of an archive that was split into several.")
+        raise FileRefused("parts", "It is one part of an archive that was split into several.")
     if start + size < end:
-        raise Refused("surplus", f"There are {end - start - size:,} bytes before the archive begins.")
+        raise FileRefused("surplus", f"There are {end - start - size:,} bytes before the archive begins.")
     if start + size > end:
-        raise Refused("damaged", "The archive's table of contents is not where it should be.")
-    return Contents(start, end, count)
+        raise FileRefused("damaged", "The archive's table of contents is not where it should be.")
+    return CentralDirectory(start, end, count)
 
 
-def end_of(data: bytes) -> int:
+def find_end_record(data: bytes) -> int:
     """Where the one end record is; a comment could hold another, and readers would not agree on the files."""
-    tail = max(len(data) - END.size - LONGEST_COMMENT, 0)
-    signs = [sign.start() for sign in END_SIGN.finditer(data, tail)]
-    ends = [at for at in signs if is_end(data, at)]
+    tail = max(len(data) - END_RECORD.size - MAX_COMMENT_BYTES, 0)
+    signs = [sign.start() for sign in END_RECORD_SIGNATURE.finditer(data, tail)]
+    ends = [at for at in signs if is_end_record(data, at)]
     if not signs:
-        raise Refused("not-zip", "It is not a zip archive, or its end is missing.")
+        raise FileRefused("not-zip", "It is not a zip archive, or its end is missing.")
     if not ends:
-        raise Refused("surplus", "The archive does not end where it says: it was cut off, or more was added.")
+        raise FileRefused(
+            "surplus", "The archive does not end where it says: it was cut off, or more was added."
+        )
     if len(ends) > 1:
-        raise Refused("ambiguous", "The archive has more than one end, and so more than one list of files.")
+        raise FileRefused(
+            "ambiguous", "The archive has more than one end, and so more than one list of files."
+        )
     return ends[0]
 
 
-def is_end(data: bytes, at: int) -> bool:
-    return at + END.size <= len(data) and at + END.size + END.unpack_from(data, at)[-1] == len(data)
+def is_end_record(data: bytes, at: int) -> bool:
+    return at + END_RECORD.size <= len(data) and at + END_RECORD.size + END_RECORD.unpack_from(data, at)[
+        -1
+    ] == len(data)
 
 
-def widened(data: bytes, at: int, narrow: tuple[int, ...]) -> tuple[int, ...]:
+def read_zip64_end_record(data: bytes, at: int, narrow: tuple[int, ...]) -> tuple[int, ...]:
     """The end's numbers in 64 bits; those in 16 and 32 must say the same, or that they cannot say it."""
-    _, disk, place, disks = LOCATOR.unpack_from(data, at + END_64.size)
-    sign, size, _, _, *wide = END_64.unpack_from(data, max(at, 0))
-    is_there = (at, sign, size, disk) == (place, END_64_SIGN, END_64.size - 12, 0) and disks < 2
-    most = (0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, WIDE, WIDE)
+    _, disk, place, disks = ZIP64_LOCATOR.unpack_from(data, at + ZIP64_END_RECORD.size)
+    sign, size, _, _, *wide = ZIP64_END_RECORD.unpack_from(data, max(at, 0))
+    is_there = (at, sign, size, disk) == (
+        place,
+        ZIP64_END_RECORD_SIGNATURE,
+        ZIP64_END_RECORD.size - 12,
+        0,
+    ) and disks < 2
+    most = (0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, ZIP64_MARKER, ZIP64_MARKER)
     if not is_there or any(few not in {many, top} for few, many, top in zip(narrow, wide, most, strict=True)):
-        raise Refused("damaged", "The archive says two different things about its table of contents.")
+        raise FileRefused("damaged", "The archive says two different things about its table of contents.")
     return tuple(wide)
 
 
 # --- the table ----------------------------------------------------------------------------------------
 
 
-def records_of(data: bytes, contents: Contents) -> Iterator[Record]:
+def read_zip_records(data: bytes, contents: CentralDirectory) -> Iterator[ZipRecord]:
     at = contents.start
     for _ in range(contents.claimed):
         (sign, _, _, flags, method, _, _, crc, packed, size, *lengths, _, _, attributes, place) = (
-            CENTRAL.unpack_from(data, at)
+            CENTRAL_HEADER.unpack_from(data, at)
         )
-        if sign != CENTRAL_SIGN:
-            raise Refused("damaged", "The archive's table of contents has fewer entries than it says.")
-        name, extra = sliced(data, at + CENTRAL.size, lengths)
-        at += CENTRAL.size + sum(lengths)
-        if WIDE in {size, packed, place}:
-            size, packed, place = unfolded((size, packed, place), extra)
-        yield Record(name, flags, method, crc, packed, size, attributes, place)
+        if sign != CENTRAL_HEADER_SIGNATURE:
+            raise FileRefused("damaged", "The archive's table of contents has fewer entries than it says.")
+        name, extra = slice_name_and_extra(data, at + CENTRAL_HEADER.size, lengths)
+        at += CENTRAL_HEADER.size + sum(lengths)
+        if ZIP64_MARKER in {size, packed, place}:
+            size, packed, place = expand_zip64_values((size, packed, place), extra)
+        yield ZipRecord(name, flags, method, crc, packed, size, attributes, place)
     if at != contents.end:
-        raise Refused("damaged", "The archive's table of contents is not as long as it says.")
+        raise FileRefused("damaged", "The archive's table of contents is not as long as it says.")
 
 
-def sliced(data: bytes, at: int, lengths: list[int]) -> tuple[bytes, bytes]:
+def slice_name_and_extra(data: bytes, at: int, lengths: list[int]) -> tuple[bytes, bytes]:
     """A name and the extra fields after it; the comment is nobody's business."""
     return data[at : at + lengths[0]], data[at + lengths[0] : at + lengths[0] + lengths[1]]
 
 
-def unfolded(narrow: tuple[int, ...], extra: bytes) -> list[int]:
+def expand_zip64_values(narrow: tuple[int, ...], extra: bytes) -> list[int]:
     """Numbers that do not fit into 32 bits stand in a field of their own, in this order."""
-    field = field_64(extra)
+    field = find_zip64_field(extra)
     wide = iter(struct.unpack_from(f"<{len(field) // 8}Q", field))
-    return [next(wide, number) if number == WIDE else number for number in narrow]
+    return [next(wide, number) if number == ZIP64_MARKER else number for number in narrow]
 
 
-def field_64(extra: bytes) -> bytes:
+def find_zip64_field(extra: bytes) -> bytes:
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<2H", extra, at)
@@ -154,21 +165,23 @@ def field_64(extra: bytes) -> bytes:
 # --- the layout ---------------------------------------------------------------------------------------
 
 
-def entry_of(data: bytes, record: Record) -> Entry:
+def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
     """The record with its own header; without one it points nowhere."""
-    if record.place + LOCAL.size > len(data) or not data.startswith(LOCAL_SIGN, record.place):
-        raise Refused("damaged", "The archive's table of contents names a place where no file begins.")
-    *_, name, extra = LOCAL.unpack_from(data, record.place)
-    return Entry(record, data, record.place + LOCAL.size + name + extra)
+    if record.place + LOCAL_HEADER.size > len(data) or not data.startswith(
+        LOCAL_HEADER_SIGNATURE, record.place
+    ):
+        raise FileRefused("damaged", "The archive's table of contents names a place where no file begins.")
+    *_, name, extra = LOCAL_HEADER.unpack_from(data, record.place)
+    return ZipEntry(record, data, record.place + LOCAL_HEADER.size + name + extra)
 
 
-def check_layout(entries: Sequence[Entry], contents: Contents) -> None:
+def check_zip_layout(entries: Sequence[ZipEntry], contents: CentralDirectory) -> None:
     """Side by side: where entries share bytes a small archive can hold any number of large files."""
     reached, slack = 0, 0
     places = [(entry.record.place, entry.end, entry.has_descriptor) for entry in entries]
     for start, end, has_descriptor in [*sorted(places), (contents.start, contents.end, False)]:
         if start < reached:
-            raise Refused("overlap", "Parts of the archive share the same bytes, as in a zip bomb.")
+            raise FileRefused("overlap", "Parts of the archive share the same bytes, as in a zip bomb.")
         if start > reached + slack:
-            raise Refused("surplus", f"{start - reached:,} bytes of the archive belong to no file.")
-        reached, slack = end, LONGEST_DESCRIPTOR if has_descriptor else 0
+            raise FileRefused("surplus", f"{start - reached:,} bytes of the archive belong to no file.")
+        reached, slack = end, MAX_DESCRIPTOR_BYTES if has_descriptor else 0

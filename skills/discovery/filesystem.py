@@ -10,22 +10,22 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 # Never through a link, never waiting for the other end of a pipe, never taking over a terminal.
-SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-FOLDER = SAFELY | os.O_DIRECTORY
-MOST_HOPS = 40
+SAFE_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+FOLDER_OPEN_FLAGS = SAFE_OPEN_FLAGS | os.O_DIRECTORY
+MAX_LINK_HOPS = 40
 # Each step holds a folder open, and a worker has only so many descriptors.
-MOST_STEPS = 64
-KINDS = {
+MAX_FOLDER_DEPTH = 64
+FILE_TYPE_REFUSALS = {
     stat.S_IFDIR: ("folder", "A folder stands where a file is expected."),
     stat.S_IFIFO: ("pipe", "It is a named pipe, not a file."),
     stat.S_IFCHR: ("device", "It is a device, not a file."),
     stat.S_IFBLK: ("device", "It is a device, not a file."),
     stat.S_IFSOCK: ("socket", "It is a socket, not a file."),
 }
-REPLACED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
+REPLACED_ERRNOS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 
 
-class Refused(Exception):
+class FileRefused(Exception):
     """Something is there that is not read; the rule is for programs, the reason for people."""
 
     def __init__(self, rule: str, reason: str) -> None:
@@ -33,11 +33,11 @@ class Refused(Exception):
         self.rule, self.reason = rule, reason
 
 
-class Absent(Exception):
+class PathMissing(Exception):
     """Nothing is there, which is no fault."""
 
 
-class Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """What tells without reading that a file is still the same, and the SHA-256 of what it held."""
 
     size: int
@@ -46,7 +46,7 @@ class Stamp(NamedTuple):
     digest: str
 
 
-class Place(NamedTuple):
+class ResolvedPath(NamedTuple):
     """A name in a folder that is held open, where no link is left to follow; path is the real one."""
 
     folder: int
@@ -55,24 +55,26 @@ class Place(NamedTuple):
     path: str
 
 
-def refused(error: OSError) -> Refused:
+def convert_os_error(error: OSError) -> FileRefused:
     """The system's error in our words."""
     if error.errno in (errno.ENOENT, errno.ESTALE):
-        return Refused("vanished", "It vanished while it was being opened.")
-    if error.errno in REPLACED:
-        return Refused("replaced", "It was replaced by something else while it was being opened.")
+        return FileRefused("vanished", "It vanished while it was being opened.")
+    if error.errno in REPLACED_ERRNOS:
+        return FileRefused("replaced", "It was replaced by something else while it was being opened.")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return Refused("unreadable", "The worker has no permission to read it.")
-    return Refused("unreadable", f"It cannot be read: {os.strerror(error.errno or 0)}.")
+        return FileRefused("unreadable", "The worker has no permission to read it.")
+    return FileRefused("unreadable", f"It cannot be read: {os.strerror(error.errno or 0)}.")
 
 
-class Root:
+class SafeRoot:
     """The folder that confines: an operator's grant, or a tenant's choice below it that no link leads to."""
 
     def __init__(self, granted: str | os.PathLike[str], folder: str = "") -> None:
         names = [name for name in folder.split("/") if name]
         if {".", ".."} & set(names) or not folder.isprintable():
-            raise Refused("path", "A source's folder is written without . and .. and with plain characters.")
+            raise FileRefused(
+                "path", "A source's folder is written without . and .. and with plain characters."
+            )
         self.path = os.path.join(os.path.realpath(granted), *names)
         # The operator's own path may be a link; only what lies below it is in a tenant's hands.
         self.fd = os.open(granted, os.O_RDONLY | os.O_DIRECTORY)
@@ -100,46 +102,46 @@ class Root:
     def enter(self, folder: int, name: str) -> int:
         """Open a folder that is no link and no other file system."""
         try:
-            fd = os.open(name, FOLDER, dir_fd=folder)
+            fd = os.open(name, FOLDER_OPEN_FLAGS, dir_fd=folder)
         except OSError as error:
-            raise refused(error) from error
+            raise convert_os_error(error) from error
         if os.fstat(fd).st_dev != self.device:
             os.close(fd)
-            raise Refused("mount", "It lies on another file system than the source.")
+            raise FileRefused("mount", "It lies on another file system than the source.")
         return fd
 
     def check(self, status: os.stat_result, limit: int) -> None:
         """Only regular files of this file system that are not too large."""
         if not stat.S_ISREG(status.st_mode):
             kind = stat.S_IFMT(status.st_mode)
-            raise Refused(*KINDS.get(kind, ("kind", "It is not a regular file.")))
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(kind, ("kind", "It is not a regular file.")))
         if status.st_dev != self.device:
-            raise Refused("mount", "It lies on another file system than the source.")
+            raise FileRefused("mount", "It lies on another file system than the source.")
         if status.st_size > limit:
-            raise Refused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
+            raise FileRefused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
 
-    def read(self, folder: int, name: str, limit: int) -> tuple[Stamp, bytes]:
+    def read(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
         """Read once; what is judged is the open file, not what its name meant a moment ago."""
         try:
-            fd = os.open(name, SAFELY, dir_fd=folder)
+            fd = os.open(name, SAFE_OPEN_FLAGS, dir_fd=folder)
         except OSError as error:
-            raise refused(error) from error
+            raise convert_os_error(error) from error
         try:
             before = os.fstat(fd)
             self.check(before, limit)
-            content = contents(fd, before.st_size)
+            content = read_file_content(fd, before.st_size)
             after = os.fstat(fd)
         except OSError as error:
-            raise refused(error) from error
+            raise convert_os_error(error) from error
         finally:
             os.close(fd)
         size, mtime = len(content), before.st_mtime_ns
         if (before.st_size, after.st_size, after.st_mtime_ns) != (size, size, mtime):
-            raise Refused("changing", "It changed while it was being read; the next refresh tries again.")
-        return Stamp(size, mtime, before.st_ino, sha256(content).hexdigest()), content
+            raise FileRefused("changing", "It changed while it was being read; the next refresh tries again.")
+        return FileStamp(size, mtime, before.st_ino, sha256(content).hexdigest()), content
 
 
-def contents(fd: int, size: int) -> bytes:
+def read_file_content(fd: int, size: int) -> bytes:
     """No more than the size it had when opened, so a growing file cannot grow into memory."""
     content = os.read(fd, size)
     while len(content) < size and (more := os.read(fd, size - len(content))):
@@ -147,10 +149,10 @@ def contents(fd: int, size: int) -> bytes:
     return content
 
 
-class Trail:
+class PathTrail:
     """A way down from the root with its folders held open, so that .. in a link goes back as it came."""
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: SafeRoot) -> None:
         self.root = root
         self.folders = [root.fd]
         self.names: list[str] = []
@@ -174,11 +176,11 @@ class Trail:
 
     def back(self) -> None:
         if not self.names:
-            raise Refused("link-out", "The link leads out of the source.")
+            raise FileRefused("link-out", "The link leads out of the source.")
         os.close(self.folders.pop())
         self.names.pop()
 
-    def go(self, path: str) -> Place:
+    def go(self, path: str) -> ResolvedPath:
         """Follow the path to its end; the end itself is not opened."""
         # Backwards, so that the next name is at the end; true marks those that a link brought in.
         todo = [(name, False) for name in reversed(path.split("/"))]
@@ -194,16 +196,16 @@ class Trail:
                 elif todo:
                     self.enter(name, status, todo[-1][1])
                 else:
-                    return Place(self.folders[-1], name, status, "/".join([*self.names, name]))
+                    return ResolvedPath(self.folders[-1], name, status, "/".join([*self.names, name]))
         here = self.folders[-1]
-        return Place(here, ".", os.fstat(here), "/".join(self.names))
+        return ResolvedPath(here, ".", os.fstat(here), "/".join(self.names))
 
     @contextmanager
     def folder(self, path: str, *, must_be: bool = False) -> Iterator[int]:
         """An open folder at this path; anything else there is as good as nothing, unless it must be one."""
         place = self.end(path, must_be)
         if not stat.S_ISDIR(place.status.st_mode):
-            raise Refused("not-folder", "It is not a folder.") if must_be else Absent
+            raise FileRefused("not-folder", "It is not a folder.") if must_be else PathMissing
         fd = self.root.enter(place.folder, place.name)
         self.real = place.path
         try:
@@ -211,12 +213,12 @@ class Trail:
         finally:
             os.close(fd)
 
-    def end(self, path: str, must_be: bool) -> Place:
+    def end(self, path: str, must_be: bool) -> ResolvedPath:
         try:
             return self.go(path)
-        except Absent as nothing:
+        except PathMissing as nothing:
             if must_be:
-                raise Refused("missing", "There is no such folder.") from nothing
+                raise FileRefused("missing", "There is no such folder.") from nothing
             raise
 
     def status(self, name: str, is_linked: bool) -> os.stat_result:
@@ -224,36 +226,36 @@ class Trail:
             return os.stat(name, dir_fd=self.folders[-1], follow_symlinks=False)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
-                raise nothing(is_linked) from error
-            raise refused(error) from error
+                raise build_missing_error(is_linked) from error
+            raise convert_os_error(error) from error
 
     def enter(self, name: str, status: os.stat_result, is_linked: bool) -> None:
         """Go into a folder; is_linked tells whether a link wanted what should lie in it."""
         if not stat.S_ISDIR(status.st_mode):
-            raise nothing(is_linked)
-        if len(self.names) == MOST_STEPS:
-            raise Refused("depth", f"It lies more than {MOST_STEPS} folders deep.")
+            raise build_missing_error(is_linked)
+        if len(self.names) == MAX_FOLDER_DEPTH:
+            raise FileRefused("depth", f"It lies more than {MAX_FOLDER_DEPTH} folders deep.")
         self.folders.append(self.root.enter(self.folders[-1], name))
         self.names.append(name)
 
     def target(self, name: str) -> list[str]:
         """The names a link stands for; an absolute one starts again at the root, if it names it."""
         self.hops += 1
-        if self.hops > MOST_HOPS:
-            raise Refused(
-                "link-loop", f"The link leads through more than {MOST_HOPS} others, or in a circle."
+        if self.hops > MAX_LINK_HOPS:
+            raise FileRefused(
+                "link-loop", f"The link leads through more than {MAX_LINK_HOPS} others, or in a circle."
             )
         try:
             target = os.readlink(name, dir_fd=self.folders[-1])
         except OSError as error:
-            raise Refused("replaced", "It was replaced while it was being opened.") from error
+            raise FileRefused("replaced", "It was replaced while it was being opened.") from error
         if not target.startswith("/"):
             return target.split("/")
         if f"{target}/".startswith(f"{self.root.path}/"):
             self.back_to_root()
             return target[len(self.root.path) :].split("/")
-        raise Refused("link-out", "The link leads out of the source.")
+        raise FileRefused("link-out", "The link leads out of the source.")
 
 
-def nothing(is_linked: bool) -> Refused | Absent:
-    return Refused("link-dangling", "The link leads to nothing.") if is_linked else Absent()
+def build_missing_error(is_linked: bool) -> FileRefused | PathMissing:
+    return FileRefused("link-dangling", "The link leads to nothing.") if is_linked else PathMissing()

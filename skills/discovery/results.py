@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from skills.discovery.filesystem import Stamp
-from skills.discovery.harnesses import Kind
-from skills.discovery.lookup import chain
+from skills.discovery.filesystem import FileStamp
+from skills.discovery.harnesses import FileKind
+from skills.discovery.lookup import list_folder_chain
 
 
-class FoundFile(NamedTuple):
+class DiscoveredFile(NamedTuple):
     """A good file; content is None when its stamp was known, and so nothing was read."""
 
     path: str
-    kind: Kind
-    stamp: Stamp
+    kind: FileKind
+    stamp: FileStamp
     content: bytes | None
     # Where it really lies, if a link led there.
     target: str = ""
@@ -29,11 +29,11 @@ class Refusal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class DiscoveryResult:
     """Files and skills in the order they count; seen are those that a rule named, read those opened."""
 
-    files: tuple[FoundFile, ...]
-    skills: tuple[FoundFile, ...]
+    files: tuple[DiscoveredFile, ...]
+    skills: tuple[DiscoveredFile, ...]
     refusals: tuple[Refusal, ...]
     seen: int
     read: int
@@ -46,15 +46,17 @@ class Found:
             return []
         present = {file.path for file in (*self.files, *self.skills)}
         hidden = {refusal.path for refusal in self.refusals}
-        return sorted([path for path in known if path not in present and hidden.isdisjoint(chain(path))])
+        return sorted(
+            [path for path in known if path not in present and hidden.isdisjoint(list_folder_chain(path))]
+        )
 
 
-def shown(path: str) -> str:
+def escape_path(path: str) -> str:
     """What cannot be shown is escaped as in a Python text, so that no name breaks a line or a log."""
-    return path if path.isprintable() else "".join([shown_character(each) for each in path])
+    return path if path.isprintable() else "".join([escape_character(each) for each in path])
 
 
-def shown_character(character: str) -> str:
+def escape_character(character: str) -> str:
     if character.isprintable():
         return character
     # Bytes that are not UTF-8 reach Python as these.

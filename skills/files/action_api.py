@@ -7,171 +7,200 @@ from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
-from personas.api.exception_handler import problem_of
-from personas.api.operations import Call, Operation
-from personas.api.responses import Answer, answered
-from personas.api.schema import Shape, digest, line, listed, shape, whole
+from personas.api.exception_handler import exception_to_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.responses import ApiResponse, json_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    digest_schema,
+    integer_schema,
+    line_schema,
+    object_schema,
+)
 from personas.api.views import endpoint
-from personas.errors import DomainError, Invalid
+from personas.errors import DomainError, InvalidInput
 from personas.roles import Permission
-from skills.api_helpers import TEXT, refuse_limited, row_or_404
-from skills.files.api import TAG, found, given, visible
-from skills.files.schema import FULL_FILE
-from skills.files.selectors import waivers_of
-from skills.files.services import adopt_file, end_waiver, heed_file, ignore_file, waive_findings
+from skills.api_helpers import TEXT_SCHEMA, require_unrestricted_key, row_or_404
+from skills.files.api import API_TAG, context_file_or_404, context_file_response, list_visible_files
+from skills.files.schema import FILE_DETAIL_SCHEMA
+from skills.files.selectors import list_waivers
+from skills.files.services import approve_file, end_waiver, ignore_file, unignore_file, waive_findings
 from skills.models import ContextFile
 
-USUAL_WAIVER = timedelta(days=30)
-MOST_AT_ONCE = 50
-NOT_HERE = {"code": "not_found", "detail": "There is nothing here under this name."}
+DEFAULT_WAIVER_PERIOD = timedelta(days=30)
+MAX_BATCH_SIZE = 50
+NOT_FOUND_ERROR = {"code": "not_found", "detail": "There is nothing here under this name."}
 # What was seen; empty for a file that is gone.
-SEEN: Shape = {
+SEEN_DIGEST_SCHEMA: Schema = {
     "type": "string",
     "pattern": "^(?:[0-9a-f]{64})?$",
     "description": "The `seen_digest` of what you have looked at.",
 }
-DAY: Shape = {
+WAIVER_DATE_SCHEMA: Schema = {
     "type": "string",
     "format": "date",
     "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
     "description": "The last day, at most a year from now; 30 days from now when absent.",
 }
-WAIVE = shape({"digest": digest(), "reason": line(500, least=1), "until": DAY}, required=["digest", "reason"])
-PICKS = shape(
+WAIVER_REQUEST_SCHEMA = object_schema(
+    {"digest": digest_schema(), "reason": line_schema(500, least=1), "until": WAIVER_DATE_SCHEMA},
+    required=["digest", "reason"],
+)
+BULK_APPROVAL_SCHEMA = object_schema(
     {
-        "files": listed(
-            shape({"id": whole(1), "digest": SEEN}), most=MOST_AT_ONCE, minItems=1, uniqueItems=True
+        "files": array_schema(
+            object_schema({"id": integer_schema(1), "digest": SEEN_DIGEST_SCHEMA}),
+            most=MAX_BATCH_SIZE,
+            minItems=1,
+            uniqueItems=True,
         )
     }
 )
-ADOPTED = shape(
+BULK_APPROVAL_RESULT_SCHEMA = object_schema(
     {
-        "adopted": listed(whole(1), description="Ids of the files that were adopted."),
-        "refused": listed(
-            shape({"pointer": TEXT, "id": whole(1), "code": TEXT, "detail": TEXT}),
+        "adopted": array_schema(integer_schema(1), description="Ids of the files that were adopted."),
+        "refused": array_schema(
+            object_schema(
+                {"pointer": TEXT_SCHEMA, "id": integer_schema(1), "code": TEXT_SCHEMA, "detail": TEXT_SCHEMA}
+            ),
             description="One refusal stops no other.",
         ),
     }
 )
 
 
-def adopt(call: Call, key: int) -> Answer:
-    refuse_limited(call)
-    adopt_file(found(call, key), digest=call.body["digest"], by=call.actor)
-    return given(call, found(call, key))
+def approve_context_file(call: ApiRequest, key: int) -> ApiResponse:
+    require_unrestricted_key(call)
+    approve_file(context_file_or_404(call, key), digest=call.body["digest"], by=call.actor)
+    return context_file_response(call, context_file_or_404(call, key))
 
 
-def adopt_many(call: Call) -> Answer:
-    refuse_limited(call)
+def approve_context_files(call: ApiRequest) -> ApiResponse:
+    require_unrestricted_key(call)
     picks = call.body["files"]
-    known = {file.pk: file for file in visible(call).filter(pk__in=[pick["id"] for pick in picks])}
+    known = {file.pk: file for file in list_visible_files(call).filter(pk__in=[pick["id"] for pick in picks])}
     adopted, refused = [], []
     for place, pick in enumerate(picks):
-        if why := refusal_of(call, known.get(pick["id"]), pick["digest"]):
+        if why := try_approve_file(call, known.get(pick["id"]), pick["digest"]):
             refused.append({"pointer": f"/files/{place}", "id": pick["id"], **why})
         else:
             adopted.append(pick["id"])
-    return answered({"adopted": adopted, "refused": refused})
+    return json_response({"adopted": adopted, "refused": refused})
 
 
-def refusal_of(call: Call, file: ContextFile | None, seen: str) -> dict[str, str] | None:
+def try_approve_file(call: ApiRequest, file: ContextFile | None, seen: str) -> dict[str, str] | None:
     """Adopt one of many; None when it was."""
     if file is None:
-        return NOT_HERE
+        return NOT_FOUND_ERROR
     try:
-        adopt_file(file, digest=seen, by=call.actor)
+        approve_file(file, digest=seen, by=call.actor)
     except DomainError as error:
-        problem = problem_of(error)
+        problem = exception_to_problem(error)
         return {"code": problem.code, "detail": problem.detail}
     return None
 
 
-def ignore(call: Call, key: int) -> Answer:
-    refuse_limited(call)
-    ignore_file(found(call, key), by=call.actor)
-    return given(call, found(call, key))
+def ignore_context_file(call: ApiRequest, key: int) -> ApiResponse:
+    require_unrestricted_key(call)
+    ignore_file(context_file_or_404(call, key), by=call.actor)
+    return context_file_response(call, context_file_or_404(call, key))
 
 
-def heed(call: Call, key: int) -> Answer:
-    refuse_limited(call)
-    heed_file(found(call, key), by=call.actor)
-    return given(call, found(call, key))
+def unignore_context_file(call: ApiRequest, key: int) -> ApiResponse:
+    require_unrestricted_key(call)
+    unignore_file(context_file_or_404(call, key), by=call.actor)
+    return context_file_response(call, context_file_or_404(call, key))
 
 
-def waive(call: Call, key: int) -> Answer:
-    refuse_limited(call)
+def waive_context_file(call: ApiRequest, key: int) -> ApiResponse:
+    require_unrestricted_key(call)
     said: dict[str, Any] = call.body
     waive_findings(
-        found(call, key), digest=said["digest"], reason=said["reason"], until=last_day(said), by=call.actor
+        context_file_or_404(call, key),
+        digest=said["digest"],
+        reason=said["reason"],
+        until=parse_waiver_end(said),
+        by=call.actor,
     )
-    return given(call, found(call, key))
+    return context_file_response(call, context_file_or_404(call, key))
 
 
-def last_day(said: dict[str, Any]) -> date:
+def parse_waiver_end(said: dict[str, Any]) -> date:
     if "until" not in said:
-        return timezone.now().date() + USUAL_WAIVER
+        return timezone.now().date() + DEFAULT_WAIVER_PERIOD
     try:
         day = parse_date(said["until"])
     except ValueError:
         day = None
     if day is None:
-        raise Invalid.on("until", "There is no such day.")
+        raise InvalidInput.on("until", "There is no such day.")
     return day
 
 
-def take_back(call: Call, key: int, waiver: int) -> Answer:
-    refuse_limited(call)
-    rows = waivers_of(found(call, key)).select_related("file__source")
+def end_context_file_waiver(call: ApiRequest, key: int, waiver: int) -> ApiResponse:
+    require_unrestricted_key(call)
+    rows = list_waivers(context_file_or_404(call, key)).select_related("file__source")
     end_waiver(row_or_404(rows, waiver), by=call.actor)
-    return given(call, found(call, key))
+    return context_file_response(call, context_file_or_404(call, key))
 
 
-EDITS: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": TAG}
-APPROVES = EDITS | {"permission": Permission.APPROVE}
-ROW = "context-files/<int:key>"
+EDIT_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": API_TAG}
+APPROVE_OPTIONS = EDIT_OPTIONS | {"permission": Permission.APPROVE}
+FILE_ROUTE = "context-files/<int:key>"
 urlpatterns: list[URLPattern] = [
     endpoint(
         "context-files:adopt",
         "context-files-adopt-many",
         post=Operation(
-            adopt_many, "Adopt several files, each as it was seen", body=PICKS, answer=ADOPTED, **EDITS
+            approve_context_files,
+            "Adopt several files, each as it was seen",
+            body=BULK_APPROVAL_SCHEMA,
+            answer=BULK_APPROVAL_RESULT_SCHEMA,
+            **EDIT_OPTIONS,
         ),
     ),
     endpoint(
-        f"{ROW}:adopt",
+        f"{FILE_ROUTE}:adopt",
         "context-files-adopt",
         post=Operation(
-            adopt,
+            approve_context_file,
             "Agree to what a file says now, or to its being gone",
-            body=shape({"digest": SEEN}),
-            answer=FULL_FILE,
-            **EDITS,
+            body=object_schema({"digest": SEEN_DIGEST_SCHEMA}),
+            answer=FILE_DETAIL_SCHEMA,
+            **EDIT_OPTIONS,
         ),
     ),
     endpoint(
-        f"{ROW}:ignore",
+        f"{FILE_ROUTE}:ignore",
         "context-files-ignore",
-        post=Operation(ignore, "Leave a file out of every prompt", answer=FULL_FILE, **EDITS),
+        post=Operation(
+            ignore_context_file, "Leave a file out of every prompt", answer=FILE_DETAIL_SCHEMA, **EDIT_OPTIONS
+        ),
     ),
     endpoint(
-        f"{ROW}:heed",
+        f"{FILE_ROUTE}:heed",
         "context-files-heed",
-        post=Operation(heed, "Heed an ignored file again", answer=FULL_FILE, **EDITS),
+        post=Operation(
+            unignore_context_file, "Heed an ignored file again", answer=FILE_DETAIL_SCHEMA, **EDIT_OPTIONS
+        ),
     ),
     endpoint(
-        f"{ROW}:waive",
+        f"{FILE_ROUTE}:waive",
         "context-files-waive",
         post=Operation(
-            waive,
+            waive_context_file,
             "Let a quarantined revision be used until a day, for a reason",
-            body=WAIVE,
-            answer=FULL_FILE,
-            **APPROVES,
+            body=WAIVER_REQUEST_SCHEMA,
+            answer=FILE_DETAIL_SCHEMA,
+            **APPROVE_OPTIONS,
         ),
     ),
     endpoint(
-        f"{ROW}/waivers/<int:waiver>:end",
+        f"{FILE_ROUTE}/waivers/<int:waiver>:end",
         "context-files-end-waiver",
-        post=Operation(take_back, "Take a waiver back", answer=FULL_FILE, **APPROVES),
+        post=Operation(
+            end_context_file_waiver, "Take a waiver back", answer=FILE_DETAIL_SCHEMA, **APPROVE_OPTIONS
+        ),
     ),
 ]

@@ -4,32 +4,39 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.operations import Call, Operation
-from personas.api.pagination import FIELDS, PAGING, page_answered, page_of_rows
-from personas.api.responses import Answer, answered
-from personas.api.schema import choice, flag, line, moment, page_of, slug
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import FIELDS_PARAM, PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.responses import ApiResponse, json_response
+from personas.api.schema import (
+    boolean_schema,
+    datetime_schema,
+    enum_schema,
+    line_schema,
+    page_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
 from skills.api_helpers import row_or_404
-from skills.discovery.harnesses import KINDS
-from skills.files.reasons import GRAVITY
+from skills.discovery.harnesses import FILE_KINDS
+from skills.files.reasons import STATES_BY_SEVERITY
 from skills.files.schema import (
-    FILE,
-    FULL_FILE,
-    FULL_REVISION,
-    REVISION,
-    file_told,
-    full_file_told,
-    revision_told,
-    visible_to,
+    FILE_DETAIL_SCHEMA,
+    FILE_SCHEMA,
+    REVISION_DETAIL_SCHEMA,
+    REVISION_SCHEMA,
+    context_file_detail_json,
+    context_file_json,
+    file_revision_json,
+    filter_visible_files,
 )
-from skills.files.selectors import files_of, revisions_of, words_of
+from skills.files.selectors import get_revision_text, list_context_files, list_revisions
 from skills.models import ContextFile, FileRevision, FileState
 
-TAG = "context-files"
+API_TAG = "context-files"
 
 
-def index(call: Call) -> Answer:
-    rows = visible(call)
+def index(call: ApiRequest) -> ApiResponse:
+    rows = list_visible_files(call)
     for name, column in (("state", "state"), ("source", "source__slug"), ("kind", "file_kind")):
         if said := call.query.get(name):
             rows = rows.filter(**{column: said})
@@ -38,49 +45,50 @@ def index(call: Call) -> Answer:
     if words := call.query.get("q", "").strip():
         rows = rows.filter(path__icontains=words)
     if "is_waiting" in call.query:
-        waiting = Q(is_settled=False, state__in=GRAVITY, source__archived_at=None)
+        waiting = Q(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
         rows = rows.filter(waiting if call.query["is_waiting"] else ~waiting)
-    page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_answered(call, page, [file_told(file) for file in page.rows])
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [context_file_json(file) for file in page.rows])
 
 
-def read(call: Call, key: int) -> Answer:
-    return given(call, found(call, key))
+def retrieve_context_file(call: ApiRequest, key: int) -> ApiResponse:
+    return context_file_response(call, context_file_or_404(call, key))
 
 
-def history(call: Call, key: int) -> Answer:
-    rows = revisions_of(found(call, key)).select_related("content").defer("content__data")
-    page = page_of_rows(
+def list_file_revisions(call: ApiRequest, key: int) -> ApiResponse:
+    rows = list_revisions(context_file_or_404(call, key)).select_related("content").defer("content__data")
+    page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    return page_answered(call, page, [revision_told(row) for row in page.rows])
+    return page_response(call, page, [file_revision_json(row) for row in page.rows])
 
 
-def read_revision(call: Call, key: int, number: int) -> Answer:
-    row = revision_or_404(found(call, key), number)
-    words = words_of(row)
-    return answered({**revision_told(row), "text": None if words.is_erased else words.text})
+def retrieve_file_revision(call: ApiRequest, key: int, number: int) -> ApiResponse:
+    row = revision_or_404(context_file_or_404(call, key), number)
+    words = get_revision_text(row)
+    return json_response({**file_revision_json(row), "text": None if words.is_erased else words.text})
 
 
 # --- plumbing ------------------------------------------------------------------------------------------
 
 
-def visible(call: Call) -> QuerySet[ContextFile]:
-    return visible_to(call.caller, files_of(call.workspace))
+def list_visible_files(call: ApiRequest) -> QuerySet[ContextFile]:
+    return filter_visible_files(call.caller, list_context_files(call.workspace))
 
 
-def found(call: Call, key: int) -> ContextFile:
+def context_file_or_404(call: ApiRequest, key: int) -> ContextFile:
     return row_or_404(
-        visible(call).select_related("source__workspace", "newest", "agreed", "in_force__content"), key
+        list_visible_files(call).select_related("source__workspace", "newest", "agreed", "in_force__content"),
+        key,
     )
 
 
-def given(call: Call, file: ContextFile) -> Answer:
-    return answered(full_file_told(call, file))
+def context_file_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
+    return json_response(context_file_detail_json(call, file))
 
 
 def revision_or_404(file: ContextFile, number: int) -> FileRevision:
-    rows = revisions_of(file).select_related("content").filter(number=number)
+    rows = list_revisions(file).select_related("content").filter(number=number)
     row = rows.first() if 0 < number < 2**31 else None
     if row is None:
         raise Http404
@@ -95,52 +103,52 @@ urlpatterns: list[URLPattern] = [
             index,
             "List context files and found skills",
             bots=True,
-            answer=page_of(FILE),
+            answer=page_schema(FILE_SCHEMA),
             query={
-                "q": line(200, least=1, description="Part of a path."),
-                "state": choice(FileState.values),
-                "source": slug(description="Only those of this source."),
-                "kind": choice(KINDS),
-                "is_waiting": flag(description="Whether someone should look at it: the inbox."),
-                "updated_since": moment(),
-                "fields": FIELDS,
-                **PAGING,
+                "q": line_schema(200, least=1, description="Part of a path."),
+                "state": enum_schema(FileState.values),
+                "source": slug_schema(description="Only those of this source."),
+                "kind": enum_schema(FILE_KINDS),
+                "is_waiting": boolean_schema(description="Whether someone should look at it: the inbox."),
+                "updated_since": datetime_schema(),
+                "fields": FIELDS_PARAM,
+                **PAGINATION_PARAMS,
             },
-            tag=TAG,
+            tag=API_TAG,
         ),
     ),
     endpoint(
         "context-files/<int:key>",
         "context-files-one",
         get=Operation(
-            read,
+            retrieve_context_file,
             "A context file, with its findings and the words in force",
             bots=True,
-            answer=FULL_FILE,
-            tag=TAG,
+            answer=FILE_DETAIL_SCHEMA,
+            tag=API_TAG,
         ),
     ),
     endpoint(
         "context-files/<int:key>/revisions",
         "context-files-revisions",
         get=Operation(
-            history,
+            list_file_revisions,
             "All that a file has said, newest first",
             bots=True,
-            answer=page_of(REVISION),
-            query=PAGING,
-            tag=TAG,
+            answer=page_schema(REVISION_SCHEMA),
+            query=PAGINATION_PARAMS,
+            tag=API_TAG,
         ),
     ),
     endpoint(
         "context-files/<int:key>/revisions/<int:number>",
         "context-files-revision",
         get=Operation(
-            read_revision,
+            retrieve_file_revision,
             "A revision with its words",
-            answer=FULL_REVISION,
+            answer=REVISION_DETAIL_SCHEMA,
             note="Words in quarantine are shown too, so no bot's key opens this.",
-            tag=TAG,
+            tag=API_TAG,
         ),
     ),
 ]

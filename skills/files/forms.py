@@ -9,16 +9,16 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Workspace
-from personas.records.forms import RecordChoices
-from personas.selectors import agents_of
-from personas.ui.action_form import VerbForm
-from skills.files.services import LONGEST_WAIVER
+from personas.records.forms import RecordMultipleChoiceField
+from personas.selectors import list_agents
+from personas.ui.action_form import ActionForm
+from skills.files.services import MAX_WAIVER_PERIOD
 from skills.models import Reach
 
-USUAL_WAIVER = timedelta(days=30)
+DEFAULT_WAIVER_PERIOD = timedelta(days=30)
 
 
-class WaiverForm(VerbForm):
+class WaiverForm(ActionForm):
     """Why a quarantined revision may be used all the same, and until when."""
 
     reason = forms.CharField(
@@ -34,22 +34,22 @@ class WaiverForm(VerbForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         today = timezone.now().date()
-        self.fields["until"].initial = today + USUAL_WAIVER
+        self.fields["until"].initial = today + DEFAULT_WAIVER_PERIOD
         self.fields["until"].widget.attrs |= {
             "min": today.isoformat(),
-            "max": (today + LONGEST_WAIVER).isoformat(),
+            "max": (today + MAX_WAIVER_PERIOD).isoformat(),
         }
 
 
-class ReachForm(VerbForm):
+class ReachForm(ActionForm):
     """Which agents a discovered skill is for."""
 
     reach = forms.ChoiceField(label=_("Who gets it"), choices=Reach.choices, widget=forms.RadioSelect)
-    agents = RecordChoices(label=_("Chosen agents"))
+    agents = RecordMultipleChoiceField(label=_("Chosen agents"))
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        rows = agents_of(workspace).prefetch_related(None)
+        rows = list_agents(workspace).prefetch_related(None)
         # Agents have no archived ones among the choices, but those chosen before stay.
         self.fields["agents"].offer(rows, self.initial.get("agents"))  # type: ignore[attr-defined]
 

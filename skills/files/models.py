@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.models import Agent, Content, WorkspaceOwned
-from skills.discovery.harnesses import KINDS
+from skills.discovery.harnesses import FILE_KINDS
 from skills.sources.models import Source
 
 
@@ -36,7 +36,7 @@ class ContextFile(WorkspaceOwned):
 
     source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="files")
     path = models.CharField(max_length=1_000)
-    file_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in KINDS])
+    file_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in FILE_KINDS])
     state = models.CharField(max_length=11, choices=FileState.choices, default=FileState.NEW)
     # Why nothing could be read this time, in words; the revisions know the rest.
     problem = models.CharField(max_length=500, blank=True)

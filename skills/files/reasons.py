@@ -7,10 +7,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from core.text.lists import first_few
+from core.text.lists import format_short_list
 from skills.models import ContextFile, FileState
 
-KIND_WORDS = {
+KIND_LABELS = {
     "base": _("System prompt"),
     "append": _("Addition to the system prompt"),
     "persona": _("Persona file"),
@@ -19,37 +19,37 @@ KIND_WORDS = {
     "skill": _("Skill"),
 }
 # The gravest first: what a person should look at before anything else.
-GRAVITY = (
+STATES_BY_SEVERITY = (
     FileState.QUARANTINED,
     FileState.INVALID,
     FileState.MISSING,
     FileState.CHANGED,
     FileState.NEW,
 )
-STATE_WORDS: Mapping[str, str | Promise] = {
+STATE_REASONS: Mapping[str, str | Promise] = {
     FileState.MISSING: _("It is no longer at its source."),
     FileState.CHANGED: _("It says something else than what was last agreed to."),
     FileState.NEW: _("Nobody has looked at it yet."),
     FileState.IGNORED: _("Someone chose to leave it out of every prompt, whatever it says."),
 }
-MOST_LINES_NAMED = 3
+MAX_LINES_NAMED = 3
 
 
-def reasons_of(file: ContextFile) -> list[str]:
+def list_state_reasons(file: ContextFile) -> list[str]:
     """What is to be said of the file, each reason as a sentence or two."""
-    if file.state in STATE_WORDS:
-        return [str(STATE_WORDS[file.state])]
+    if file.state in STATE_REASONS:
+        return [str(STATE_REASONS[file.state])]
     if file.problem:
         return [file.problem]
     newest = file.newest
     if newest is None or file.state == FileState.CURRENT:
         return []
     if file.state == FileState.QUARANTINED:
-        return told([one for one in newest.findings if one["severity"] == "block"])
-    return told(newest.problems) or [gettext("It cannot be read.")]
+        return format_messages([one for one in newest.findings if one["severity"] == "block"])
+    return format_messages(newest.problems) or [gettext("It cannot be read.")]
 
 
-def standing_of(file: ContextFile) -> str:
+def describe_usage(file: ContextFile) -> str:
     """What prompts hold of the file now."""
     used = file.in_force
     if used is None:
@@ -64,16 +64,18 @@ def standing_of(file: ContextFile) -> str:
     return gettext("Revision %(number)s stays in force, unchanged.") % {"number": used.number}
 
 
-def told(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+def format_messages(entries: Iterable[Mapping[str, Any]]) -> list[str]:
     """Each message once, with the lines it is about."""
     lines: dict[str, list[int]] = {}
     for entry in entries:
         lines.setdefault(entry["message"], []).append(entry["line"])
-    return [said(message, sorted({line for line in where if line})) for message, where in lines.items()]
+    return [
+        format_message(message, sorted({line for line in where if line})) for message, where in lines.items()
+    ]
 
 
-def said(message: str, lines: list[int]) -> str:
+def format_message(message: str, lines: list[int]) -> str:
     if not lines:
         return message
     words = ngettext("Line %(lines)s: %(message)s", "Lines %(lines)s: %(message)s", len(lines))
-    return words % {"lines": first_few(list(map(str, lines)), MOST_LINES_NAMED), "message": message}
+    return words % {"lines": format_short_list(list(map(str, lines)), MAX_LINES_NAMED), "message": message}

@@ -6,77 +6,104 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from personas.api.authentication import Caller
-from personas.api.operations import Call
-from personas.api.responses import moment_told
-from personas.api.schema import Shape, choice, flag, listed, moment, nullable, shape, whole
-from skills.api_helpers import FINDINGS, PROBLEMS, TEXT, findings_told, problems_told, sources_read_by
-from skills.discovery.harnesses import KINDS
-from skills.files.reasons import reasons_of, standing_of
-from skills.files.selectors import agents_by_id, seen_digest, waivers_of, words_of
-from skills.files.state_changes import readers_of
+from personas.api.authentication import ApiClient
+from personas.api.operations import ApiRequest
+from personas.api.responses import datetime_json
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+)
+from skills.api_helpers import (
+    FINDINGS_SCHEMA,
+    PROBLEMS_SCHEMA,
+    TEXT_SCHEMA,
+    findings_json,
+    get_readable_source_ids,
+    problems_json,
+)
+from skills.discovery.harnesses import FILE_KINDS
+from skills.files.reasons import describe_usage, list_state_reasons
+from skills.files.selectors import get_revision_text, get_seen_digest, list_agents_by_id, list_waivers
+from skills.files.state_changes import list_reader_ids
 from skills.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
 
-MOST = 100_000
-MARK = shape({"number": whole(1), "digest": TEXT, "size": whole(), "verdict": choice(Verdict.values)})
-SEEN = TEXT | {"description": "What you agree to by adopting it now; empty when the file is gone."}
-TOLD: dict[str, Shape] = {
-    "id": whole(1),
-    "source": TEXT,
-    "path": TEXT,
-    "kind": choice(KINDS),
-    "name": TEXT | {"description": "Of a skill."},
-    "state": choice(FileState.values),
-    "reasons": listed(TEXT, most=MOST, description="Why it is in this state."),
-    "standing": TEXT | {"description": "What prompts hold of it now."},
-    "is_there": flag(),
-    "is_ignored": flag(),
-    "is_settled": flag(description="Someone has dealt with its state."),
-    "newest": nullable(MARK),
-    "agreed": nullable(MARK),
-    "in_force": nullable(MARK),
-    "seen_digest": SEEN,
-    "first_seen_at": moment(),
-    "changed_at": moment(),
-}
-WAIVER = shape(
+MAX_ITEMS = 100_000
+REVISION_SUMMARY_SCHEMA = object_schema(
     {
-        "id": whole(1),
-        "digest": TEXT,
-        "reason": TEXT,
+        "number": integer_schema(1),
+        "digest": TEXT_SCHEMA,
+        "size": integer_schema(),
+        "verdict": enum_schema(Verdict.values),
+    }
+)
+SEEN_DIGEST_SCHEMA = TEXT_SCHEMA | {
+    "description": "What you agree to by adopting it now; empty when the file is gone."
+}
+FILE_PROPERTIES: dict[str, Schema] = {
+    "id": integer_schema(1),
+    "source": TEXT_SCHEMA,
+    "path": TEXT_SCHEMA,
+    "kind": enum_schema(FILE_KINDS),
+    "name": TEXT_SCHEMA | {"description": "Of a skill."},
+    "state": enum_schema(FileState.values),
+    "reasons": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Why it is in this state."),
+    "standing": TEXT_SCHEMA | {"description": "What prompts hold of it now."},
+    "is_there": boolean_schema(),
+    "is_ignored": boolean_schema(),
+    "is_settled": boolean_schema(description="Someone has dealt with its state."),
+    "newest": nullable_schema(REVISION_SUMMARY_SCHEMA),
+    "agreed": nullable_schema(REVISION_SUMMARY_SCHEMA),
+    "in_force": nullable_schema(REVISION_SUMMARY_SCHEMA),
+    "seen_digest": SEEN_DIGEST_SCHEMA,
+    "first_seen_at": datetime_schema(),
+    "changed_at": datetime_schema(),
+}
+WAIVER_SCHEMA = object_schema(
+    {
+        "id": integer_schema(1),
+        "digest": TEXT_SCHEMA,
+        "reason": TEXT_SCHEMA,
         "until": {"type": "string", "format": "date"},
-        "by": TEXT,
-        "created_at": moment(),
-        "ended_at": nullable(moment()),
+        "by": TEXT_SCHEMA,
+        "created_at": datetime_schema(),
+        "ended_at": nullable_schema(datetime_schema()),
     }
 )
-FILE = shape(TOLD, required=())
-FULL_FILE = shape(
+FILE_SCHEMA = object_schema(FILE_PROPERTIES, required=())
+FILE_DETAIL_SCHEMA = object_schema(
     {
-        **TOLD,
-        "text": nullable(TEXT | {"description": "The words in force; null when no prompt holds any."}),
-        "findings": FINDINGS,
-        "problems": PROBLEMS,
-        "agents": listed(TEXT, most=MOST, description="Agents that are given it, by slug."),
-        "waivers": listed(WAIVER, most=MOST),
+        **FILE_PROPERTIES,
+        "text": nullable_schema(
+            TEXT_SCHEMA | {"description": "The words in force; null when no prompt holds any."}
+        ),
+        "findings": FINDINGS_SCHEMA,
+        "problems": PROBLEMS_SCHEMA,
+        "agents": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Agents that are given it, by slug."),
+        "waivers": array_schema(WAIVER_SCHEMA, most=MAX_ITEMS),
     }
 )
-ONE_REVISION: dict[str, Shape] = {
-    "number": whole(1),
-    "digest": TEXT,
-    "size": whole(),
-    "verdict": choice(Verdict.values),
-    "findings": FINDINGS,
-    "problems": PROBLEMS,
-    "is_erased": flag(),
-    "first_seen_at": moment(),
-    "last_seen_at": nullable(moment()),
+REVISION_PROPERTIES: dict[str, Schema] = {
+    "number": integer_schema(1),
+    "digest": TEXT_SCHEMA,
+    "size": integer_schema(),
+    "verdict": enum_schema(Verdict.values),
+    "findings": FINDINGS_SCHEMA,
+    "problems": PROBLEMS_SCHEMA,
+    "is_erased": boolean_schema(),
+    "first_seen_at": datetime_schema(),
+    "last_seen_at": nullable_schema(datetime_schema()),
 }
-REVISION = shape(ONE_REVISION)
-FULL_REVISION = shape({**ONE_REVISION, "text": nullable(TEXT)})
+REVISION_SCHEMA = object_schema(REVISION_PROPERTIES)
+REVISION_DETAIL_SCHEMA = object_schema({**REVISION_PROPERTIES, "text": nullable_schema(TEXT_SCHEMA)})
 
 
-def file_told(file: ContextFile) -> dict[str, Any]:
+def context_file_json(file: ContextFile) -> dict[str, Any]:
     return {
         "id": file.pk,
         "source": file.source.slug,
@@ -84,76 +111,76 @@ def file_told(file: ContextFile) -> dict[str, Any]:
         "kind": file.file_kind,
         "name": file.name,
         "state": file.state,
-        "reasons": reasons_of(file),
-        "standing": standing_of(file),
+        "reasons": list_state_reasons(file),
+        "standing": describe_usage(file),
         "is_there": file.is_there,
         "is_ignored": file.is_ignored,
         "is_settled": file.is_settled,
-        "newest": mark_of(file.newest),
-        "agreed": mark_of(file.agreed),
-        "in_force": mark_of(file.in_force),
-        "seen_digest": seen_digest(file),
-        "first_seen_at": moment_told(file.first_seen_at),
-        "changed_at": moment_told(file.changed_at),
+        "newest": revision_summary_json(file.newest),
+        "agreed": revision_summary_json(file.agreed),
+        "in_force": revision_summary_json(file.in_force),
+        "seen_digest": get_seen_digest(file),
+        "first_seen_at": datetime_json(file.first_seen_at),
+        "changed_at": datetime_json(file.changed_at),
     }
 
 
-def full_file_told(call: Call, file: ContextFile) -> dict[str, Any]:
+def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, Any]:
     """With what was found in its newest revision, and the words that prompts hold."""
-    newest, words = file.newest, words_of(file.in_force) if file.in_force else None
-    readers = agents_by_id(call.workspace, readers_of(file.source, [file]))
-    return file_told(file) | {
+    newest, words = file.newest, get_revision_text(file.in_force) if file.in_force else None
+    readers = list_agents_by_id(call.workspace, list_reader_ids(file.source, [file]))
+    return context_file_json(file) | {
         "text": words.text if words and not words.is_erased else None,
-        "findings": findings_told(newest.findings) if newest else [],
-        "problems": problems_told(newest.problems) if newest else [],
+        "findings": findings_json(newest.findings) if newest else [],
+        "problems": problems_json(newest.problems) if newest else [],
         "agents": [agent.slug for agent in readers if call.caller.may_touch(agent.slug)],
-        "waivers": [waiver_told(waiver) for waiver in waivers_of(file)],
+        "waivers": [waiver_json(waiver) for waiver in list_waivers(file)],
     }
 
 
-def mark_of(revision: FileRevision | None) -> dict[str, Any] | None:
+def revision_summary_json(revision: FileRevision | None) -> dict[str, Any] | None:
     if revision is None:
         return None
-    return {name: getattr(revision, name) for name in MARK["properties"]}
+    return {name: getattr(revision, name) for name in REVISION_SUMMARY_SCHEMA["properties"]}
 
 
-def revision_told(row: FileRevision) -> dict[str, Any]:
+def file_revision_json(row: FileRevision) -> dict[str, Any]:
     return {
         "number": row.number,
         "digest": row.digest,
         "size": row.size,
         "verdict": row.verdict,
-        "findings": findings_told(row.findings),
-        "problems": problems_told(row.problems),
+        "findings": findings_json(row.findings),
+        "problems": problems_json(row.problems),
         "is_erased": row.content.erased_at is not None,
-        "first_seen_at": moment_told(row.first_seen_at),
-        "last_seen_at": row.last_seen_at and moment_told(row.last_seen_at),
+        "first_seen_at": datetime_json(row.first_seen_at),
+        "last_seen_at": row.last_seen_at and datetime_json(row.last_seen_at),
     }
 
 
-def waiver_told(waiver: Waiver) -> dict[str, Any]:
+def waiver_json(waiver: Waiver) -> dict[str, Any]:
     return {
         "id": waiver.pk,
         "digest": waiver.digest,
         "reason": waiver.reason,
         "until": waiver.until.isoformat(),
         "by": waiver.person_label,
-        "created_at": moment_told(waiver.created_at),
-        "ended_at": waiver.ended_at and moment_told(waiver.ended_at),
+        "created_at": datetime_json(waiver.created_at),
+        "ended_at": waiver.ended_at and datetime_json(waiver.ended_at),
     }
 
 
-def visible_to(caller: Caller, rows: QuerySet[ContextFile]) -> QuerySet[ContextFile]:
+def filter_visible_files(caller: ApiClient, rows: QuerySet[ContextFile]) -> QuerySet[ContextFile]:
     """With a limited key: what lies where its agents read, and skills that were handed to them."""
     if caller.agents is None:
         return rows
     links = FileAgent.objects.in_workspace(caller.workspace).filter(agent__slug__in=caller.agents)
-    near = Q(source__in=sources_read_by(caller.workspace, caller.agents)) & ~Q(reach=Reach.CHOSEN)
+    near = Q(source__in=get_readable_source_ids(caller.workspace, caller.agents)) & ~Q(reach=Reach.CHOSEN)
     handed = Q(file_kind="skill", reach=Reach.ALL) | Q(reach=Reach.CHOSEN, pk__in=links.values("file"))
     return rows.filter(near | handed)
 
 
-def chosen_agents(caller: Caller, files: Iterable[ContextFile]) -> dict[int, list[str]]:
+def list_assigned_slugs(caller: ApiClient, files: Iterable[ContextFile]) -> dict[int, list[str]]:
     """By file; one query for all of them."""
     links = FileAgent.objects.in_workspace(caller.workspace).filter(file__in=[file.pk for file in files])
     found: dict[int, list[str]] = defaultdict(list)

@@ -9,45 +9,45 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from personas.actors import SYSTEM, Actor
-from personas.audit.services import note_event
-from personas.errors import DomainError, Invalid
+from personas.actors import SYSTEM_ACTOR, Actor
+from personas.audit.services import write_audit_event
+from personas.errors import DomainError, InvalidInput
 from personas.models import Agent, Workspace
 from personas.signals import agent_changed
-from skills.files.policy import house_of
-from skills.files.state_changes import readers_of, ring_readers, settle
+from skills.files.policy import policy_for
+from skills.files.state_changes import apply_states, list_reader_ids, notify_readers
 from skills.models import ContextFile, FileAgent, FileState, Reach, Source, Verdict, Waiver
-from skills.sources.locks import hold
+from skills.sources.locks import lock_source
 
-LONGEST_WAIVER = timedelta(days=365)
+MAX_WAIVER_PERIOD = timedelta(days=365)
 
 
-class NotAdoptable(DomainError):
+class FileNotApprovable(DomainError):
     """A file whose newest revision cannot be used."""
 
     code = "not_adoptable"
 
 
-class ChangedMeanwhile(DomainError):
+class StaleFileDigest(DomainError):
     """The file is no longer what the person looked at."""
 
     code = "conflict"
 
 
 @transaction.atomic
-def adopt_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
+def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
     """Agree to what the file says now, or to its being gone; the digest is what the person saw."""
 
     def adopt(file: ContextFile) -> None:
-        refuse_unless_seen(file, digest)
+        check_seen_digest(file, digest)
         if file.is_there:
-            refuse_unusable(file)
+            check_file_usable(file)
             file.agreed = file.newest
             if file.file_kind == "skill" and file.newest:
                 file.trusted_digest = file.newest.digest
         file.is_settled = True
 
-    return change(file, "adopted", adopt, by=by)
+    return change_file(file, "adopted", adopt, by=by)
 
 
 @transaction.atomic
@@ -57,11 +57,11 @@ def ignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
     def ignore(file: ContextFile) -> None:
         file.is_ignored = file.is_settled = True
 
-    return change(file, "ignored", ignore, by=by)
+    return change_file(file, "ignored", ignore, by=by)
 
 
 @transaction.atomic
-def heed_file(file: ContextFile, *, by: Actor) -> ContextFile:
+def unignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
     """Undo `ignore_file`; the file comes back as news."""
 
     def heed(file: ContextFile) -> None:
@@ -70,20 +70,20 @@ def heed_file(file: ContextFile, *, by: Actor) -> ContextFile:
             file.newest_id is not None and file.newest_id == file.agreed_id,
         )
 
-    return change(file, "heeded", heed, by=by)
+    return change_file(file, "heeded", heed, by=by)
 
 
 @transaction.atomic
 def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, by: Actor) -> Waiver:
     """Let a quarantined revision be used until a day, for a reason; bound to exactly this content."""
-    source = hold(file.source)
-    file = fresh(file)
-    refuse_unless_seen(file, digest)
+    source = lock_source(file.source)
+    file = reload_file(file)
+    check_seen_digest(file, digest)
     if file.newest is None or file.newest.verdict != Verdict.BLOCKED:
-        raise NotAdoptable(_("Nothing of this file is in quarantine."))
+        raise FileNotApprovable(_("Nothing of this file is in quarantine."))
     today = timezone.now().date()
-    if not today <= until <= today + LONGEST_WAIVER:
-        raise Invalid.on("until", _("Choose a day from today to a year from now."))
+    if not today <= until <= today + MAX_WAIVER_PERIOD:
+        raise InvalidInput.on("until", _("Choose a day from today to a year from now."))
     Waiver.objects.in_workspace(file.workspace_id).filter(file=file, digest=digest, ended_at=None).update(
         ended_at=timezone.now()
     )
@@ -99,46 +99,46 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
     try:
         waiver.full_clean(exclude=["person", "person_label", "ended_at"])
     except ValidationError as error:
-        raise Invalid.from_validation(error) from error
+        raise InvalidInput.from_validation(error) from error
     waiver.save()
     file.agreed, file.is_settled = file.newest, True
     if file.file_kind == "skill":
         file.trusted_digest = digest
     after = {"reason": waiver.reason, "until": until.isoformat(), "digest": digest}
-    conclude(source, file, "waived", {}, after, by=by)
+    apply_file_change(source, file, "waived", {}, after, by=by)
     return waiver
 
 
 @transaction.atomic
 def end_waiver(waiver: Waiver, *, by: Actor) -> None:
     """Take a waiver back, or note that its last day has passed: the content is in quarantine again."""
-    source = hold(waiver.file.source)
+    source = lock_source(waiver.file.source)
     rows = Waiver.objects.in_workspace(waiver.workspace_id).filter(pk=waiver.pk, ended_at=None)
     if not rows.update(ended_at=timezone.now()):
         return
-    file = fresh(waiver.file)
+    file = reload_file(waiver.file)
     if file.newest and file.newest.digest == waiver.digest:
         file.is_settled = False
-    conclude(source, file, "waiver ended", {"digest": waiver.digest}, {}, by=by)
+    apply_file_change(source, file, "waiver ended", {"digest": waiver.digest}, {}, by=by)
 
 
-def end_lapsed_waivers(today: date) -> int:
+def end_expired_waivers(today: date) -> int:
     """For the schedule: end what has run out, in every workspace."""
     lapsed = list(Waiver.unscoped.filter(ended_at=None, until__lt=today).select_related("file__source"))
     for waiver in lapsed:
-        end_waiver(waiver, by=SYSTEM)
+        end_waiver(waiver, by=SYSTEM_ACTOR)
     return len(lapsed)
 
 
 @transaction.atomic
-def hand_to_agents(file: ContextFile, reach: str, agents: Iterable[Agent], *, by: Actor) -> ContextFile:
+def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *, by: Actor) -> ContextFile:
     """Say which agents a discovered skill is for."""
     if file.file_kind != "skill":
-        raise NotAdoptable(_("Only skills are handed to agents; other files follow the rules."))
-    source = hold(file.source)
-    file = fresh(file)
-    before = reach_of(file)
-    fed = readers_of(source, [file])
+        raise FileNotApprovable(_("Only skills are handed to agents; other files follow the rules."))
+    source = lock_source(file.source)
+    file = reload_file(file)
+    before = reach_json(file)
+    fed = list_reader_ids(source, [file])
     file.reach = Reach(reach)
     links = FileAgent.objects.in_workspace(file.workspace_id).filter(file=file)
     links.delete()
@@ -146,30 +146,30 @@ def hand_to_agents(file: ContextFile, reach: str, agents: Iterable[Agent], *, by
         for agent in agents:
             FileAgent(workspace_id=file.workspace_id, file=file, agent=agent).save()
     file.save(update_fields=["reach"])
-    after = reach_of(file)
+    after = reach_json(file)
     if before != after:
-        note_event(
+        write_audit_event(
             file.workspace_id,
             "handed out",
             "file",
             file.pk,
-            label_of(file),
+            format_audit_label(file),
             by=by,
             before=before,
             after=after,
         )
-        agent_ids = sorted({*fed, *readers_of(source, [file])})
+        agent_ids = sorted({*fed, *list_reader_ids(source, [file])})
         agent_changed.send(sender=Source, workspace_id=file.workspace_id, agent_ids=agent_ids, cause=None)
     return file
 
 
-def reach_of(file: ContextFile) -> dict[str, Any]:
+def reach_json(file: ContextFile) -> dict[str, Any]:
     links = FileAgent.objects.in_workspace(file.workspace_id).filter(file=file)
     return {"reach": str(file.reach), "agents": sorted(links.values_list("agent_id", flat=True))}
 
 
 @transaction.atomic
-def require_trust(workspace: Workspace, needed: bool, *, by: Actor) -> None:
+def set_trust_requirement(workspace: Workspace, needed: bool, *, by: Actor) -> None:
     """Whether discovered skills wait until someone has trusted exactly their content."""
     workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
     if workspace.skills_need_trust == needed:
@@ -178,29 +178,31 @@ def require_trust(workspace: Workspace, needed: bool, *, by: Actor) -> None:
     workspace.save(update_fields=["skills_need_trust"])
     state = {"skills_need_trust": needed}
     before = {"skills_need_trust": not needed}
-    note_event(
+    write_audit_event(
         workspace, "edited", "workspace", workspace.pk, workspace.name, by=by, before=before, after=state
     )
     for source in Source.objects.in_workspace(workspace).order_by("pk"):
-        settle_again(hold(source))
+        reapply_states(lock_source(source))
 
 
-def settle_again(source: Source) -> None:
+def reapply_states(source: Source) -> None:
     """Judge all files of a source by the rules as they are now."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     files = list(rows.select_related("newest", "agreed", "in_force"))
-    ring_readers(source, settle(files, house_of(source), now=timezone.now()))
+    notify_readers(source, apply_states(files, policy_for(source), now=timezone.now()))
 
 
-def change(file: ContextFile, verb: str, step: Callable[[ContextFile], None], *, by: Actor) -> ContextFile:
-    source = hold(file.source)
-    file = fresh(file)
-    before = facts(file)
+def change_file(
+    file: ContextFile, verb: str, step: Callable[[ContextFile], None], *, by: Actor
+) -> ContextFile:
+    source = lock_source(file.source)
+    file = reload_file(file)
+    before = file_state_json(file)
     step(file)
-    return conclude(source, file, verb, before, None, by=by)
+    return apply_file_change(source, file, verb, before, None, by=by)
 
 
-def conclude(
+def apply_file_change(
     source: Source,
     file: ContextFile,
     verb: str,
@@ -210,47 +212,47 @@ def conclude(
     by: Actor,
 ) -> ContextFile:
     """Settle, note who did what, and tell the readers."""
-    moved = settle([file], house_of(source), now=timezone.now())
-    note_event(
+    moved = apply_states([file], policy_for(source), now=timezone.now())
+    write_audit_event(
         file.workspace_id,
         verb,
         "file",
         file.pk,
-        label_of(file),
+        format_audit_label(file),
         by=by,
         before=before,
-        after=facts(file) if after is None else after | facts(file),
+        after=file_state_json(file) if after is None else after | file_state_json(file),
     )
-    ring_readers(source, moved)
+    notify_readers(source, moved)
     return file
 
 
-def fresh(file: ContextFile) -> ContextFile:
+def reload_file(file: ContextFile) -> ContextFile:
     rows = ContextFile.objects.in_workspace(file.workspace_id)
     return rows.select_related("source", "newest", "agreed", "in_force").get(pk=file.pk)
 
 
-def facts(file: ContextFile) -> dict[str, Any]:
+def file_state_json(file: ContextFile) -> dict[str, Any]:
     return {"state": str(file.state), "in_force": file.in_force.digest if file.in_force else None}
 
 
-def label_of(file: ContextFile) -> str:
+def format_audit_label(file: ContextFile) -> str:
     return f"{file.source.slug}/{file.path}"[-254:]
 
 
-def refuse_unless_seen(file: ContextFile, digest: str) -> None:
+def check_seen_digest(file: ContextFile, digest: str) -> None:
     """What someone agrees to is what they looked at, not what came a second later."""
     present = file.newest.digest if file.newest and file.is_there else ""
     if digest != present:
-        raise ChangedMeanwhile(
-            _("The file has changed since you looked at it. Look again before you decide.")
-        )
+        raise StaleFileDigest(_("The file has changed since you looked at it. Look again before you decide."))
 
 
-def refuse_unusable(file: ContextFile) -> None:
+def check_file_usable(file: ContextFile) -> None:
     if file.state == FileState.QUARANTINED:
-        raise NotAdoptable(_("This revision is in quarantine. Waive its findings first, or mend the file."))
+        raise FileNotApprovable(
+            _("This revision is in quarantine. Waive its findings first, or mend the file.")
+        )
     if file.state == FileState.INVALID:
-        raise NotAdoptable(
+        raise FileNotApprovable(
             (_("This revision cannot be used. %(problem)s") % {"problem": file.problem}).strip()
         )

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from personas.models import Agent
 from personas.signals import agent_changed
-from skills.files.states import House, revision_in_force, state_of
+from skills.files.states import FilePolicy, get_effective_revision, get_file_state
 from skills.models import ContextFile, FileAgent, Reach, RefreshRun, Source
-from skills.sources.readers import outlooks_of
+from skills.sources.readers import get_readers_by_agent
 
-COLUMNS = [
+SAVED_COLUMNS = [
     *(
         "file_kind",
         "state",
@@ -25,32 +25,32 @@ COLUMNS = [
 ]
 
 
-def settle(files: Collection[ContextFile], house: House, *, now: datetime) -> list[ContextFile]:
+def apply_states(files: Collection[ContextFile], house: FilePolicy, *, now: datetime) -> list[ContextFile]:
     """Work out state and revision in force anew and write them; gives back those whose words changed."""
     moved = []
     for file in files:
-        used = revision_in_force(file, house)
+        used = get_effective_revision(file, house)
         if (used.digest if used else "") != (file.in_force.digest if file.in_force else ""):
             moved.append(file)
             file.changed_at = now
         file.in_force = used
-        file.state = state_of(file, house)
+        file.state = get_file_state(file, house)
         # Row by row: Django's bulk update spends more on its one long statement than these take together.
-        file.save(update_fields=COLUMNS)
+        file.save(update_fields=SAVED_COLUMNS)
     return moved
 
 
-def ring_readers(
+def notify_readers(
     source: Source, moved: Collection[ContextFile], *, cause: RefreshRun | None = None
 ) -> list[int]:
     """Ring the one bell for every agent whose context holds one of these files."""
-    agent_ids = readers_of(source, moved) if moved else []
+    agent_ids = list_reader_ids(source, moved) if moved else []
     if agent_ids:
         agent_changed.send(sender=Source, workspace_id=source.workspace_id, agent_ids=agent_ids, cause=cause)
     return agent_ids
 
 
-def readers_of(source: Source, files: Iterable[ContextFile]) -> list[int]:
+def list_reader_ids(source: Source, files: Iterable[ContextFile]) -> list[int]:
     """The live agents that are given any of the files, by their rules or by choice."""
     files = list(files)
     changed = {file.path for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND}
@@ -59,8 +59,10 @@ def readers_of(source: Source, files: Iterable[ContextFile]) -> list[int]:
         .filter(source=source)
         .values_list("path", flat=True)
     )
-    outlooks = [one for one in outlooks_of(source.workspace_id).values() if one.source.pk == source.pk]
-    found = {one.agent.pk for one in outlooks if reads_any(one.paths(everything), changed)}
+    outlooks = [
+        one for one in get_readers_by_agent(source.workspace_id).values() if one.source.pk == source.pk
+    ]
+    found = {one.agent.pk for one in outlooks if has_changed_path(one.paths(everything), changed)}
     agents = Agent.objects.in_workspace(source.workspace_id).filter(archived_at=None)
     live = set(agents.values_list("pk", flat=True))
     if any(file.reach == Reach.ALL for file in files if file.file_kind == "skill"):
@@ -69,5 +71,5 @@ def readers_of(source: Source, files: Iterable[ContextFile]) -> list[int]:
     return sorted(live & (found | set(links.values_list("agent_id", flat=True))))
 
 
-def reads_any(given: Iterable[tuple[str, str]], changed: set[str]) -> bool:
+def has_changed_path(given: Iterable[tuple[str, str]], changed: set[str]) -> bool:
     return any(path in changed for _, path in given)

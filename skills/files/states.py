@@ -6,7 +6,7 @@ from skills.models import Adoption, ContextFile, FileRevision, FileState, Verdic
 
 
 @dataclass(frozen=True)
-class House:
+class FilePolicy:
     """The rules of the workspace and the source that a file is judged by."""
 
     adoption: str
@@ -29,7 +29,7 @@ class House:
         return agreed and self.is_sound(file, revision) and self.is_trusted(file, revision)
 
 
-def state_of(file: ContextFile, house: House) -> FileState:
+def get_file_state(file: ContextFile, house: FilePolicy) -> FileState:
     """The gravest thing that can be said of the file."""
     if file.is_ignored:
         return FileState.IGNORED
@@ -45,9 +45,9 @@ def state_of(file: ContextFile, house: House) -> FileState:
     return FileState.NEW if file.agreed_id is None else FileState.CHANGED
 
 
-def revision_in_force(file: ContextFile, house: House) -> FileRevision | None:
+def get_effective_revision(file: ContextFile, house: FilePolicy) -> FileRevision | None:
     """The newest that may be used; else the one in use, as long as nothing speaks against it."""
-    if file.is_ignored or is_gone(file, house):
+    if file.is_ignored or is_removed(file, house):
         return None
     newest, used = file.newest, file.in_force
     if newest is not None and not file.problem and house.is_usable(file, newest):
@@ -57,6 +57,6 @@ def revision_in_force(file: ContextFile, house: House) -> FileRevision | None:
     return None
 
 
-def is_gone(file: ContextFile, house: House) -> bool:
+def is_removed(file: ContextFile, house: FilePolicy) -> bool:
     """A removed file leaves the prompts at once, or when someone agrees to it, as new words come in."""
     return not file.is_there and (house.adoption == Adoption.AUTOMATIC or file.is_settled)

@@ -8,16 +8,16 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from personas.models import Content, Workspace, digest_of
-from skills.discovery import Found, FoundFile
-from skills.files.evaluate import Judged, judged
+from personas.models import Content, Workspace, sha256_digest
+from skills.discovery import DiscoveredFile, DiscoveryResult
+from skills.files.evaluate import FileEvaluation, evaluate_file
 from skills.files.models import Verdict
-from skills.files.policy import house_of
-from skills.files.state_changes import ring_readers, settle
+from skills.files.policy import policy_for
+from skills.files.state_changes import apply_states, notify_readers
 from skills.models import ContextFile, FileRevision, RefreshRun, Source
 
 
-class Contents:
+class ContentBatch:
     """Bytes that are to be kept, by digest; after `keep` each of them has its row."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -25,7 +25,7 @@ class Contents:
         self.by_digest: dict[str, Content] = {}
 
     def take(self, data: bytes) -> Content:
-        digest = digest_of(data)
+        digest = sha256_digest(data)
         if digest not in self.by_digest:
             self.by_digest[digest] = Content(
                 workspace=self.workspace, digest=digest, size=len(data), data=data
@@ -36,22 +36,22 @@ class Contents:
         """Write what no file, push or source of the workspace has brought before."""
         rows = Content.objects.in_workspace(self.workspace)
         asked = rows.filter(digest__in=list(self.by_digest))
-        have = known(asked)
+        have = get_contents_by_digest(asked)
         new = [row for digest, row in self.by_digest.items() if digest not in have]
         rows.bulk_create(new, ignore_conflicts=True)
         # Those made without a conflict check have no id yet on every database: look them all up.
-        self.by_digest |= known(asked.all())
+        self.by_digest |= get_contents_by_digest(asked.all())
 
 
-def known(rows: QuerySet[Content]) -> dict[str, Content]:
+def get_contents_by_digest(rows: QuerySet[Content]) -> dict[str, Content]:
     return {row.digest: row for row in rows.defer("data")}
 
 
-LONGEST_PATH = 1_000
+MAX_PATH_LENGTH = 1_000
 
 
 @dataclass
-class Change:
+class FileChange:
     """A file with what this look says of it, before anything is written."""
 
     file: ContextFile
@@ -62,39 +62,45 @@ class Change:
 
 
 @dataclass
-class Stored:
+class SourceSnapshot:
     """The files of a source in memory, by path."""
 
     source: Source
     now: datetime
     files: dict[str, ContextFile]
-    contents: Contents
-    verdicts: Mapping[str, Judged]
+    contents: ContentBatch
+    verdicts: Mapping[str, FileEvaluation]
 
 
-def judge_found(source: Source, found: Found, notice: Callable[[int, int, int], object]) -> dict[str, Judged]:
+def evaluate_discovered_files(
+    source: Source, found: DiscoveryResult, notice: Callable[[int, int, int], object]
+) -> dict[str, FileEvaluation]:
     """What to make of each file that was read; before the transaction, since it takes time and no rows."""
     verdicts = {}
     for entry in (*found.files, *found.skills):
         if entry.content is not None:
-            verdicts[entry.path] = judged(entry.kind, entry.path, entry.content, source.harnesses)
+            verdicts[entry.path] = evaluate_file(entry.kind, entry.path, entry.content, source.harnesses)
             notice(found.seen, found.read, len(found.refusals))
     return verdicts
 
 
-def store_found(
-    source: Source, found: Found, verdicts: Mapping[str, Judged], *, by_run: RefreshRun
+def store_discovered_files(
+    source: Source, found: DiscoveryResult, verdicts: Mapping[str, FileEvaluation], *, by_run: RefreshRun
 ) -> dict[str, int]:
     """Write what changed and nothing else; gives back how many files came into which state."""
     now = timezone.now()
-    stored = Stored(source, now, files_of(source), Contents(source.workspace), verdicts)
-    changes = [*read_changes(stored, found), *refused_changes(stored, found), *gone_changes(stored, found)]
+    stored = SourceSnapshot(source, now, get_files_by_path(source), ContentBatch(source.workspace), verdicts)
+    changes = [
+        *detect_changes(stored, found),
+        *detect_unreadable_files(stored, found),
+        *detect_missing_files(stored, found),
+    ]
     touched = [change for change in changes if change.is_touched]
-    write(stored, touched)
-    house = house_of(source)
+    write_file_changes(stored, touched)
+    house = policy_for(source)
     before = {change.file.pk: change.file.state for change in touched if not change.is_new}
-    moved = settle([change.file for change in touched], house, now=now)
-    ring_readers(source, moved, cause=by_run)
+    moved = apply_states([change.file for change in touched], house, now=now)
+    notify_readers(source, moved, cause=by_run)
     states = Counter(
         change.file.state
         for change in touched
@@ -103,21 +109,21 @@ def store_found(
     return dict(states)
 
 
-def files_of(source: Source) -> dict[str, ContextFile]:
+def get_files_by_path(source: Source) -> dict[str, ContextFile]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     return {row.path: row for row in rows.select_related("newest", "agreed", "in_force")}
 
 
-def read_changes(stored: Stored, found: Found) -> Iterator[Change]:
+def detect_changes(stored: SourceSnapshot, found: DiscoveryResult) -> Iterator[FileChange]:
     for entry in (*found.files, *found.skills):
-        if len(entry.path) <= LONGEST_PATH:
-            yield read_change(stored, entry)
+        if len(entry.path) <= MAX_PATH_LENGTH:
+            yield detect_change(stored, entry)
 
 
-def read_change(stored: Stored, entry: FoundFile) -> Change:
+def detect_change(stored: SourceSnapshot, entry: DiscoveredFile) -> FileChange:
     """Compare one found file with what is stored of it."""
     file = stored.files.get(entry.path)
-    change = Change(file or new_file(stored, entry), is_new=file is None)
+    change = FileChange(file or build_file(stored, entry), is_new=file is None)
     file = change.file
     was_away = not file.is_there or bool(file.problem)
     file.is_there, file.problem = True, ""
@@ -127,7 +133,7 @@ def read_change(stored: Stored, entry: FoundFile) -> Change:
         file.size, file.mtime_ns, file.inode = stamp
         change.is_touched = True
     if entry.content is not None and (file.newest is None or file.newest.digest != entry.stamp.digest):
-        take_revision(stored, change, entry.content)
+        add_revision(stored, change, entry.content)
     elif was_away and file.newest is not None:
         file.newest.last_seen_at = None
         change.left = file.newest
@@ -137,7 +143,7 @@ def read_change(stored: Stored, entry: FoundFile) -> Change:
     return change
 
 
-def new_file(stored: Stored, entry: FoundFile) -> ContextFile:
+def build_file(stored: SourceSnapshot, entry: DiscoveredFile) -> ContextFile:
     return ContextFile(
         workspace=stored.source.workspace,
         source=stored.source,
@@ -148,7 +154,7 @@ def new_file(stored: Stored, entry: FoundFile) -> ContextFile:
     )
 
 
-def take_revision(stored: Stored, change: Change, data: bytes) -> None:
+def add_revision(stored: SourceSnapshot, change: FileChange, data: bytes) -> None:
     """The file says something else than before: keep that, with what is to be made of it."""
     file, source = change.file, stored.source
     verdict = stored.verdicts[file.path]
@@ -173,29 +179,29 @@ def take_revision(stored: Stored, change: Change, data: bytes) -> None:
     file.changed_at, change.is_touched = stored.now, True
 
 
-def refused_changes(stored: Stored, found: Found) -> Iterator[Change]:
+def detect_unreadable_files(stored: SourceSnapshot, found: DiscoveryResult) -> Iterator[FileChange]:
     """A known file that could not be read this time; its last good revision stays."""
     for refusal in found.refusals:
         file = stored.files.get(refusal.path)
         if file is not None and (file.problem != refusal.reason[:500] or not file.is_there):
             file.problem, file.is_there, file.is_settled = refusal.reason[:500], True, False
             file.changed_at = stored.now
-            yield Change(file, is_touched=True)
+            yield FileChange(file, is_touched=True)
 
 
-def gone_changes(stored: Stored, found: Found) -> Iterator[Change]:
+def detect_missing_files(stored: SourceSnapshot, found: DiscoveryResult) -> Iterator[FileChange]:
     present = [path for path, file in stored.files.items() if file.is_there]
     for path in found.gone(present):
         file = stored.files[path]
         file.is_there, file.problem, file.is_settled, file.changed_at = False, "", False, stored.now
-        change = Change(file, is_touched=True)
+        change = FileChange(file, is_touched=True)
         if file.newest is not None:
             file.newest.last_seen_at = stored.now
             change.left = file.newest
         yield change
 
 
-def write(stored: Stored, changes: list[Change]) -> None:
+def write_file_changes(stored: SourceSnapshot, changes: list[FileChange]) -> None:
     """Rows in the order they lean on each other; `settle` writes the files' own columns."""
     workspace = stored.source.workspace
     stored.contents.keep()

@@ -22,13 +22,13 @@ from django.db.models import (
 from django.db.models.functions import MD5, Cast, Coalesce
 
 from personas.models import Workspace
-from skills.files.reasons import GRAVITY
+from skills.files.reasons import STATES_BY_SEVERITY
 from skills.models import ContextFile, FileAgent, RefreshRun, Source
-from skills.sources.models import FINISHED
+from skills.sources.models import FINISHED_STATUSES
 
-MOST_REFUSALS = 20
+MAX_REFUSALS = 20
 # Together they differ whenever files come, go or change.
-FIGURES = {
+FINGERPRINT_AGGREGATES = {
     "size": Count("pk"),
     "keys": Sum("pk"),
     "last_change": Max("changed_at"),
@@ -37,22 +37,22 @@ FIGURES = {
 }
 
 
-def unsettled_of(workspace: Workspace | int) -> QuerySet[ContextFile]:
+def list_pending_files(workspace: Workspace | int) -> QuerySet[ContextFile]:
     """Files whose state nobody has dealt with; a source that is out of use asks for nothing."""
     rows = ContextFile.objects.in_workspace(workspace)
-    return rows.filter(is_settled=False, state__in=GRAVITY, source__archived_at=None)
+    return rows.filter(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
 
 
 def has_sources(workspace: Workspace) -> bool:
     return Source.objects.in_workspace(workspace).filter(archived_at=None).exists()
 
 
-def inbox_count(workspace: Workspace) -> int:
-    return unsettled_of(workspace).count()
+def count_pending_files(workspace: Workspace) -> int:
+    return list_pending_files(workspace).count()
 
 
 @dataclass(frozen=True)
-class Wanted:
+class InboxFilter:
     """What someone wants to see of the inbox; empty words want everything."""
 
     state: str = ""
@@ -60,7 +60,7 @@ class Wanted:
     words: str = ""
 
     def rows(self, workspace: Workspace) -> QuerySet[ContextFile]:
-        rows = unsettled_of(workspace)
+        rows = list_pending_files(workspace)
         if self.words:
             rows = rows.filter(path__icontains=self.words)
         if self.source:
@@ -68,12 +68,12 @@ class Wanted:
         return rows.filter(state=self.state) if self.state else rows
 
 
-def waiting_files(workspace: Workspace, wanted: Wanted) -> QuerySet[ContextFile]:
+def list_inbox_files(workspace: Workspace, wanted: InboxFilter) -> QuerySet[ContextFile]:
     """The rows of the inbox with all that a row shows."""
     links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent__archived_at=None)
     chosen = links.order_by().values("file").annotate(size=Count("pk")).values("size")
     gravity = Case(
-        *(When(state=state, then=Value(place)) for place, state in enumerate(GRAVITY)),
+        *(When(state=state, then=Value(place)) for place, state in enumerate(STATES_BY_SEVERITY)),
         output_field=IntegerField(),
     )
     rows = wanted.rows(workspace).select_related("source", "newest", "in_force", "agreed")
@@ -84,7 +84,7 @@ def waiting_files(workspace: Workspace, wanted: Wanted) -> QuerySet[ContextFile]
 
 
 @dataclass(frozen=True)
-class Group:
+class InboxGroup:
     """The waiting files of one state and source: how many, how many match, and figures that tell of news."""
 
     state: str
@@ -94,27 +94,27 @@ class Group:
     figures: tuple[Any, ...]
 
 
-def groups_of(workspace: Workspace, words: str = "") -> list[Group]:
+def list_inbox_groups(workspace: Workspace, words: str = "") -> list[InboxGroup]:
     """One question for all that is counted, whatever the inbox's length."""
     matching = Count("pk", filter=Q(path__icontains=words)) if words else Count("pk")
-    rows = unsettled_of(workspace).order_by("state", "source__slug")
+    rows = list_pending_files(workspace).order_by("state", "source__slug")
     counted: Any = rows.values("state", "source__slug", "source__label").annotate(
-        matching=matching, **FIGURES
+        matching=matching, **FINGERPRINT_AGGREGATES
     )
     return [
-        Group(
+        InboxGroup(
             row["state"],
             row["source__slug"],
             row["source__label"],
             row["matching"],
-            tuple(row[name] for name in FIGURES),
+            tuple(row[name] for name in FINGERPRINT_AGGREGATES),
         )
         for row in counted
     ]
 
 
 @dataclass
-class Tally:
+class InboxCounts:
     """How many files wait, by state and by source."""
 
     states: Counter[str] = field(default_factory=Counter)
@@ -131,9 +131,9 @@ class Tally:
         return self.sources.total()
 
 
-def tally_of(groups: Iterable[Group], wanted: Wanted) -> Tally:
+def build_inbox_counts(groups: Iterable[InboxGroup], wanted: InboxFilter) -> InboxCounts:
     """Each choice is counted as if it were made besides the others."""
-    tally = Tally()
+    tally = InboxCounts()
     for group in groups:
         tally.labels[group.slug] = group.label
         is_state, is_source = wanted.state in {"", group.state}, wanted.source in {"", group.slug}
@@ -146,28 +146,30 @@ def tally_of(groups: Iterable[Group], wanted: Wanted) -> Tally:
 # --- what the last looks refused -----------------------------------------------------------------------
 
 
-def last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
+def list_last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
     """The last finished look at each source in use."""
     runs = RefreshRun.objects.in_workspace(workspace)
-    of_source = runs.filter(source=OuterRef("pk"), status__in=FINISHED).order_by("-pk").values("pk")[:1]
+    of_source = (
+        runs.filter(source=OuterRef("pk"), status__in=FINISHED_STATUSES).order_by("-pk").values("pk")[:1]
+    )
     sources = Source.objects.in_workspace(workspace).filter(archived_at=None)
     latest = sources.order_by().annotate(latest=Subquery(of_source)).values("latest")
     return runs.filter(pk__in=latest).select_related("source").order_by("source__label", "source_id")
 
 
-def refusing_runs(workspace: Workspace | int) -> QuerySet[Any]:
+def list_runs_with_refusals(workspace: Workspace | int) -> QuerySet[Any]:
     """Those that left something out, each with a word for what it was."""
     words = MD5(Cast("refusals", TextField()))
-    return last_runs(workspace).filter(refused__gt=0).annotate(words=words)
+    return list_last_runs(workspace).filter(refused__gt=0).annotate(words=words)
 
 
-def refusal_words(workspace: Workspace | int) -> list[tuple[int, str]]:
+def list_refusal_digests(workspace: Workspace | int) -> list[tuple[int, str]]:
     """By source; the refusals themselves stay where they are."""
-    return list(refusing_runs(workspace).values_list("source_id", "words"))
+    return list(list_runs_with_refusals(workspace).values_list("source_id", "words"))
 
 
 @dataclass(frozen=True)
-class Refused:
+class SourceRefusals:
     """What one source's last look left out, but for files that have a page of their own."""
 
     run: RefreshRun
@@ -175,17 +177,19 @@ class Refused:
     more: int
 
 
-def refused_at(runs: Iterable[RefreshRun], known: Mapping[int, set[str]]) -> list[Refused]:
+def list_source_refusals(runs: Iterable[RefreshRun], known: Mapping[int, set[str]]) -> list[SourceRefusals]:
     found = []
     for run in runs:
         files = known.get(run.source_id, set())
         refusals = [one for one in run.refusals if one["path"] not in files]
         if refusals:
-            shown = refusals[:MOST_REFUSALS]
-            found.append(Refused(run, shown, len(refusals) - len(shown)))
+            shown = refusals[:MAX_REFUSALS]
+            found.append(SourceRefusals(run, shown, len(refusals) - len(shown)))
     return found
 
 
-def inbox_state(groups: Iterable[Group], refusals: Iterable[tuple[int, str]]) -> tuple[Any, ...]:
+def get_inbox_fingerprint(
+    groups: Iterable[InboxGroup], refusals: Iterable[tuple[int, str]]
+) -> tuple[Any, ...]:
     """What differs whenever the inbox does."""
     return [(group.state, group.slug, group.figures) for group in groups], list(refusals)

@@ -17,56 +17,67 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
-from personas.records.views import asked
+from personas.records.views import get_query_param
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.responses import back_or, mark_of, unchanged
-from skills.files.reasons import GRAVITY, reasons_of, standing_of
-from skills.files.selectors import compared, files_of, known_paths, reader_counts, seen_digest
-from skills.files.services import adopt_file
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.responses import get_back_url, get_unchanged_response, hash_page_state
+from skills.files.reasons import STATES_BY_SEVERITY, describe_usage, list_state_reasons
+from skills.files.selectors import (
+    count_readers,
+    get_compared_revisions,
+    get_known_paths,
+    get_seen_digest,
+    list_context_files,
+)
+from skills.files.services import approve_file
 from skills.inbox.selectors import (
-    Tally,
-    Wanted,
-    groups_of,
+    InboxCounts,
+    InboxFilter,
+    build_inbox_counts,
+    get_inbox_fingerprint,
     has_sources,
-    inbox_state,
-    refusal_words,
-    refused_at,
-    refusing_runs,
-    tally_of,
-    waiting_files,
+    list_inbox_files,
+    list_inbox_groups,
+    list_refusal_digests,
+    list_runs_with_refusals,
+    list_source_refusals,
 )
 from skills.models import ContextFile, FileState, Reach, RefreshRun
 
 
-def choices(request: WorkspaceRequest, wanted: Wanted, tally: Tally, page: int) -> dict[str, Any]:
+def build_filter_context(
+    request: WorkspaceRequest, wanted: InboxFilter, tally: InboxCounts, page: int
+) -> dict[str, Any]:
     address = reverse("inbox:list", args=[request.workspace.slug])
     return {
         "wanted": wanted,
         "tally": tally,
-        "tabs": state_tabs(tally, wanted),
-        "sources": source_choices(tally, wanted),
-        "is_narrowed": wanted != Wanted(),
+        "tabs": build_state_tabs(tally, wanted),
+        "sources": build_source_choices(tally, wanted),
+        "is_narrowed": wanted != InboxFilter(),
         "address": address,
-        "back": f"{address}{query(wanted, page=str(page) if page > 1 else '')}",
-        "poll": query(wanted, page=str(page)),
+        "back": f"{address}{format_query(wanted, page=str(page) if page > 1 else '')}",
+        "poll": format_query(wanted, page=str(page)),
     }
 
 
-def state_tabs(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
-    choices = [("", _("All"), tally.all_states), *((one, one.label, tally.states[one]) for one in GRAVITY)]
+def build_state_tabs(tally: InboxCounts, wanted: InboxFilter) -> list[dict[str, Any]]:
+    choices = [
+        ("", _("All"), tally.all_states),
+        *((one, one.label, tally.states[one]) for one in STATES_BY_SEVERITY),
+    ]
     return [
         {
             "label": label,
             "count": size,
             "is_current": wanted.state == value,
-            "query": query(Wanted(value, wanted.source, wanted.words)),
+            "query": format_query(InboxFilter(value, wanted.source, wanted.words)),
         }
         for value, label, size in choices
     ]
 
 
-def source_choices(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
+def build_source_choices(tally: InboxCounts, wanted: InboxFilter) -> list[dict[str, Any]]:
     """Where there is a choice: the sources with something that waits, and the chosen one."""
     slugs = sorted(tally.labels, key=lambda slug: tally.labels[slug].lower())
     if len(slugs) < 2 and not wanted.source:
@@ -78,24 +89,24 @@ def source_choices(tally: Tally, wanted: Wanted) -> list[dict[str, Any]]:
             "label": label,
             "count": size,
             "is_current": wanted.source == value,
-            "query": query(Wanted(wanted.state, value, wanted.words)),
+            "query": format_query(InboxFilter(wanted.state, value, wanted.words)),
         }
         for value, label, size in choices
     ]
 
 
-def query(wanted: Wanted, **more: str) -> str:
+def format_query(wanted: InboxFilter, **more: str) -> str:
     """The part of an address behind the path."""
     said = {"state": wanted.state, "source": wanted.source, "q": wanted.words} | more
     return "?" + urlencode({name: value for name, value in said.items() if value})
 
 
 PAGE_SIZE = 50
-ADOPTABLE = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
+APPROVABLE_STATES = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
 
 
 @dataclass(frozen=True)
-class Row:
+class InboxRow:
     """A line of the inbox."""
 
     file: ContextFile
@@ -105,15 +116,15 @@ class Row:
 
     @property
     def reasons(self) -> list[str]:
-        return reasons_of(self.file)
+        return list_state_reasons(self.file)
 
     @property
     def standing(self) -> str:
-        return standing_of(self.file)
+        return describe_usage(self.file)
 
     @property
     def digest(self) -> str:
-        return seen_digest(self.file)
+        return get_seen_digest(self.file)
 
     @property
     def tick(self) -> str:
@@ -128,14 +139,14 @@ class Row:
     @property
     def is_comparable(self) -> bool:
         """Whether the newest words stand beside others that are in force or were agreed to."""
-        return compared(self.file) is not None
+        return get_compared_revisions(self.file) is not None
 
     @property
     def is_adoptable(self) -> bool:
-        return self.file.state in ADOPTABLE
+        return self.file.state in APPROVABLE_STATES
 
 
-class CountedPages(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
+class CountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
     """Pages of rows that have been counted already."""
 
     def __init__(self, rows: QuerySet[ContextFile], total: int) -> None:
@@ -148,32 +159,36 @@ class CountedPages(Paginator):  # type: ignore[type-arg]  # generic only in the 
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    return render(request, "skills/inbox/list.html", inbox(request))
+    return render(request, "skills/inbox/list.html", build_inbox_page(request))
 
 
-def live(request: WorkspaceRequest) -> HttpResponse:
+def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
     """The moving part of the page; empty-handed while nothing has changed."""
     workspace = request.workspace
-    mark = mark_of(inbox_state(groups_of(workspace), refusal_words(workspace)))
-    if answer := unchanged(request, mark):
-        return answer
-    return render(request, "skills/inbox/_live.html", inbox(request) | {"is_news": True})
-
-
-@needs(Permission.EDIT)
-@require_POST
-def adopt(request: WorkspaceRequest) -> HttpResponse:
-    """Adopt the ticked files, or all that were shown, each as it was seen; one refusal stops no other."""
-    shown = dict(picked(request.POST.getlist("shown")))
-    ticks = dict(picked(request.POST.getlist("pick")))
-    picks = (
-        shown if "everything" in request.POST else {key: whole(ticks[key], shown.get(key)) for key in ticks}
+    mark = hash_page_state(
+        get_inbox_fingerprint(list_inbox_groups(workspace), list_refusal_digests(workspace))
     )
-    files = list(files_of(request.workspace).filter(pk__in=picks).order_by("path", "pk"))
+    if answer := get_unchanged_response(request, mark):
+        return answer
+    return render(request, "skills/inbox/_live.html", build_inbox_page(request) | {"is_news": True})
+
+
+@require_permission(Permission.EDIT)
+@require_POST
+def approve_selected(request: WorkspaceRequest) -> HttpResponse:
+    """Adopt the ticked files, or all that were shown, each as it was seen; one refusal stops no other."""
+    shown = dict(parse_picks(request.POST.getlist("shown")))
+    ticks = dict(parse_picks(request.POST.getlist("pick")))
+    picks = (
+        shown
+        if "everything" in request.POST
+        else {key: expand_digest(ticks[key], shown.get(key)) for key in ticks}
+    )
+    files = list(list_context_files(request.workspace).filter(pk__in=picks).order_by("path", "pk"))
     adopted = 0
     for file in files:
         try:
-            adopt_file(file, digest=picks[file.pk], by=request.actor)
+            approve_file(file, digest=picks[file.pk], by=request.actor)
         except DomainError as error:
             messages.error(request, f"{file.path}: {error.message}")
         else:
@@ -183,10 +198,10 @@ def adopt(request: WorkspaceRequest) -> HttpResponse:
         messages.success(request, words % {"count": adopted})
     elif not files:
         messages.error(request, _("Tick the files that you want to adopt."))
-    return redirect(back_or(request, reverse("inbox:list", args=[request.workspace.slug])))
+    return redirect(get_back_url(request, reverse("inbox:list", args=[request.workspace.slug])))
 
 
-def picked(values: Iterable[str]) -> Iterable[tuple[int, str]]:
+def parse_picks(values: Iterable[str]) -> Iterable[tuple[int, str]]:
     """Ids with the digests that were seen; whatever else was sent is no choice."""
     for value in list(values)[:PAGE_SIZE]:
         key, colon, digest = value.partition(":")
@@ -194,44 +209,48 @@ def picked(values: Iterable[str]) -> Iterable[tuple[int, str]]:
             yield int(key), digest
 
 
-def whole(said: str, shown: str | None) -> str:
+def expand_digest(said: str, shown: str | None) -> str:
     """The digest that a tick is the beginning of."""
     return shown if shown is not None and shown.startswith(said) else said
 
 
-def inbox(request: WorkspaceRequest) -> dict[str, Any]:
+def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
     """All that the page shows, in a fixed number of questions."""
-    workspace, wanted = request.workspace, wanted_by(request)
+    workspace, wanted = request.workspace, parse_inbox_filter(request)
     # First of all, so that whatever comes in between is seen by the next poll.
-    groups, runs = groups_of(workspace, wanted.words), list(refusing_runs(workspace))
-    mark = mark_of(inbox_state(groups, [(run.source_id, run.words) for run in runs]))
-    tally = tally_of(groups, wanted)
-    page = CountedPages(waiting_files(workspace, wanted), tally.total).get_page(request.GET.get("page"))
-    files, runs = list(page.object_list), [run for run in runs if is_wanted(run, wanted)]
-    every, paths = known_paths(workspace, {one.source_id for one in (*files, *runs)})
-    counts, ticks = reader_counts(workspace, files, paths), frozenset(request.GET.getlist("pick"))
-    return choices(request, wanted, tally, page.number) | {
+    groups, runs = list_inbox_groups(workspace, wanted.words), list(list_runs_with_refusals(workspace))
+    mark = hash_page_state(get_inbox_fingerprint(groups, [(run.source_id, run.words) for run in runs]))
+    tally = build_inbox_counts(groups, wanted)
+    page = CountedPaginator(list_inbox_files(workspace, wanted), tally.total).get_page(
+        request.GET.get("page")
+    )
+    files, runs = list(page.object_list), [run for run in runs if is_run_shown(run, wanted)]
+    every, paths = get_known_paths(workspace, {one.source_id for one in (*files, *runs)})
+    counts, ticks = count_readers(workspace, files, paths), frozenset(request.GET.getlist("pick"))
+    return build_filter_context(request, wanted, tally, page.number) | {
         "mark": mark,
         "page": page,
-        "rows": [Row(file, readers(file, counts[file.pk]), ticks) for file in files],
-        "refused": refused_at(runs, every),
-        "can_adopt": any(file.state in ADOPTABLE for file in files),
+        "rows": [InboxRow(file, get_reader_count(file, counts[file.pk]), ticks) for file in files],
+        "refused": list_source_refusals(runs, every),
+        "can_adopt": any(file.state in APPROVABLE_STATES for file in files),
         "has_sources": bool(files) or has_sources(workspace),
     }
 
 
-def wanted_by(request: WorkspaceRequest) -> Wanted:
+def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
     state = request.GET.get("state", "")
-    known = state if state in GRAVITY else ""
-    return Wanted(known, asked(request, "source")[:100], asked(request, "q").strip()[:200])
+    known = state if state in STATES_BY_SEVERITY else ""
+    return InboxFilter(
+        known, get_query_param(request, "source")[:100], get_query_param(request, "q").strip()[:200]
+    )
 
 
-def is_wanted(run: RefreshRun, wanted: Wanted) -> bool:
+def is_run_shown(run: RefreshRun, wanted: InboxFilter) -> bool:
     """Refusals have no state and are no files, so they are shown while neither is asked for."""
     return not wanted.state and not wanted.words and wanted.source in {"", run.source.slug}
 
 
-def readers(file: ContextFile, found: int) -> int | None:
+def get_reader_count(file: ContextFile, found: int) -> int | None:
     if file.file_kind != "skill" or file.reach == Reach.FOUND:
         return found
     return None if file.reach == Reach.ALL else int(getattr(file, "chosen_count", 0))
@@ -239,7 +258,7 @@ def readers(file: ContextFile, found: int) -> int | None:
 
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
-    path("live/", live, name="live"),
-    path("adopt/", adopt, name="adopt"),
+    path("live/", poll_inbox, name="live"),
+    path("adopt/", approve_selected, name="adopt"),
 ]
 urls = (urlpatterns, "inbox")

@@ -9,60 +9,66 @@ from django.db.models import Prefetch, Q, QuerySet
 from django.urls import URLPattern
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 
-from personas.api.authentication import Caller
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
+from personas.api.authentication import ApiClient
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
 from personas.api.record_resource import RecordResource
-from personas.api.responses import Answer, answered
-from personas.api.schema import Shape, line, listed, shape, slug
-from personas.api.views import endpoint, view_of
-from personas.errors import Invalid
+from personas.api.responses import ApiResponse, json_response
+from personas.api.schema import Schema, array_schema, line_schema, object_schema, slug_schema
+from personas.api.views import endpoint, get_api_view
+from personas.errors import InvalidInput
 from personas.models import Agent, Workspace
-from personas.records.services import Values
+from personas.records.services import FieldValues
 from personas.roles import Permission
-from skills.api_helpers import PROBLEM, TEXT, refuse_limited, skill_problem_told
-from skills.library.metadata import LONGEST, is_editable
-from skills.library.selectors import skills_of
-from skills.library.services import FILE_NAME, UNEDITABLE, NotASkill, import_skill, skill_archive
+from skills.api_helpers import PROBLEM_SCHEMA, TEXT_SCHEMA, require_unrestricted_key, skill_problem_json
+from skills.library.metadata import MAX_METADATA_LENGTH, is_metadata_editable
+from skills.library.selectors import list_skills
+from skills.library.services import (
+    METADATA_FORMAT_MESSAGE,
+    SKILL_FILE_NAME,
+    InvalidSkillFile,
+    build_skill_archive,
+    import_skill,
+)
 from skills.models import Skill, SkillLink
-from skills.skill_format.decode import MAX_BYTES
-from skills.skill_format.parser import Problem
+from skills.skill_format.decode import MAX_FILE_BYTES
+from skills.skill_format.parser import SkillProblem
 
-JSON, MARKDOWN = "application/json", "text/markdown"
-WARNINGS = listed(PROBLEM, description="What was kept in another form than written.")
-FILE = shape({"name": TEXT, "text": TEXT})
-SENT = shape(
+JSON_TYPE, MARKDOWN_TYPE = "application/json", "text/markdown"
+WARNINGS_SCHEMA = array_schema(PROBLEM_SCHEMA, description="What was kept in another form than written.")
+SKILL_FILE_SCHEMA = object_schema({"name": TEXT_SCHEMA, "text": TEXT_SCHEMA})
+IMPORT_SCHEMA = object_schema(
     {
         "text": {
             "type": "string",
             "minLength": 1,
-            "maxLength": MAX_BYTES,
+            "maxLength": MAX_FILE_BYTES,
             "description": "A whole SKILL.md: its head between lines of ---, then the instructions.",
         },
-        "message": line(200, description="Why; it stands in the history."),
+        "message": line_schema(200, description="Why; it stands in the history."),
     },
     required=["text"],
 )
-EXAMPLE = {"text": "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"}
+IMPORT_EXAMPLE = {"text": "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"}
 
 
-class Markdown(BaseRenderer):
+class MarkdownRenderer(BaseRenderer):
     """Lets callers who accept Markdown only through; the answer is written by the base."""
 
-    media_type = MARKDOWN
+    media_type = MARKDOWN_TYPE
     format = "md"
 
 
-def import_url(skills: "Skills") -> URLPattern:
-    def take_in(call: Call) -> Answer:
-        refuse_limited(call)
+def build_import_url(skills: "SkillResource") -> URLPattern:
+    def take_in(call: ApiRequest) -> ApiResponse:
+        require_unrestricted_key(call)
         said: dict[str, Any] = call.body
         try:
             made = import_skill(call.workspace, said["text"], by=call.actor, message=said.get("message", ""))
-        except NotASkill as error:
-            raise ProblemError(invalid(map(unfit, error.problems))) from error
-        return taken(skills, *made)
+        except InvalidSkillFile as error:
+            raise ProblemError(validation_problem(map(problem_to_field_error, error.problems))) from error
+        return import_response(skills, *made)
 
     return endpoint(
         "skills:import",
@@ -71,9 +77,9 @@ def import_url(skills: "Skills") -> URLPattern:
             take_in,
             "Make a skill of a SKILL.md; no agent has it yet",
             permission=Permission.EDIT,
-            body=SENT,
-            body_example=EXAMPLE,
-            answer=shape({"skill": skills.answer(), "warnings": WARNINGS}),
+            body=IMPORT_SCHEMA,
+            body_example=IMPORT_EXAMPLE,
+            answer=object_schema({"skill": skills.answer(), "warnings": WARNINGS_SCHEMA}),
             status=201,
             is_retryable=True,
             tag=skills.name,
@@ -81,24 +87,24 @@ def import_url(skills: "Skills") -> URLPattern:
     )
 
 
-def taken(skills: "Skills", skill: Skill, warnings: tuple[Problem, ...]) -> Answer:
+def import_response(skills: "SkillResource", skill: Skill, warnings: tuple[SkillProblem, ...]) -> ApiResponse:
     told = skills.told(skills.fresh(skill))
-    said = {"skill": told, "warnings": [skill_problem_told(one) for one in warnings]}
-    return answered(said, 201, ETag=told["etag"], Location=skills.address(skill))
+    said = {"skill": told, "warnings": [skill_problem_json(one) for one in warnings]}
+    return json_response(said, 201, ETag=told["etag"], Location=skills.address(skill))
 
 
-def unfit(problem: Problem) -> FieldError:
+def problem_to_field_error(problem: SkillProblem) -> FieldError:
     where = f"Line {problem.line}: " if problem.line else ""
     return FieldError(f"{where}{problem.message}", "/text")
 
 
-def export_url(skills: "Skills") -> URLPattern:
-    def hand_out(call: Call, key: str) -> Answer:
+def build_export_url(skills: "SkillResource") -> URLPattern:
+    def hand_out(call: ApiRequest, key: str) -> ApiResponse:
         skill = skills.find(call, key)
-        text = file_of(skill)
-        if wants_json(call.headers.get("Accept", "")):
-            return answered({"name": skill.name, "text": text.decode()})
-        return Answer(200, text, content_type=f"{MARKDOWN}; charset=utf-8")
+        text = render_skill_file(skill)
+        if is_json_preferred(call.headers.get("Accept", "")):
+            return json_response({"name": skill.name, "text": text.decode()})
+        return ApiResponse(200, text, content_type=f"{MARKDOWN_TYPE}; charset=utf-8")
 
     pattern = endpoint(
         f"skills/<{skills.converter}:key>/file",
@@ -107,37 +113,37 @@ def export_url(skills: "Skills") -> URLPattern:
             hand_out,
             "A skill as a SKILL.md",
             bots=True,
-            answer=FILE,
-            other_answers={MARKDOWN: {"schema": TEXT}},
+            answer=SKILL_FILE_SCHEMA,
+            other_answers={MARKDOWN_TYPE: {"schema": TEXT_SCHEMA}},
             refusals={409: "refused"},
             note="Markdown, unless application/json is what you accept.",
             tag=skills.name,
         ),
     )
-    if view := view_of(pattern):
-        view.renderer_classes = (Markdown, JSONRenderer)
+    if view := get_api_view(pattern):
+        view.renderer_classes = (MarkdownRenderer, JSONRenderer)
     return pattern
 
 
-def file_of(skill: Skill) -> bytes:
+def render_skill_file(skill: Skill) -> bytes:
     """The one file in the folder that the pages hand out."""
-    with ZipFile(BytesIO(skill_archive(skill))) as archive:
-        return archive.read(f"{skill.name}/{FILE_NAME}")
+    with ZipFile(BytesIO(build_skill_archive(skill))) as archive:
+        return archive.read(f"{skill.name}/{SKILL_FILE_NAME}")
 
 
-def wants_json(accept: str) -> bool:
-    return JSON in accept and MARKDOWN not in accept
+def is_json_preferred(accept: str) -> bool:
+    return JSON_TYPE in accept and MARKDOWN_TYPE not in accept
 
 
-METADATA: Shape = {
+METADATA_SCHEMA: Schema = {
     "type": "object",
-    "additionalProperties": line(LONGEST),
-    "propertyNames": line(200, least=1),
+    "additionalProperties": line_schema(MAX_METADATA_LENGTH),
+    "propertyNames": line_schema(200, least=1),
     "description": "Further keys of the head, each with a line of text.",
 }
 
 
-class Skills(RecordResource[Skill]):
+class SkillResource(RecordResource[Skill]):
     """Know-how in Markdown; a key that is limited to agents reads what those have, and changes none."""
 
     model = Skill
@@ -145,14 +151,19 @@ class Skills(RecordResource[Skill]):
     key, converter = "name", "word"
     searched = ("name", "description")
     lists = {"agents": (Agent, "slug")}
-    more = {"name": slug(description="Lower-case letters, digits and hyphens."), "metadata": METADATA}
+    more = {
+        "name": slug_schema(description="Lower-case letters, digits and hyphens."),
+        "metadata": METADATA_SCHEMA,
+    }
     agent_path = "agent_links__agent__slug"
-    filters = {"agent": slug(description="Only skills that this agent was given, those for all included.")}
+    filters = {
+        "agent": slug_schema(description="Only skills that this agent was given, those for all included.")
+    }
 
     def rows(self, workspace: Workspace) -> QuerySet[Skill]:
-        return skills_of(workspace).prefetch_related("agent_links__agent")
+        return list_skills(workspace).prefetch_related("agent_links__agent")
 
-    def visible(self, caller: Caller) -> QuerySet[Skill]:
+    def visible(self, caller: ApiClient) -> QuerySet[Skill]:
         """With a limited key, a skill names only the agents that the key is for."""
         rows = super().visible(caller)
         if caller.agents is None:
@@ -164,47 +175,47 @@ class Skills(RecordResource[Skill]):
     def of_agents(self, rows: QuerySet[Skill], agents: Iterable[str]) -> QuerySet[Skill]:
         return rows.filter(Q(for_all_agents=True) | Q(agent_links__agent__slug__in=list(agents)))
 
-    def narrowed(self, rows: QuerySet[Skill], call: Call) -> QuerySet[Skill]:
+    def narrowed(self, rows: QuerySet[Skill], call: ApiRequest) -> QuerySet[Skill]:
         agent = call.query.get("agent")
         return self.of_agents(rows, [agent]) if agent else rows
 
     def list_told(self, record: Skill, name: str) -> list[Any]:
         return sorted(link.agent.slug for link in record.agent_links.all())
 
-    def values(self, call: Call, *, is_new: bool = False) -> tuple[Values, str]:
-        refuse_limited(call)
+    def values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
+        require_unrestricted_key(call)
         values, message = super().values(call, is_new=is_new)
         if "metadata" in values:
-            values["metadata"] = settled_metadata(values["metadata"])
+            values["metadata"] = clean_skill_metadata(values["metadata"])
         return values, message
 
-    def remove(self, call: Call, key: Any) -> Answer:
-        refuse_limited(call)
+    def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
+        require_unrestricted_key(call)
         return super().remove(call, key)
 
-    def restore(self, call: Call, key: Any) -> Answer:
-        refuse_limited(call)
+    def restore(self, call: ApiRequest, key: Any) -> ApiResponse:
+        require_unrestricted_key(call)
         return super().restore(call, key)
 
-    def go_back(self, call: Call, key: Any, number: int) -> Answer:
-        refuse_limited(call)
+    def go_back(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
+        require_unrestricted_key(call)
         return super().go_back(call, key, number)
 
-    def history(self, call: Call, key: Any) -> Answer:
+    def history(self, call: ApiRequest, key: Any) -> ApiResponse:
         """Old revisions name every agent that ever had the skill."""
-        refuse_limited(call)
+        require_unrestricted_key(call)
         return super().history(call, key)
 
     def more_urls(self) -> list[URLPattern]:
-        return [import_url(self), export_url(self)]
+        return [build_import_url(self), build_export_url(self)]
 
 
-def settled_metadata(said: dict[str, str]) -> dict[str, str]:
+def clean_skill_metadata(said: dict[str, str]) -> dict[str, str]:
     """As a person's form would keep it, or refused."""
     metadata = {key.strip(): value.strip() for key, value in said.items()}
-    if not is_editable(metadata):
-        raise Invalid.on("metadata", UNEDITABLE)
+    if not is_metadata_editable(metadata):
+        raise InvalidInput.on("metadata", METADATA_FORMAT_MESSAGE)
     return metadata
 
 
-urlpatterns = Skills().urls()
+urlpatterns = SkillResource().urls()

@@ -12,37 +12,37 @@ from django.utils.translation import gettext_lazy
 
 from personas.errors import DomainError
 from personas.models import Agent, Workspace
-from personas.records.bulk_views import ARCHIVE, RESTORE, BulkVerb, chosen_ids
-from personas.selectors import agents_of
+from personas.records.bulk_views import ARCHIVE_ACTION, RESTORE_ACTION, BulkAction, parse_row_ids
+from personas.selectors import list_agents
 from personas.tenancy.middleware import WorkspaceRequest
-from personas.ui.export import CHUNK, Column
-from personas.ui.responses import back_or
+from personas.ui.export import CHUNK_SIZE, ExportColumn
+from personas.ui.responses import get_back_url
 from skills.library.file_views import SkillFilePages
-from skills.library.list import Entry, ListedSkill, listed_skills
-from skills.library.services import give_skill, give_skill_to_all, take_skill
+from skills.library.list import SkillEntry, SkillListItem, load_skill_items
+from skills.library.services import assign_skill, assign_skill_to_all, unassign_skill
 from skills.models import Skill
 
-GIVE = BulkVerb(
+ASSIGN = BulkAction(
     "give", gettext_lazy("Give to agent…"), gettext_lazy("Given"), shelves=("", "trusted"), needs_agent=True
 )
-TAKE = BulkVerb(
+UNASSIGN = BulkAction(
     "take",
     gettext_lazy("Take from agent…"),
     gettext_lazy("Taken back"),
     shelves=("", "trusted"),
     needs_agent=True,
 )
-GIVE_ALL = BulkVerb(
+ASSIGN_ALL = BulkAction(
     "give_all", gettext_lazy("Give to all"), gettext_lazy("Given to all agents"), shelves=("", "trusted")
 )
-COLUMNS = [
-    Column("name", lambda listed: listed.title),
-    Column("description", lambda listed: listed.description),
-    Column("source", lambda listed: listed.file.source.label if listed.file else ""),
-    Column("path", lambda listed: listed.file.path if listed.file else ""),
-    Column("state", lambda listed: listed.state),
-    Column("for_all_agents", lambda listed: listed.is_for_all),
-    Column("agents", lambda listed: listed.agent_count),
+EXPORT_COLUMNS = [
+    ExportColumn("name", lambda listed: listed.title),
+    ExportColumn("description", lambda listed: listed.description),
+    ExportColumn("source", lambda listed: listed.file.source.label if listed.file else ""),
+    ExportColumn("path", lambda listed: listed.file.path if listed.file else ""),
+    ExportColumn("state", lambda listed: listed.state),
+    ExportColumn("for_all_agents", lambda listed: listed.is_for_all),
+    ExportColumn("agents", lambda listed: listed.agent_count),
 ]
 
 
@@ -51,37 +51,37 @@ class SkillBulkPages(SkillFilePages):
 
     shelf_filter = "state"
     bulk_verbs = (
-        GIVE,
-        TAKE,
-        GIVE_ALL,
-        replace(ARCHIVE, shelves=("", "trusted")),
-        replace(RESTORE, shelves=("aside",)),
+        ASSIGN,
+        UNASSIGN,
+        ASSIGN_ALL,
+        replace(ARCHIVE_ACTION, shelves=("", "trusted")),
+        replace(RESTORE_ACTION, shelves=("aside",)),
     )
 
     def give_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
-        return give_skill(skill, self.agent_meant(request), by=request.actor)
+        return assign_skill(skill, self.agent_meant(request), by=request.actor)
 
     def take_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
-        return take_skill(skill, self.agent_meant(request), by=request.actor)
+        return unassign_skill(skill, self.agent_meant(request), by=request.actor)
 
     def give_all_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
-        return give_skill_to_all(skill, by=request.actor)
+        return assign_skill_to_all(skill, by=request.actor)
 
     def bulk(self, request: WorkspaceRequest, route: str = "bulk") -> HttpResponse:
         """Where an agent is meant, a page asks which one; the list itself need not know them all."""
-        verb = next((one for one in (GIVE, TAKE) if one.name == request.POST.get("verb")), None)
-        rows = self.rows(request).filter(pk__in=chosen_ids(request.POST.getlist("chosen")))
+        verb = next((one for one in (ASSIGN, UNASSIGN) if one.name == request.POST.get("verb")), None)
+        rows = self.rows(request).filter(pk__in=parse_row_ids(request.POST.getlist("chosen")))
         if verb is None or "agent" in request.POST or not rows:
             return super().bulk(request, route)
         context = {
             "verb": verb,
             "skills": rows,
-            "agents": agent_choices(request.workspace),
-            "back": back_or(request, reverse("skills:list", args=[request.workspace.slug])),
+            "agents": list_agent_choices(request.workspace),
+            "back": get_back_url(request, reverse("skills:list", args=[request.workspace.slug])),
         }
         return render(request, "skills/which_agent.html", context)
 
-    def carry_out_on_all(self, request: WorkspaceRequest, verb: BulkVerb, ids: Sequence[int]) -> None:
+    def carry_out_on_all(self, request: WorkspaceRequest, verb: BulkAction, ids: Sequence[int]) -> None:
         if verb.needs_agent:
             try:
                 self.agent_meant(request)
@@ -100,15 +100,15 @@ class SkillBulkPages(SkillFilePages):
         return agent
 
 
-def agent_choices(workspace: Workspace) -> list[tuple[str, str]]:
+def list_agent_choices(workspace: Workspace) -> list[tuple[str, str]]:
     """Whom skills can be given to; the first choice is none."""
-    rows = agents_of(workspace).filter(archived_at=None).prefetch_related(None)
+    rows = list_agents(workspace).filter(archived_at=None).prefetch_related(None)
     return [("", _("Choose an agent")), *((str(pk), name) for pk, name in rows.values_list("pk", "name"))]
 
 
-def in_chunks(
-    workspace: Workspace, everything: Sequence[Entry], found: Sequence[Entry]
-) -> Iterator[ListedSkill]:
+def iterate_skill_items(
+    workspace: Workspace, everything: Sequence[SkillEntry], found: Sequence[SkillEntry]
+) -> Iterator[SkillListItem]:
     """Every row that was asked for, a chunk of them at a time."""
-    for start in range(0, len(found), CHUNK):
-        yield from listed_skills(workspace, everything, found[start : start + CHUNK])
+    for start in range(0, len(found), CHUNK_SIZE):
+        yield from load_skill_items(workspace, everything, found[start : start + CHUNK_SIZE])

@@ -7,8 +7,8 @@ from django.forms import BoundField
 
 from skills.library.forms import SkillForm
 from skills.models import Skill
-from skills.record_scan import Flag, flags_in
-from skills.scanning import visible
+from skills.record_scan import FieldFinding, scan_record
+from skills.scanning import mark_hidden_characters
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,14 @@ class FieldCheck:
 
 
 @dataclass(frozen=True)
-class Check:
+class SkillCheck:
     """A draft, looked at but not kept."""
 
     # With hidden characters spelt out.
     name: str
     description: str
     is_for_people_only: bool
-    flags: tuple[Flag, ...]
+    flags: tuple[FieldFinding, ...]
     fields: tuple[FieldCheck, ...] = ()
     # Not wrong, only not there yet.
     missing: tuple[str, ...] = ()
@@ -43,34 +43,34 @@ class Check:
         return not self.wrong and not self.missing and not self.general
 
 
-def look_at(skill: Skill) -> Check:
+def build_skill_check(skill: Skill) -> SkillCheck:
     """What is to be seen of a skill, whether or not it could be saved."""
-    return Check(
-        visible(skill.name),
-        visible(skill.description),
+    return SkillCheck(
+        mark_hidden_characters(skill.name),
+        mark_hidden_characters(skill.description),
         skill.disable_model_invocation,
-        tuple(flags_in(skill)),
+        tuple(scan_record(skill)),
     )
 
 
-def check_of(form: SkillForm) -> Check:
+def build_form_check(form: SkillForm) -> SkillCheck:
     """What is to be said of a draft: by the rules of saving, since those very rules are asked."""
     skill = form.check()
     said = form.errors.as_data()
     fields = [bound for group in form.groups() for bound in group["fields"]]
-    wanting = {bound.name for bound in fields if is_wanting(said.get(bound.name, []))}
+    wanting = {bound.name for bound in fields if has_required_error(said.get(bound.name, []))}
     return replace(
-        look_at(skill),
-        fields=tuple([checked(bound, is_told=bound.name not in wanting) for bound in fields]),
+        build_skill_check(skill),
+        fields=tuple([build_field_check(bound, is_told=bound.name not in wanting) for bound in fields]),
         missing=tuple([str(bound.label) for bound in fields if bound.name in wanting]),
         general=tuple(map(str, form.non_field_errors())),
     )
 
 
-def checked(bound: BoundField, *, is_told: bool) -> FieldCheck:
+def build_field_check(bound: BoundField, *, is_told: bool) -> FieldCheck:
     messages = tuple(map(str, bound.errors)) if is_told else ()
     return FieldCheck(bound.name, str(bound.label), messages)
 
 
-def is_wanting(errors: list[ValidationError]) -> bool:
+def has_required_error(errors: list[ValidationError]) -> bool:
     return any(error.code == "required" for error in errors)

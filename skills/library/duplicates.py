@@ -8,20 +8,26 @@ from functools import cache
 from django.db.models import IntegerField, Value
 
 from personas.models import Agent, Workspace
-from skills.agent_context.effective import WRITTEN_HERE, SkillInUse, given_to_all, judged_skill, resolved
+from skills.agent_context.effective import (
+    SKILL_RECORD_PATH,
+    AgentSkill,
+    evaluate_skill_file,
+    get_effective_contexts,
+    resolve_duplicate_skills,
+)
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
-from skills.sources.readers import Outlook, outlooks_of
+from skills.sources.readers import SourceReader, get_readers_by_agent
 
-WRITTEN, FOUND, LIVE = range(3)
+SKILL_RECORD, SKILL_FILE, LIVE_AGENT = range(3)
 # A skill written here or a found one, by its id.
-Key = tuple[int, int]
+SkillKey = tuple[int, int]
 # Paths of the skills that a source holds now.
-Paths = Mapping[int, Collection[str]]
-Judge = Callable[[ContextFile, str], SkillInUse]
+SkillPaths = Mapping[int, Collection[str]]
+SkillEvaluator = Callable[[ContextFile, str], AgentSkill]
 
 
 @dataclass
-class Standing:
+class SkillUsage:
     """What becomes of one skill, counted over the agents that have it."""
 
     used: int = 0
@@ -36,44 +42,49 @@ class Standing:
     @property
     def rivals(self) -> list[tuple[str, int]]:
         """The file that hides it, none if it is one written here, and for how many agents."""
-        return [("" if place == WRITTEN_HERE else place, n) for place, n in sorted(self.hidden.items())]
+        return [("" if place == SKILL_RECORD_PATH else place, n) for place, n in sorted(self.hidden.items())]
 
 
 @dataclass(frozen=True)
-class Hands:
+class SkillAssignments:
     """Live agents, and to whom skills were handed by name."""
 
     live: frozenset[int]
-    holders: Mapping[Key, frozenset[int]]
+    holders: Mapping[SkillKey, frozenset[int]]
 
-    def has(self, agent_id: int, key: Key) -> bool:
+    def has(self, agent_id: int, key: SkillKey) -> bool:
         return agent_id in self.holders.get(key, ())
 
 
-def standings(
-    workspace: Workspace, skills: Iterable[Skill], files: Iterable[ContextFile], paths: Paths
-) -> dict[Key, Standing]:
+def count_skill_usage(
+    workspace: Workspace, skills: Iterable[Skill], files: Iterable[ContextFile], paths: SkillPaths
+) -> dict[SkillKey, SkillUsage]:
     """Of these skills, all of one name or another; four queries, however many there are.
 
     Whoever is asked for must come with all its namesakes, or it may seem to win where it does not.
     """
     skills = sorted(skills, key=lambda row: (row.name, row.pk))
     files = sorted(files, key=lambda row: (row.name, row.pk))
-    hands, outlooks = hands_of(workspace), outlooks_of(workspace)
-    found: dict[Key, Standing] = {}
+    hands, outlooks = get_skill_assignments(workspace), get_readers_by_agent(workspace)
+    found: dict[SkillKey, SkillUsage] = {}
     orders: dict[tuple[int, str, str], list[str]] = {}
     # Many agents read by the same rules.
-    judge = cache(judged_skill)
+    judge = cache(evaluate_skill_file)
     for agent_id in sorted(hands.live):
         outlook = outlooks.get(agent_id)
-        order = ordered_paths(outlook, files, paths, orders) if outlook else []
-        given = [*written(agent_id, skills, hands), *by_rule(outlook, order, files, judge)]
-        for one in resolved([*given, *handed(agent_id, files, hands, outlook, judge)]):
-            note(found.setdefault(key_of(one), Standing()), one)
+        order = list_matched_paths(outlook, files, paths, orders) if outlook else []
+        given = [
+            *list_assigned_skills(agent_id, skills, hands),
+            *list_matched_skills(outlook, order, files, judge),
+        ]
+        for one in resolve_duplicate_skills(
+            [*given, *list_assigned_skill_files(agent_id, files, hands, outlook, judge)]
+        ):
+            add_to_usage(found.setdefault(get_skill_key(one), SkillUsage()), one)
     return found
 
 
-def note(standing: Standing, one: SkillInUse) -> None:
+def add_to_usage(standing: SkillUsage, one: AgentSkill) -> None:
     if one.dropped:
         standing.dropped += 1
     elif one.hidden_by:
@@ -82,11 +93,11 @@ def note(standing: Standing, one: SkillInUse) -> None:
         standing.used += 1
 
 
-def key_of(one: SkillInUse) -> Key:
-    return (WRITTEN, one.skill.pk) if one.skill else (FOUND, one.file.pk if one.file else 0)
+def get_skill_key(one: AgentSkill) -> SkillKey:
+    return (SKILL_RECORD, one.skill.pk) if one.skill else (SKILL_FILE, one.file.pk if one.file else 0)
 
 
-def hands_of(workspace: Workspace) -> Hands:
+def get_skill_assignments(workspace: Workspace) -> SkillAssignments:
     """One query for three tables of pairs."""
 
     def number(value: int) -> Value:
@@ -95,59 +106,65 @@ def hands_of(workspace: Workspace) -> Hands:
     agents = Agent.objects.in_workspace(workspace).filter(archived_at=None)
     written = SkillLink.objects.in_workspace(workspace)
     found = FileAgent.objects.in_workspace(workspace)
-    rows = agents.values_list(number(LIVE), "pk", "pk").union(
-        written.values_list(number(WRITTEN), "skill_id", "agent_id"),
-        found.values_list(number(FOUND), "file_id", "agent_id"),
+    rows = agents.values_list(number(LIVE_AGENT), "pk", "pk").union(
+        written.values_list(number(SKILL_RECORD), "skill_id", "agent_id"),
+        found.values_list(number(SKILL_FILE), "file_id", "agent_id"),
         all=True,
     )
     live: set[int] = set()
-    holders: dict[Key, set[int]] = {}
+    holders: dict[SkillKey, set[int]] = {}
     for kind, owner, agent in rows:
-        if kind == LIVE:
+        if kind == LIVE_AGENT:
             live.add(agent)
         else:
             holders.setdefault((kind, owner), set()).add(agent)
-    return Hands(frozenset(live), {key: frozenset(agents) for key, agents in holders.items()})
+    return SkillAssignments(frozenset(live), {key: frozenset(agents) for key, agents in holders.items()})
 
 
 # --- what one agent has, in the order that `given_to` has it --------------------------------------------
 
 
-def written(agent_id: int, skills: Iterable[Skill], hands: Hands) -> Iterator[SkillInUse]:
+def list_assigned_skills(
+    agent_id: int, skills: Iterable[Skill], hands: SkillAssignments
+) -> Iterator[AgentSkill]:
     for row in skills:
-        if not row.is_archived and (row.for_all_agents or hands.has(agent_id, (WRITTEN, row.pk))):
-            yield SkillInUse(row.name, row.description, row.disable_model_invocation, skill=row)
+        if not row.is_archived and (row.for_all_agents or hands.has(agent_id, (SKILL_RECORD, row.pk))):
+            yield AgentSkill(row.name, row.description, row.disable_model_invocation, skill=row)
 
 
-def by_rule(
-    outlook: Outlook | None, order: Iterable[str], files: Iterable[ContextFile], judge: Judge
-) -> Iterator[SkillInUse]:
+def list_matched_skills(
+    outlook: SourceReader | None, order: Iterable[str], files: Iterable[ContextFile], judge: SkillEvaluator
+) -> Iterator[AgentSkill]:
     if outlook is None:
         return
     here = {row.path: row for row in files if row.source_id == outlook.source.pk and row.reach == Reach.FOUND}
     for path in order:
-        if path in here and is_given(here[path]):
+        if path in here and is_file_effective(here[path]):
             yield judge(here[path], outlook.harness.name)
 
 
-def handed(
-    agent_id: int, files: Iterable[ContextFile], hands: Hands, outlook: Outlook | None, judge: Judge
-) -> Iterator[SkillInUse]:
+def list_assigned_skill_files(
+    agent_id: int,
+    files: Iterable[ContextFile],
+    hands: SkillAssignments,
+    outlook: SourceReader | None,
+    judge: SkillEvaluator,
+) -> Iterator[AgentSkill]:
     harness = outlook.harness.name if outlook else "plain"
     for row in files:
-        is_chosen = row.reach == Reach.CHOSEN and hands.has(agent_id, (FOUND, row.pk))
-        if is_given(row) and (row.reach == Reach.ALL or is_chosen):
+        is_chosen = row.reach == Reach.CHOSEN and hands.has(agent_id, (SKILL_FILE, row.pk))
+        if is_file_effective(row) and (row.reach == Reach.ALL or is_chosen):
             yield judge(row, harness)
 
 
-def is_given(file: ContextFile) -> bool:
+def is_file_effective(file: ContextFile) -> bool:
     return file.in_force_id is not None and not file.is_ignored
 
 
-def ordered_paths(
-    outlook: Outlook,
+def list_matched_paths(
+    outlook: SourceReader,
     files: Iterable[ContextFile],
-    paths: Paths,
+    paths: SkillPaths,
     known: dict[tuple[int, str, str], list[str]],
 ) -> list[str]:
     """What the agent's rules find of these files, first things first; many agents share one answer."""
@@ -162,7 +179,7 @@ def ordered_paths(
 
 
 @dataclass(frozen=True)
-class Rivals:
+class NameConflicts:
     """Others that bear a found skill's name."""
 
     written: list[Skill]
@@ -172,20 +189,22 @@ class Rivals:
         return bool(self.written or self.found)
 
 
-def rivals_of(file: ContextFile) -> Rivals:
+def find_name_conflicts(file: ContextFile) -> NameConflicts:
     if file.file_kind != "skill" or not file.name:
-        return Rivals([], [])
+        return NameConflicts([], [])
     written = Skill.objects.in_workspace(file.workspace_id).filter(name=file.name, archived_at=None)
     found = ContextFile.objects.in_workspace(file.workspace_id).filter(file_kind="skill", name=file.name)
     others = found.filter(is_ignored=False, source__archived_at=None).exclude(pk=file.pk)
-    return Rivals(list(written), list(others.select_related("source").order_by("source__label", "path")))
+    return NameConflicts(
+        list(written), list(others.select_related("source").order_by("source__label", "path"))
+    )
 
 
-def winners_of(name: str, agents: Sequence[Agent]) -> list[tuple[Agent, SkillInUse | None]]:
+def find_effective_skills(name: str, agents: Sequence[Agent]) -> list[tuple[Agent, AgentSkill | None]]:
     """For each agent the skill it really gets by that name."""
     if not agents:
         return []
-    given = given_to_all(agents[0].workspace_id, agents)
+    given = get_effective_contexts(agents[0].workspace_id, agents)
     return [
         (agent, next((one for one in given[agent.pk].skills if one.name == name and one.is_used), None))
         for agent in agents

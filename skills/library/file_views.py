@@ -10,21 +10,21 @@ from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
 from personas.errors import DomainError
-from personas.records.views import RecordPages, posted
+from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from skills.library.forms import SkillImportForm
-from skills.library.selectors import found_skills_of
+from skills.library.selectors import list_found_skills
 from skills.library.services import (
-    NotASkill,
+    InvalidSkillFile,
+    build_skill_archive,
     copy_found_skill,
-    copyable_revision,
+    get_copyable_revision,
     import_skill,
-    skill_archive,
 )
 from skills.models import Skill
-from skills.skill_format.decode import decode
-from skills.skill_format.parser import Problem
+from skills.skill_format.decode import decode_text
+from skills.skill_format.parser import SkillProblem
 
 
 class SkillFilePages(RecordPages[Skill]):
@@ -34,11 +34,11 @@ class SkillFilePages(RecordPages[Skill]):
         return [
             path("import/", self.take_in, name="import"),
             # No skill's page lies under this, whatever its name.
-            path("copy/<int:file_id>/", posted(self.copy), name="copy"),
+            path("copy/<int:file_id>/", post_only(self.copy), name="copy"),
             path("<slug:key>/export/", self.export, name="export"),
         ]
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def take_in(self, request: WorkspaceRequest) -> HttpResponse:
         form = SkillImportForm(request.POST or None, request.FILES or None)
         if request.method != "POST" or not form.is_valid():
@@ -46,23 +46,23 @@ class SkillFilePages(RecordPages[Skill]):
         source = form.source()
         try:
             skill, warnings = import_skill(request.workspace, source, by=request.actor)
-        except NotASkill as error:
-            form.keep(decode(source)[0])
+        except InvalidSkillFile as error:
+            form.keep(decode_text(source)[0])
             context = {"form": form, "problems": error.problems}
             return self.show(request, "import", context, status=422)
         return self.taken(
             request, skill, warnings, _("Taken in as “%(skill)s”. No agent has it yet.") % {"skill": skill}
         )
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def copy(self, request: WorkspaceRequest, file_id: int) -> HttpResponse:
         """Words that cannot become a skill as they stand are shown, with the reasons, to be mended."""
-        rows = found_skills_of(request.workspace).select_related("newest__content", "in_force__content")
+        rows = list_found_skills(request.workspace).select_related("newest__content", "in_force__content")
         file = get_object_or_404(rows, pk=file_id)
         try:
             skill, warnings = copy_found_skill(file, by=request.actor)
-        except NotASkill as error:
-            text, _warnings = decode(bytes(copyable_revision(file).content.data or b""))
+        except InvalidSkillFile as error:
+            text, _warnings = decode_text(bytes(get_copyable_revision(file).content.data or b""))
             context = {"form": SkillImportForm(initial={"text": text}), "problems": error.problems}
             return self.show(request, "import", context, status=422)
         except DomainError as error:
@@ -74,7 +74,7 @@ class SkillFilePages(RecordPages[Skill]):
         return self.taken(request, skill, warnings, said)
 
     def taken(
-        self, request: WorkspaceRequest, skill: Skill, warnings: Iterable[Problem], said: str
+        self, request: WorkspaceRequest, skill: Skill, warnings: Iterable[SkillProblem], said: str
     ) -> HttpResponse:
         messages.success(request, said)
         for warning in warnings:
@@ -86,13 +86,13 @@ class SkillFilePages(RecordPages[Skill]):
     def export(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         skill = self.find(request, key)
         try:
-            return zipped(skill.name, skill_archive(skill))
+            return zip_response(skill.name, build_skill_archive(skill))
         except DomainError as error:
             messages.error(request, error.message)
             return redirect(self.address(skill))
 
 
-def zipped(name: str, data: bytes) -> HttpResponse:
+def zip_response(name: str, data: bytes) -> HttpResponse:
     answer = HttpResponse(data, content_type="application/zip")
     answer["Content-Disposition"] = content_disposition_header(True, f"{name}.zip")
     return answer

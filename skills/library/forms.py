@@ -8,12 +8,12 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.errors import Invalid
-from personas.records.forms import RecordChoices, RecordForm
-from personas.selectors import agents_of
+from personas.errors import InvalidInput
+from personas.records.forms import RecordForm, RecordMultipleChoiceField
+from personas.selectors import list_agents
 from skills.library import metadata as skill_format_metadata
 from skills.models import Skill
-from skills.skill_format.decode import MAX_BYTES
+from skills.skill_format.decode import MAX_FILE_BYTES
 
 
 class SkillForm(RecordForm):
@@ -51,10 +51,10 @@ class SkillForm(RecordForm):
         ),
     )
 
-    agents = RecordChoices(label=_("Or to these agents"))
+    agents = RecordMultipleChoiceField(label=_("Or to these agents"))
     metadata = forms.CharField(
         required=False,
-        max_length=skill_format_metadata.LONGEST,
+        max_length=skill_format_metadata.MAX_METADATA_LENGTH,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("One “key: value” per line."),
     )
@@ -64,16 +64,16 @@ class SkillForm(RecordForm):
     def initial_values(self) -> dict[str, Any]:
         if self.record is None:
             return {}
-        metadata = skill_format_metadata.written(self.record.metadata)
+        metadata = skill_format_metadata.format_metadata(self.record.metadata)
         agents = self.record.snapshot()["agents"]
         return super().initial_values() | {"metadata": metadata, "agents": agents}
 
     def link_fields(self) -> None:
-        self.offer("agents", agents_of(self.workspace).prefetch_related(None), self.initial.get("agents"))
+        self.offer("agents", list_agents(self.workspace).prefetch_related(None), self.initial.get("agents"))
 
     def clean_metadata(self) -> dict[str, str]:
         try:
-            return skill_format_metadata.read(self.cleaned_data["metadata"])
+            return skill_format_metadata.parse_metadata(self.cleaned_data["metadata"])
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
@@ -98,9 +98,11 @@ class SkillForm(RecordForm):
         try:
             skill.full_clean()
         except ValidationError as error:
-            said = Invalid.from_validation(error).errors
+            said = InvalidInput.from_validation(error).errors
             # Of a field that it could not read the form has spoken already.
-            self.take_errors(Invalid({name: words for name, words in said.items() if name not in refused}))
+            self.take_errors(
+                InvalidInput({name: words for name, words in said.items() if name not in refused})
+            )
         return skill
 
 
@@ -116,7 +118,7 @@ class SkillImportForm(forms.Form):
 
     def clean_file(self) -> Any:
         upload = self.cleaned_data["file"]
-        if upload and upload.size > MAX_BYTES:
+        if upload and upload.size > MAX_FILE_BYTES:
             raise forms.ValidationError(gettext("This file is larger than 256 KiB."))
         return upload
 

@@ -5,65 +5,76 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.pagination import FIELDS, PAGING, page_answered, page_of_rows
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import FIELDS_PARAM, PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError
-from personas.api.responses import Answer, answered, moment_told
+from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
-    Shape,
-    choice,
-    flag,
-    line,
-    listed,
-    moment,
-    nullable,
-    page_of,
-    shape,
-    slug,
-    whole,
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
-from skills.api_helpers import TEXT, agents_named, refuse_limited, row_or_404
-from skills.files.schema import chosen_agents, visible_to
-from skills.files.services import hand_to_agents, require_trust
-from skills.library.api import WARNINGS, Skills, taken, unfit
-from skills.library.list import FOUND_STATES, found_description, found_state
-from skills.library.selectors import folder_of, found_skills_of
-from skills.library.services import NotASkill, copy_found_skill
+from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, require_unrestricted_key, row_or_404
+from skills.files.schema import filter_visible_files, list_assigned_slugs
+from skills.files.services import assign_skill_file, set_trust_requirement
+from skills.library.api import WARNINGS_SCHEMA, SkillResource, import_response, problem_to_field_error
+from skills.library.list import FOUND_SKILL_FILTERS, get_found_description, get_found_state
+from skills.library.selectors import get_folder_name, list_found_skills
+from skills.library.services import InvalidSkillFile, copy_found_skill
 from skills.models import ContextFile, Reach, Verdict
 from skills.skill_format.parser import parse_skill
 
-STATES = [state for state in FOUND_STATES if state]
-TOLD: dict[str, Shape] = {
-    "id": whole(1, description="The id of its context file."),
-    "name": TEXT,
-    "description": TEXT,
-    "source": TEXT,
-    "path": TEXT,
-    "state": choice(STATES),
-    "reach": choice(Reach.values),
-    "agents": listed(TEXT, most=100_000, description="Whom it was handed to, when its reach is `chosen`."),
-    "digest": nullable(TEXT | {"description": "Of the words in force; null while no prompt uses it."}),
-    "changed_at": moment(),
+STATE_CHOICES = [state for state in FOUND_SKILL_FILTERS if state]
+FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
+    "id": integer_schema(1, description="The id of its context file."),
+    "name": TEXT_SCHEMA,
+    "description": TEXT_SCHEMA,
+    "source": TEXT_SCHEMA,
+    "path": TEXT_SCHEMA,
+    "state": enum_schema(STATE_CHOICES),
+    "reach": enum_schema(Reach.values),
+    "agents": array_schema(
+        TEXT_SCHEMA, most=100_000, description="Whom it was handed to, when its reach is `chosen`."
+    ),
+    "digest": nullable_schema(
+        TEXT_SCHEMA | {"description": "Of the words in force; null while no prompt uses it."}
+    ),
+    "changed_at": datetime_schema(),
 }
-FOUND = shape(TOLD, required=())
-FULL = shape({**TOLD, "body": nullable(TEXT | {"description": "The instructions in force."})})
-REACH = shape(
+FOUND_SKILL_SCHEMA = object_schema(FOUND_SKILL_PROPERTIES, required=())
+FOUND_SKILL_DETAIL_SCHEMA = object_schema(
     {
-        "reach": choice(Reach.values),
-        "agents": listed(slug(), uniqueItems=True, description="For `chosen`: at least one."),
+        **FOUND_SKILL_PROPERTIES,
+        "body": nullable_schema(TEXT_SCHEMA | {"description": "The instructions in force."}),
+    }
+)
+REACH_SCHEMA = object_schema(
+    {
+        "reach": enum_schema(Reach.values),
+        "agents": array_schema(slug_schema(), uniqueItems=True, description="For `chosen`: at least one."),
     },
     required=["reach"],
 )
-POLICY = shape({"is_needed": flag(description="Whether found skills wait for someone's trust.")})
-WRITES: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": "found-skills"}
+TRUST_POLICY_SCHEMA = object_schema(
+    {"is_needed": boolean_schema(description="Whether found skills wait for someone's trust.")}
+)
+WRITE_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": "found-skills"}
 
 
-def index(call: Call) -> Answer:
-    rows = visible(call)
-    rows = rows.filter(FOUND_STATES[call.query.get("state", "")])
+def index(call: ApiRequest) -> ApiResponse:
+    rows = list_visible_skills(call)
+    rows = rows.filter(FOUND_SKILL_FILTERS[call.query.get("state", "")])
     if source := call.query.get("source"):
         rows = rows.filter(source__slug=source)
     if since := call.query.get("updated_since"):
@@ -73,91 +84,93 @@ def index(call: Call) -> Answer:
         if not call.caller.is_bot:
             said |= Q(newest__head__description__icontains=words)
         rows = rows.filter(Q(name__icontains=words) | Q(path__icontains=words) | said)
-    page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_answered(call, page, told_all(call, page.rows))
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, found_skills_json(call, page.rows))
 
 
-def read(call: Call, key: int) -> Answer:
-    return full(call, found(call, key))
+def retrieve_found_skill(call: ApiRequest, key: int) -> ApiResponse:
+    return found_skill_response(call, found_skill_or_404(call, key))
 
 
-def hand_out(call: Call, key: int) -> Answer:
-    refuse_limited(call)
-    file = found(call, key)
-    agents = agents_named(call, call.body.get("agents", []), "agents")
+def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
+    require_unrestricted_key(call)
+    file = found_skill_or_404(call, key)
+    agents = get_agents_by_slug(call, call.body.get("agents", []), "agents")
     if (call.body["reach"] == Reach.CHOSEN) != bool(agents):
         said = "Name at least one agent for `chosen`, and none for the others."
-        raise ProblemError(invalid([FieldError(said, "/agents")]))
-    hand_to_agents(file, call.body["reach"], agents, by=call.actor)
-    return full(call, found(call, key))
+        raise ProblemError(validation_problem([FieldError(said, "/agents")]))
+    assign_skill_file(file, call.body["reach"], agents, by=call.actor)
+    return found_skill_response(call, found_skill_or_404(call, key))
 
 
-def copy(call: Call, key: int) -> Answer:
-    refuse_limited(call)
+def copy_to_library(call: ApiRequest, key: int) -> ApiResponse:
+    require_unrestricted_key(call)
     try:
-        made = copy_found_skill(found(call, key), by=call.actor)
-    except NotASkill as error:
-        reasons = [FieldError(unfit(problem).detail) for problem in error.problems]
-        raise ProblemError(invalid(reasons)) from error
-    return taken(Skills(), *made)
+        made = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
+    except InvalidSkillFile as error:
+        reasons = [FieldError(problem_to_field_error(problem).detail) for problem in error.problems]
+        raise ProblemError(validation_problem(reasons)) from error
+    return import_response(SkillResource(), *made)
 
 
-def policy(call: Call) -> Answer:
-    return answered({"is_needed": call.workspace.skills_need_trust})
+def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
+    return json_response({"is_needed": call.workspace.skills_need_trust})
 
 
-def decide(call: Call) -> Answer:
-    refuse_limited(call)
-    require_trust(call.workspace, call.body["is_needed"], by=call.actor)
-    return answered(call.body)
+def update_trust_policy(call: ApiRequest) -> ApiResponse:
+    require_unrestricted_key(call)
+    set_trust_requirement(call.workspace, call.body["is_needed"], by=call.actor)
+    return json_response(call.body)
 
 
 # --- plumbing ------------------------------------------------------------------------------------------
 
 
-def visible(call: Call) -> QuerySet[ContextFile]:
-    return visible_to(call.caller, found_skills_of(call.workspace))
+def list_visible_skills(call: ApiRequest) -> QuerySet[ContextFile]:
+    return filter_visible_files(call.caller, list_found_skills(call.workspace))
 
 
-def found(call: Call, key: int) -> ContextFile:
-    return row_or_404(visible(call).select_related("newest__content", "in_force__content"), key)
+def found_skill_or_404(call: ApiRequest, key: int) -> ContextFile:
+    return row_or_404(list_visible_skills(call).select_related("newest__content", "in_force__content"), key)
 
 
-def full(call: Call, file: ContextFile) -> Answer:
-    return answered({**told_all(call, [file])[0], "body": body_of(file)})
+def found_skill_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
+    return json_response({**found_skills_json(call, [file])[0], "body": get_skill_body(file)})
 
 
-def told_all(call: Call, files: list[ContextFile]) -> list[dict[str, Any]]:
-    chosen = chosen_agents(call.caller, files)
-    return [told(file, chosen[file.pk]) for file in files]
+def found_skills_json(call: ApiRequest, files: list[ContextFile]) -> list[dict[str, Any]]:
+    chosen = list_assigned_slugs(call.caller, files)
+    return [found_skill_json(file, chosen[file.pk]) for file in files]
 
 
-def shown_description(file: ContextFile) -> str:
+def get_visible_description(file: ContextFile) -> str:
     """Words in quarantine are nobody's to read as if they were a skill's."""
     is_held = file.in_force is None and file.newest is not None and file.newest.verdict == Verdict.BLOCKED
-    return "" if is_held else found_description(file)
+    return "" if is_held else get_found_description(file)
 
 
-def told(file: ContextFile, agents: list[str]) -> dict[str, Any]:
+def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
     head = file.in_force.head if file.in_force else {}
     return {
         "id": file.pk,
         "name": head.get("name", file.name),
-        "description": shown_description(file),
+        "description": get_visible_description(file),
         "source": file.source.slug,
         "path": file.path,
-        "state": found_state(file),
+        "state": get_found_state(file),
         "reach": file.reach,
         "agents": agents,
         "digest": file.in_force.digest if file.in_force else None,
-        "changed_at": moment_told(file.changed_at),
+        "changed_at": datetime_json(file.changed_at),
     }
 
 
-def body_of(file: ContextFile) -> str | None:
+def get_skill_body(file: ContextFile) -> str | None:
     """Out of the words in force; what waits or is in quarantine is not handed out here."""
     data = file.in_force.content.data if file.in_force else None
-    parsed = parse_skill(bytes(data), folder_name=folder_of(file.path)).skill if data is not None else None
+    parsed = (
+        parse_skill(bytes(data), folder_name=get_folder_name(file.path)).skill if data is not None else None
+    )
     return parsed.body if parsed else None
 
 
@@ -169,14 +182,14 @@ urlpatterns: list[URLPattern] = [
             index,
             "List skills that were found in sources",
             bots=True,
-            answer=page_of(FOUND),
+            answer=page_schema(FOUND_SKILL_SCHEMA),
             query={
-                "q": line(200, least=1, description="Words to look for."),
-                "state": choice(STATES, description="Without it, all but the ignored ones."),
-                "source": slug(description="Only those of this source."),
-                "updated_since": moment(),
-                "fields": FIELDS,
-                **PAGING,
+                "q": line_schema(200, least=1, description="Words to look for."),
+                "state": enum_schema(STATE_CHOICES, description="Without it, all but the ignored ones."),
+                "source": slug_schema(description="Only those of this source."),
+                "updated_since": datetime_schema(),
+                "fields": FIELDS_PARAM,
+                **PAGINATION_PARAMS,
             },
             tag="found-skills",
         ),
@@ -184,34 +197,51 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "found-skills:trust",
         "found-skills-trust",
-        get=Operation(policy, "Whether found skills wait for trust", answer=POLICY, tag="found-skills"),
+        get=Operation(
+            retrieve_trust_policy,
+            "Whether found skills wait for trust",
+            answer=TRUST_POLICY_SCHEMA,
+            tag="found-skills",
+        ),
         post=Operation(
-            decide,
+            update_trust_policy,
             "Decide whether found skills wait for trust",
-            body=POLICY,
-            answer=POLICY,
-            **{**WRITES, "permission": Permission.MANAGE_SOURCES},
+            body=TRUST_POLICY_SCHEMA,
+            answer=TRUST_POLICY_SCHEMA,
+            **{**WRITE_OPTIONS, "permission": Permission.MANAGE_SOURCES},
         ),
     ),
     endpoint(
         "found-skills/<int:key>",
         "found-skills-one",
-        get=Operation(read, "Read a found skill", bots=True, answer=FULL, tag="found-skills"),
+        get=Operation(
+            retrieve_found_skill,
+            "Read a found skill",
+            bots=True,
+            answer=FOUND_SKILL_DETAIL_SCHEMA,
+            tag="found-skills",
+        ),
     ),
     endpoint(
         "found-skills/<int:key>:hand-out",
         "found-skills-hand-out",
-        post=Operation(hand_out, "Say which agents a found skill is for", body=REACH, answer=FULL, **WRITES),
+        post=Operation(
+            assign_found_skill,
+            "Say which agents a found skill is for",
+            body=REACH_SCHEMA,
+            answer=FOUND_SKILL_DETAIL_SCHEMA,
+            **WRITE_OPTIONS,
+        ),
     ),
     endpoint(
         "found-skills/<int:key>:copy",
         "found-skills-copy",
         post=Operation(
-            copy,
+            copy_to_library,
             "Make a found skill one that is written here",
-            answer=shape({"skill": Skills().answer(), "warnings": WARNINGS}),
+            answer=object_schema({"skill": SkillResource().answer(), "warnings": WARNINGS_SCHEMA}),
             status=201,
-            **WRITES,
+            **WRITE_OPTIONS,
         ),
     ),
 ]

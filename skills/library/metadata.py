@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 
-LONGEST = 8_000
+MAX_METADATA_LENGTH = 8_000
 
 
-def written(metadata: Mapping[str, str]) -> str:
+def format_metadata(metadata: Mapping[str, str]) -> str:
     return "\n".join(f"{key}: {value}" for key, value in metadata.items())
 
 
-def read(text: str) -> dict[str, str]:
+def parse_metadata(text: str) -> dict[str, str]:
     """The keys with their values, or ValueError with the reason in words."""
     pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
     for number, (key, colon, _value) in enumerate(pairs, start=1):
@@ -23,10 +23,10 @@ def read(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def is_editable(metadata: Mapping[str, str]) -> bool:
+def is_metadata_editable(metadata: Mapping[str, str]) -> bool:
     """Whether a person who opens and saves the form leaves it as it was."""
-    text = written(metadata)
+    text = format_metadata(metadata)
     try:
-        return len(text) <= LONGEST and read(text) == metadata
+        return len(text) <= MAX_METADATA_LENGTH and parse_metadata(text) == metadata
     except ValueError:
         return False

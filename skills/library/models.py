@@ -7,8 +7,8 @@ from django.db import models
 
 from core.db.fields import LineField, ProseField
 from personas.models import Agent, Record, WorkspaceOwned
-from personas.workspaces.models import refuse_reserved
-from skills.skill_format.parser import skill_problems
+from personas.workspaces.models import validate_not_reserved
+from skills.skill_format.parser import list_skill_problems
 
 
 class Skill(Record):
@@ -27,7 +27,7 @@ class Skill(Record):
         "for_all_agents",
     )
 
-    name = LineField(max_length=64, validators=[refuse_reserved])
+    name = LineField(max_length=64, validators=[validate_not_reserved])
     description = ProseField(max_length=1_024)
     body = ProseField(max_length=100_000)
     license = LineField(max_length=200, blank=True)
@@ -45,7 +45,7 @@ class Skill(Record):
 
     def clean(self) -> None:
         super().clean()
-        problems = skill_problems(name=self.name, description=self.description, metadata=self.metadata)
+        problems = list_skill_problems(name=self.name, description=self.description, metadata=self.metadata)
         if problems:
             raise ValidationError({problem.field: problem.message for problem in problems})
 

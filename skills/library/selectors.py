@@ -6,24 +6,24 @@ from typing import Literal, NamedTuple
 from django.db.models import Count, Q, QuerySet
 
 from personas.models import Agent, Workspace
-from skills.agent_context.effective import OneAgent, SkillInUse, given_to
+from skills.agent_context.effective import AgentContextLoader, AgentSkill, get_effective_context
 from skills.models import ContextFile, Reach, Skill
 from skills.skill_format.parser import parse_skill
-from skills.sources.readers import Outlook
+from skills.sources.readers import SourceReader
 
 
-def skills_of(workspace: Workspace) -> QuerySet[Skill]:
+def list_skills(workspace: Workspace) -> QuerySet[Skill]:
     users = Count("agent_links", filter=Q(agent_links__agent__archived_at=None), distinct=True)
     return Skill.objects.in_workspace(workspace).annotate(agent_count=users).order_by("name", "pk")
 
 
-def found_skills_of(workspace: Workspace) -> QuerySet[ContextFile]:
+def list_found_skills(workspace: Workspace) -> QuerySet[ContextFile]:
     """Skills that were found, with what they say now and what prompts use; ignored ones too."""
     rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill")
     return rows.select_related("source", "newest", "in_force").order_by("name", "pk")
 
 
-class Origin(NamedTuple):
+class SkillOrigin(NamedTuple):
     """Whose words these are: a record at a revision, or a file with the digest of what it said."""
 
     kind: str
@@ -33,54 +33,56 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Instructions:
+class SkillInstructions:
     """A skill in full, for whoever was told its name."""
 
     name: str
     description: str
     body: str
-    origin: Origin
+    origin: SkillOrigin
 
 
-def skill_instructions(agent: Agent, name: str) -> Instructions | None:
+def get_skill_instructions(agent: Agent, name: str) -> SkillInstructions | None:
     """What the agent's skill of this name says; None for one it does not have, or that lost to another."""
-    used = next((one for one in given_to(agent).skills if one.is_used and one.name == name), None)
-    return instructions_of(used) if used else None
+    used = next(
+        (one for one in get_effective_context(agent).skills if one.is_used and one.name == name), None
+    )
+    return build_instructions(used) if used else None
 
 
-def instructions_of(used: SkillInUse) -> Instructions | None:
+def build_instructions(used: AgentSkill) -> SkillInstructions | None:
     if used.skill is not None:
         skill = used.skill
-        return Instructions(
-            skill.name, skill.description, skill.body, Origin("skill", skill.pk, skill.revision)
+        return SkillInstructions(
+            skill.name, skill.description, skill.body, SkillOrigin("skill", skill.pk, skill.revision)
         )
-    return found_instructions(used, used.file) if used.file else None
+    return build_found_instructions(used, used.file) if used.file else None
 
 
-def found_instructions(used: SkillInUse, file: ContextFile) -> Instructions | None:
+def build_found_instructions(used: AgentSkill, file: ContextFile) -> SkillInstructions | None:
     """The body is read out of the stored words; those that were erased tell nothing any more."""
     revision = file.in_force
     if revision is None or revision.content.data is None:
         return None
-    parsed = parse_skill(bytes(revision.content.data), folder_name=folder_of(file.path)).skill
-    origin = Origin("file", file.pk, revision.number, revision.digest)
-    return Instructions(used.name, used.description, parsed.body, origin) if parsed else None
+    parsed = parse_skill(bytes(revision.content.data), folder_name=get_folder_name(file.path)).skill
+    origin = SkillOrigin("file", file.pk, revision.number, revision.digest)
+    return SkillInstructions(used.name, used.description, parsed.body, origin) if parsed else None
 
 
-def folder_of(path: str) -> str:
+def get_folder_name(path: str) -> str:
     """The name of the folder that a SKILL.md lies in."""
     return path.split("/")[-2] if "/" in path else ""
 
 
-Way = Literal["attached", "for all", "found", "handed", "handed to all"]
+AssignmentKind = Literal["attached", "for all", "found", "handed", "handed to all"]
 
 
 @dataclass(frozen=True)
-class OwnSkill:
+class AgentSkillEntry:
     """A skill in an agent's list, and the way it came there."""
 
-    used: SkillInUse
-    way: Way
+    used: AgentSkill
+    way: AssignmentKind
 
     @property
     def kind(self) -> str:
@@ -92,13 +94,13 @@ class OwnSkill:
         return row.pk if row else 0
 
 
-def skills_of_agent(agent: Agent) -> tuple[Outlook | None, list[OwnSkill]]:
+def get_agent_skills(agent: Agent) -> tuple[SourceReader | None, list[AgentSkillEntry]]:
     """From where it reads, and all its skills, those that lost to a namesake included; three queries."""
-    given = OneAgent(agent).given(agent)
-    return given.outlook, [OwnSkill(one, way_of(one)) for one in given.skills]
+    given = AgentContextLoader(agent).given(agent)
+    return given.outlook, [AgentSkillEntry(one, get_assignment_kind(one)) for one in given.skills]
 
 
-def way_of(one: SkillInUse) -> Way:
+def get_assignment_kind(one: AgentSkill) -> AssignmentKind:
     if one.skill is not None:
         return "for all" if one.skill.for_all_agents else "attached"
     reach = one.file.reach if one.file else Reach.FOUND

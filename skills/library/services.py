@@ -9,53 +9,62 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from core.text.front_matter import load, newlines, split
+from core.text.front_matter import normalize_newlines, parse_front_matter, split_front_matter
 from personas.actors import Actor
-from personas.errors import DomainError, Invalid
+from personas.errors import DomainError, InvalidInput
 from personas.models import Agent, Workspace
-from personas.records.services import create_record, edit_record, locked
+from personas.records.services import create_record, edit_record, lock_record
 from skills.archives import write_zip
-from skills.library.metadata import LONGEST, is_editable
-from skills.library.selectors import folder_of
+from skills.library.metadata import MAX_METADATA_LENGTH, is_metadata_editable
+from skills.library.selectors import get_folder_name
 from skills.models import ContextFile, FileRevision, Skill, Verdict
-from skills.skill_format.decode import decode
-from skills.skill_format.parser import HEAD_LINE, ParsedSkill, Problem, UnfitSkill, parse_skill, render_skill
-from skills.skill_format.tolerance import STRICT, weigh
+from skills.skill_format.decode import decode_text
+from skills.skill_format.parser import (
+    FRONT_MATTER_LINE,
+    InvalidSkill,
+    ParsedSkill,
+    SkillProblem,
+    parse_skill,
+    render_skill,
+)
+from skills.skill_format.tolerance import STRICT_TOLERANCE, apply_tolerance
 
-FILE_NAME = "SKILL.md"
-UNEDITABLE = format_lazy(
+SKILL_FILE_NAME = "SKILL.md"
+METADATA_FORMAT_MESSAGE = format_lazy(
     gettext_lazy(
         "Metadata is kept as one “key: value” per line: no line breaks, no colon in a key, "
         "and at most {most} characters in all."
     ),
-    most=f"{LONGEST:,}",
+    most=f"{MAX_METADATA_LENGTH:,}",
 )
-NO_BODY = gettext_lazy("There are no instructions below the head; a skill that is written here needs some.")
+MISSING_BODY_MESSAGE = gettext_lazy(
+    "There are no instructions below the head; a skill that is written here needs some."
+)
 # Columns that a file calls otherwise.
-KEYS = {
+HEAD_KEYS = {
     "allowed_tools": "allowed-tools",
     "disable_model_invocation": "disable-model-invocation",
     NON_FIELD_ERRORS: "",
 }
 
 
-class NotASkill(DomainError):
+class InvalidSkillFile(DomainError):
     """A file that cannot become a skill, with every reason by field and line."""
 
     code = "invalid"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[SkillProblem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: problem.line))
         super().__init__(" ".join(problem.message for problem in self.problems))
 
 
-class NotExportable(DomainError):
+class SkillNotExportable(DomainError):
     """A skill that no file can hold."""
 
     code = "not_exportable"
 
 
-class NotCopyable(DomainError):
+class SkillNotCopyable(DomainError):
     """A found skill whose words nobody should spread."""
 
     code = "not_copyable"
@@ -64,53 +73,55 @@ class NotCopyable(DomainError):
 @transaction.atomic
 def import_skill(
     workspace: Workspace, source: bytes | str, *, by: Actor, folder: str = "", message: str = ""
-) -> tuple[Skill, tuple[Problem, ...]]:
+) -> tuple[Skill, tuple[SkillProblem, ...]]:
     """Make a skill of a SKILL.md; what was kept in another form than written is handed back as warnings."""
     reading = parse_skill(source, folder_name=folder)
     # By the letter of the standard: a key that no column holds is refused, since it would be lost.
-    verdict = weigh(reading, STRICT)
+    verdict = apply_tolerance(reading, STRICT_TOLERANCE)
     if reading.skill is None:
-        raise NotASkill(verdict.reasons)
-    values = values_of(reading.skill)
-    refuse(verdict.reasons, refusals_of(workspace, values), source)
+        raise InvalidSkillFile(verdict.reasons)
+    values = get_skill_values(reading.skill)
+    check_import_problems(verdict.reasons, find_record_errors(workspace, values), source)
     try:
         skill = create_record(Skill, workspace, values, by=by, message=message)
-    except Invalid as error:
-        raise NotASkill(placed(error, source)) from error
+    except InvalidInput as error:
+        raise InvalidSkillFile(locate_problems(error, source)) from error
     return skill, verdict.warnings
 
 
-def refuse(reasons: Sequence[Problem], refusals: Invalid, source: bytes | str) -> None:
+def check_import_problems(
+    reasons: Sequence[SkillProblem], refusals: InvalidInput, source: bytes | str
+) -> None:
     """All that is wrong at once: with the file, and with the record that would come of it."""
     told = {problem.field for problem in reasons}
-    more = [problem for problem in placed(refusals, source) if problem.field not in told]
+    more = [problem for problem in locate_problems(refusals, source) if problem.field not in told]
     if reasons or more:
-        raise NotASkill([*reasons, *more])
+        raise InvalidSkillFile([*reasons, *more])
 
 
-def refusals_of(workspace: Workspace, values: dict[str, Any]) -> Invalid:
+def find_record_errors(workspace: Workspace, values: dict[str, Any]) -> InvalidInput:
     """What the columns say to the values, asked before anything is written."""
     errors: dict[str, list[str]] = {}
     try:
         Skill(workspace=workspace, **values).full_clean()
     except ValidationError as error:
-        errors = Invalid.from_validation(error).errors
+        errors = InvalidInput.from_validation(error).errors
     if not values["body"]:
-        errors["body"] = [str(NO_BODY)]
-    if not is_editable(values["metadata"]):
-        errors["metadata"] = [str(UNEDITABLE)]
-    return Invalid(errors)
+        errors["body"] = [str(MISSING_BODY_MESSAGE)]
+    if not is_metadata_editable(values["metadata"]):
+        errors["metadata"] = [str(METADATA_FORMAT_MESSAGE)]
+    return InvalidInput(errors)
 
 
-def is_same(skill: Skill, source: bytes | str) -> bool:
+def is_same_skill(skill: Skill, source: bytes | str) -> bool:
     """Whether the file says what the skill says."""
     parsed = parse_skill(source).skill
     return parsed is not None and all(
-        getattr(skill, name) == value for name, value in values_of(parsed).items()
+        getattr(skill, name) == value for name, value in get_skill_values(parsed).items()
     )
 
 
-def values_of(parsed: ParsedSkill) -> dict[str, Any]:
+def get_skill_values(parsed: ParsedSkill) -> dict[str, Any]:
     """What of the file goes into which column."""
     names = ("name", "description", "license", "compatibility", "allowed_tools", "disable_model_invocation")
     values = {name: getattr(parsed, name) for name in names}
@@ -118,53 +129,57 @@ def values_of(parsed: ParsedSkill) -> dict[str, Any]:
     return values | {"metadata": metadata, "body": parsed.body.strip("\n")}
 
 
-def placed(error: Invalid, source: bytes | str) -> list[Problem]:
+def locate_problems(error: InvalidInput, source: bytes | str) -> list[SkillProblem]:
     """The record's refusals, each with the line of the file that it speaks of."""
-    lines = lines_of(source)
+    lines = find_key_lines(source)
     return [
-        Problem(key, said, lines.get(key, 1))
+        SkillProblem(key, said, lines.get(key, 1))
         for name, messages in error.errors.items()
-        for key in [KEYS.get(name, name)]
+        for key in [HEAD_KEYS.get(name, name)]
         for said in messages
     ]
 
 
-def lines_of(source: bytes | str) -> dict[str, int]:
+def find_key_lines(source: bytes | str) -> dict[str, int]:
     """Where each key of a sound file stands, and where its body begins."""
-    text, _ = decode(source)
-    head, _, body_line = split(text)
-    keys = {block.key: block.line for block in load(head, HEAD_LINE) if block.key is not None}
-    last = newlines(text).rstrip("\n").count("\n") + 1
+    text, _ = decode_text(source)
+    head, _, body_line = split_front_matter(text)
+    keys = {
+        block.key: block.line
+        for block in parse_front_matter(head, FRONT_MATTER_LINE)
+        if block.key is not None
+    }
+    last = normalize_newlines(text).rstrip("\n").count("\n") + 1
     return keys | {"body": min(body_line, last)}
 
 
 @transaction.atomic
-def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[Problem, ...]]:
+def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[SkillProblem, ...]]:
     """Make a found skill one that is written here; no agent has the copy until someone hands it out."""
     source = file.source
-    revision = copyable_revision(file)
+    revision = get_copyable_revision(file)
     return import_skill(
         source.workspace,
         bytes(revision.content.data or b""),
         by=by,
-        folder=folder_of(file.path),
+        folder=get_folder_name(file.path),
         message=f"Copied from {source.slug}/{file.path}"[:200],
     )
 
 
-def copyable_revision(file: ContextFile) -> FileRevision:
+def get_copyable_revision(file: ContextFile) -> FileRevision:
     """What prompts use, else the newest; an editor's copy is no way round a quarantine."""
     revision = file.in_force or file.newest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
-        raise NotCopyable(_("Only a skill whose words are here is copied."))
+        raise SkillNotCopyable(_("Only a skill whose words are here is copied."))
     if file.in_force is None and revision.verdict == Verdict.BLOCKED:
-        raise NotCopyable(
+        raise SkillNotCopyable(
             _("This revision is in quarantine. Mend the file, or have its findings waived first.")
         )
     return revision
 
 
-def skill_archive(skill: Skill) -> bytes:
+def build_skill_archive(skill: Skill) -> bytes:
     """The skill as a zip with one folder, as other programs expect it."""
     parsed = ParsedSkill(
         name=skill.name,
@@ -177,55 +192,55 @@ def skill_archive(skill: Skill) -> bytes:
         body=skill.body,
     )
     try:
-        return write_zip([(f"{skill.name}/{FILE_NAME}", render_skill(parsed).encode())])
-    except UnfitSkill as error:
-        raise NotExportable(
+        return write_zip([(f"{skill.name}/{SKILL_FILE_NAME}", render_skill(parsed).encode())])
+    except InvalidSkill as error:
+        raise SkillNotExportable(
             _("This skill does not fit into a file: %(problem)s") % {"problem": error}
         ) from error
 
 
 @transaction.atomic
-def give_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
+def assign_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
     """One more agent has it; whoever has it already goes on having it."""
-    skill = locked(skill)
-    refuse_unless_chosen(skill)
-    holders = holders_of(skill)
+    skill = lock_record(skill)
+    check_assignable(skill)
+    holders = list_assigned_agents(skill)
     if agent in holders:
         return skill
-    return change_holders(skill, [*holders, agent], f"Given to {agent}", by=by)
+    return save_assigned_agents(skill, [*holders, agent], f"Given to {agent}", by=by)
 
 
 @transaction.atomic
-def take_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
+def unassign_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
     """One agent fewer has it."""
-    skill = locked(skill)
-    refuse_unless_chosen(skill)
-    holders = holders_of(skill)
+    skill = lock_record(skill)
+    check_assignable(skill)
+    holders = list_assigned_agents(skill)
     if agent not in holders:
         raise DomainError(_("%(agent)s does not have it.") % {"agent": agent})
-    return change_holders(skill, [one for one in holders if one != agent], f"Taken from {agent}", by=by)
+    return save_assigned_agents(skill, [one for one in holders if one != agent], f"Taken from {agent}", by=by)
 
 
 @transaction.atomic
-def give_skill_to_all(skill: Skill, *, by: Actor) -> Skill:
+def assign_skill_to_all(skill: Skill, *, by: Actor) -> Skill:
     """Every agent has it, those to come too."""
-    skill = locked(skill)
+    skill = lock_record(skill)
     values = {"for_all_agents": True}
     return edit_record(skill, values, expected=skill.revision, by=by, message="Given to all agents")
 
 
-def refuse_unless_chosen(skill: Skill) -> None:
+def check_assignable(skill: Skill) -> None:
     if skill.is_archived:
         raise DomainError(_("It is archived."))
     if skill.for_all_agents:
         raise DomainError(_("Every agent has it."))
 
 
-def holders_of(skill: Skill) -> list[Agent]:
+def list_assigned_agents(skill: Skill) -> list[Agent]:
     rows = Agent.objects.in_workspace(skill.workspace_id).filter(skill_links__skill=skill)
     return list(rows.order_by("pk"))
 
 
-def change_holders(skill: Skill, agents: list[Agent], said: str, *, by: Actor) -> Skill:
+def save_assigned_agents(skill: Skill, agents: list[Agent], said: str, *, by: Actor) -> Skill:
     values = {"agents": agents}
     return edit_record(skill, values, expected=skill.revision, by=by, message=said[:200])

@@ -15,23 +15,29 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.agents.selectors import agent_rows
-from personas.records.list_views import chosen_filters, search_words
-from personas.records.views import PAGE_SIZE, asked, posted
+from personas.agents.selectors import list_agents_with_parts
+from personas.records.list_views import get_search_query, set_filter_values
+from personas.records.views import PAGE_SIZE, get_query_param, post_only
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
-from personas.ui.export import file_answer, file_asked
-from personas.ui.sorting import sorting_asked
-from skills.files.services import require_trust
-from skills.library.bulk_views import COLUMNS, SkillBulkPages, in_chunks
-from skills.library.check_views import check_of, look_at
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.export import build_export_response, get_export_format
+from personas.ui.sorting import get_sort_order
+from skills.files.services import set_trust_requirement
+from skills.library.bulk_views import EXPORT_COLUMNS, SkillBulkPages, iterate_skill_items
+from skills.library.check_views import build_form_check, build_skill_check
 from skills.library.forms import SkillForm
-from skills.library.list import Asked, listed_skills, namesakes_of, skill_entries, source_choices
-from skills.library.selectors import skills_of, skills_of_agent
+from skills.library.list import (
+    SkillFilter,
+    list_namesakes,
+    list_skill_entries,
+    list_source_choices,
+    load_skill_items,
+)
+from skills.library.selectors import get_agent_skills, list_skills
 from skills.models import Skill
 
-PLACES = [("", _("Everywhere")), ("here", _("Written here")), ("found", _("Found"))]
-STATES = [
+LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written here")), ("found", _("Found"))]
+STATE_CHOICES = [
     ("", _("In view")),
     ("trusted", _("Trusted")),
     ("waiting", _("Waiting for trust")),
@@ -52,58 +58,58 @@ class SkillPages(SkillBulkPages):
     usual_sort = "name"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Skill]:
-        return skills_of(request.workspace)
+        return list_skills(request.workspace)
 
     def more_urls(self) -> list[URLPattern]:
         return [
             # No skill's page lies under these, whatever its name.
-            path("new/check/", posted(self.check), name="check"),
-            path("trust/policy/", posted(self.decide_trust), name="trust-policy"),
+            path("new/check/", post_only(self.check), name="check"),
+            path("trust/policy/", post_only(self.decide_trust), name="trust-policy"),
             *super().more_urls(),
         ]
 
     # --- the list ---------------------------------------------------------------------------------------
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        sources = source_choices(request.workspace)
+        sources = list_source_choices(request.workspace)
         offered: list[tuple[str, str, Sequence[tuple[str, object]]]] = [
-            ("where", gettext("Where"), PLACES),
-            ("state", gettext("State"), STATES),
+            ("where", gettext("Where"), LOCATION_CHOICES),
+            ("state", gettext("State"), STATE_CHOICES),
         ]
         if sources:
             offered.append(("source", gettext("Source"), [("", gettext("Every source")), *sources]))
         return [{"name": name, "label": label, "options": options} for name, label, options in offered]
 
     def index(self, request: WorkspaceRequest) -> HttpResponseBase:
-        filters, words = chosen_filters(request, self.filters(request)), search_words(request)
-        wanted = Asked(words, **{entry["name"]: entry["value"] for entry in filters})
-        everything = skill_entries(request.workspace, wanted)
-        sorting = sorting_asked(request, self.sorts, self.usual_sort)
+        filters, words = set_filter_values(request, self.filters(request)), get_search_query(request)
+        wanted = SkillFilter(words, **{entry["name"]: entry["value"] for entry in filters})
+        everything = list_skill_entries(request.workspace, wanted)
+        sorting = get_sort_order(request, self.sorts, self.usual_sort)
         found = [entry for entry in everything if entry.is_asked]
         if sorting.word != self.usual_sort:
             found.sort(key=attrgetter(*self.sorts[sorting.name]), reverse=sorting.is_down)
-        if file_format := file_asked(request):
-            rows = in_chunks(request.workspace, everything, found)
-            return file_answer(request.workspace, self.name, file_format, COLUMNS, rows)
+        if file_format := get_export_format(request):
+            rows = iterate_skill_items(request.workspace, everything, found)
+            return build_export_response(request.workspace, self.name, file_format, EXPORT_COLUMNS, rows)
         page: Any = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-        page.object_list = listed_skills(request.workspace, everything, page.object_list)
+        page.object_list = load_skill_items(request.workspace, everything, page.object_list)
         context = {
             "page": page,
             "filters": filters,
             "q": words,
             "sorting": sorting,
-            "is_narrowed": wanted != Asked(),
+            "is_narrowed": wanted != SkillFilter(),
         }
         return self.show(request, "list", context)
 
-    @needs(Permission.MANAGE_SOURCES)
+    @require_permission(Permission.MANAGE_SOURCES)
     def decide_trust(self, request: WorkspaceRequest) -> HttpResponse:
         """Whether found skills wait for someone's trust."""
         needed = request.POST.get("needed")
         if needed not in {"0", "1"}:
             messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
         else:
-            require_trust(request.workspace, needed == "1", by=request.actor)
+            set_trust_requirement(request.workspace, needed == "1", by=request.actor)
             said = (
                 gettext("Found skills now wait until someone trusts them.")
                 if needed == "1"
@@ -115,7 +121,7 @@ class SkillPages(SkillBulkPages):
     # --- one skill --------------------------------------------------------------------------------------
 
     def detail_context(self, request: WorkspaceRequest, record: Skill) -> dict[str, Any]:
-        return {"namesakes": namesakes_of(record)}
+        return {"namesakes": list_namesakes(record)}
 
     def show(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
@@ -126,21 +132,21 @@ class SkillPages(SkillBulkPages):
 
     def first_look(self, form: SkillForm) -> Any:
         if form.is_bound:
-            return check_of(form)
-        return look_at(form.record) if form.record else None
+            return build_form_check(form)
+        return build_skill_check(form.record) if form.record else None
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def check(self, request: WorkspaceRequest) -> HttpResponse:
         """What saving would say to what is typed so far; `of` names the skill that is being edited."""
-        key = asked(request, "of")
+        key = get_query_param(request, "of")
         record = self.find(request, key) if key else None
         form = self.form(request.POST, workspace=request.workspace, record=record)
-        return render(request, "skills/_checked.html", {"check": check_of(form)})
+        return render(request, "skills/_checked.html", {"check": build_form_check(form)})
 
 
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    row = get_object_or_404(agent_rows(request.workspace), slug=agent)
-    outlook, skills = skills_of_agent(row)
+    row = get_object_or_404(list_agents_with_parts(request.workspace), slug=agent)
+    outlook, skills = get_agent_skills(row)
     context = {
         "agent": row,
         "outlook": outlook,

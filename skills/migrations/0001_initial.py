@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     core.db.fields.LineField(
-                        max_length=64, validators=[personas.workspaces.models.refuse_reserved]
+                        max_length=64, validators=[personas.workspaces.models.validate_not_reserved]
                     ),
                 ),
                 ("description", core.db.fields.ProseField(max_length=1024)),

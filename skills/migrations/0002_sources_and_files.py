@@ -240,7 +240,7 @@ class Migration(migrations.Migration):
                                 "Use lower-case letters, digits and single hyphens.",
                                 code="slug",
                             ),
-                            personas.workspaces.models.refuse_reserved,
+                            personas.workspaces.models.validate_not_reserved,
                         ],
                     ),
                 ),

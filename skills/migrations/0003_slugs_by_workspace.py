@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from personas.workspaces.models import refuse_reserved, slug_rule
+from personas.workspaces.models import slug_validator, validate_not_reserved
 
 
 class Migration(migrations.Migration):
@@ -13,7 +13,10 @@ class Migration(migrations.Migration):
             "source",
             "slug",
             models.SlugField(
-                max_length=64, db_index=False, editable=False, validators=[slug_rule, refuse_reserved]
+                max_length=64,
+                db_index=False,
+                editable=False,
+                validators=[slug_validator, validate_not_reserved],
             ),
         ),
     ]

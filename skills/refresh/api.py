@@ -2,61 +2,72 @@
 
 from typing import Any
 
-from personas.api.operations import Call
-from personas.api.pagination import page_answered, page_of_rows
-from personas.api.responses import Answer, answered, moment_told
-from personas.api.schema import Shape, choice, listed, moment, nullable, shape, whole
-from skills.api_helpers import TEXT, row_or_404
+from personas.api.operations import ApiRequest
+from personas.api.pagination import page_response, paginate_rows
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    nullable_schema,
+    object_schema,
+)
+from skills.api_helpers import TEXT_SCHEMA, row_or_404
 from skills.models import RefreshRun, RunStatus, Source
-from skills.sources.selectors import runs_of
+from skills.sources.selectors import list_refresh_runs
 
-COUNTS: Shape = {"type": "object", "additionalProperties": whole()}
-TOLD: dict[str, Shape] = {
-    "id": whole(1),
-    "source": TEXT,
-    "status": choice(RunStatus.values),
-    "cause": TEXT,
-    "by": TEXT,
-    "requested_at": moment(),
-    "started_at": nullable(moment()),
-    "finished_at": nullable(moment()),
-    "seen": whole(),
-    "read": whole(),
-    "refused": whole(),
-    "outcome": COUNTS | {"description": "How many files came into which state."},
-    "error": TEXT,
+COUNTS_SCHEMA: Schema = {"type": "object", "additionalProperties": integer_schema()}
+RUN_PROPERTIES: dict[str, Schema] = {
+    "id": integer_schema(1),
+    "source": TEXT_SCHEMA,
+    "status": enum_schema(RunStatus.values),
+    "cause": TEXT_SCHEMA,
+    "by": TEXT_SCHEMA,
+    "requested_at": datetime_schema(),
+    "started_at": nullable_schema(datetime_schema()),
+    "finished_at": nullable_schema(datetime_schema()),
+    "seen": integer_schema(),
+    "read": integer_schema(),
+    "refused": integer_schema(),
+    "outcome": COUNTS_SCHEMA | {"description": "How many files came into which state."},
+    "error": TEXT_SCHEMA,
 }
-RUN = shape(TOLD)
-REFUSAL = shape({"path": TEXT, "rule": TEXT, "reason": TEXT})
-FULL_RUN = shape({**TOLD, "refusals": listed(REFUSAL, most=100_000)})
+RUN_SCHEMA = object_schema(RUN_PROPERTIES)
+REFUSAL_SCHEMA = object_schema({"path": TEXT_SCHEMA, "rule": TEXT_SCHEMA, "reason": TEXT_SCHEMA})
+RUN_DETAIL_SCHEMA = object_schema({**RUN_PROPERTIES, "refusals": array_schema(REFUSAL_SCHEMA, most=100_000)})
 
 
-def index(call: Call, source: Source) -> Answer:
-    page = page_of_rows(
-        runs_of(source), limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
+def index(call: ApiRequest, source: Source) -> ApiResponse:
+    page = paginate_rows(
+        list_refresh_runs(source),
+        limit=call.query["limit"],
+        cursor=call.query.get("cursor", ""),
+        newest_first=True,
     )
-    return page_answered(call, page, [run_told(run, source) for run in page.rows])
+    return page_response(call, page, [run_json(run, source) for run in page.rows])
 
 
-def read(call: Call, source: Source, number: int) -> Answer:
-    run = row_or_404(runs_of(source).defer(None), number)
-    return answered({**run_told(run, source), "refusals": run.refusals})
+def detail(call: ApiRequest, source: Source, number: int) -> ApiResponse:
+    run = row_or_404(list_refresh_runs(source).defer(None), number)
+    return json_response({**run_json(run, source), "refusals": run.refusals})
 
 
-def run_address(run: RefreshRun, source: Source) -> str:
+def get_run_url(run: RefreshRun, source: Source) -> str:
     return f"/api/v1/sources/{source.slug}/runs/{run.pk}"
 
 
-def run_told(run: RefreshRun, source: Source) -> dict[str, Any]:
+def run_json(run: RefreshRun, source: Source) -> dict[str, Any]:
     return {
         "id": run.pk,
         "source": source.slug,
         "status": run.status,
         "cause": run.cause,
         "by": run.actor_label,
-        "requested_at": moment_told(run.requested_at),
-        "started_at": run.started_at and moment_told(run.started_at),
-        "finished_at": run.finished_at and moment_told(run.finished_at),
+        "requested_at": datetime_json(run.requested_at),
+        "started_at": run.started_at and datetime_json(run.started_at),
+        "finished_at": run.finished_at and datetime_json(run.finished_at),
         "seen": run.seen,
         "read": run.read,
         "refused": run.refused,

@@ -10,29 +10,29 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db.batch_delete import delete_in_batches
-from personas.actors import SYSTEM, Actor
+from personas.actors import SYSTEM_ACTOR, Actor
 from personas.errors import DomainError
 from skills.models import RefreshRun, RunStatus, Source
-from skills.sources.selectors import runs_of
+from skills.sources.selectors import list_refresh_runs
 
 # A look may take 20 seconds without finding a file; after this long its worker is taken for dead.
-LEASE = timedelta(seconds=30)
+LEASE_DURATION = timedelta(seconds=30)
 # Sent but not begun: the broker may have lost it.
-PATIENCE = timedelta(seconds=20)
+START_TIMEOUT = timedelta(seconds=20)
 # A source that ends its worker each time must not end them all day.
-MOST_LOST = 3
-MOST_TRIES = 5
-AWAY = "Its worker went away."
-GIVEN_UP = f" That was the case {MOST_LOST} times in a row, so it is not tried again by itself."
+MAX_LOST_RUNS = 3
+MAX_REQUEST_ATTEMPTS = 5
+WORKER_LOST_MESSAGE = "Its worker went away."
+GIVEN_UP_MESSAGE = f" That was the case {MAX_LOST_RUNS} times in a row, so it is not tried again by itself."
 
 
-class NotRefreshable(DomainError):
+class SourceArchived(DomainError):
     """A source that is out of use."""
 
     code = "archived"
 
 
-class Crowded(DomainError):
+class RefreshConflict(DomainError):
     """So many ask at once that none gets an answer; hardly ever seen."""
 
     code = "conflict"
@@ -49,20 +49,20 @@ class LostRun(Exception):
 def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
     """Ask for one more look; whoever asks while one waits gets that one."""
     if source.is_archived:
-        raise NotRefreshable(_("This source is archived. Restore it to refresh it."))
-    for _try in range(MOST_TRIES):
-        if run := waiting_run(source) or new_run(source, cause, by):
+        raise SourceArchived(_("This source is archived. Restore it to refresh it."))
+    for _try in range(MAX_REQUEST_ATTEMPTS):
+        if run := lock_queued_run(source) or create_refresh_run(source, cause, by):
             return run
-    raise Crowded(_("Too many ask for this refresh at once. Try again."))
+    raise RefreshConflict(_("Too many ask for this refresh at once. Try again."))
 
 
-def waiting_run(source: Source) -> RefreshRun | None:
+def lock_queued_run(source: Source) -> RefreshRun | None:
     """Held until the caller has committed: a look must not begin before what it should see is there."""
     rows = RefreshRun.objects.in_workspace(source.workspace_id)
     return rows.select_for_update(of=("self",)).filter(source=source, status=RunStatus.QUEUED).first()
 
 
-def new_run(source: Source, cause: str, by: Actor) -> RefreshRun | None:
+def create_refresh_run(source: Source, cause: str, by: Actor) -> RefreshRun | None:
     """None when someone else asked in the same moment; theirs may even have begun since."""
     run = RefreshRun(workspace_id=source.workspace_id, source=source, cause=cause, actor_label=by.label)
     try:
@@ -73,7 +73,7 @@ def new_run(source: Source, cause: str, by: Actor) -> RefreshRun | None:
     return run
 
 
-def mark_sent(run: RefreshRun) -> None:
+def mark_run_sent(run: RefreshRun) -> None:
     rows = RefreshRun.objects.in_workspace(run.workspace_id)
     rows.filter(pk=run.pk, status=RunStatus.QUEUED).update(sent_at=timezone.now())
 
@@ -85,29 +85,29 @@ def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
     """Take a queued run, unless it was taken or another of its source is under way."""
     rows = RefreshRun.objects.in_workspace(workspace_id)
     now = timezone.now()
-    free = idle(rows.filter(pk=run_id, status=RunStatus.QUEUED))
+    free = exclude_busy_sources(rows.filter(pk=run_id, status=RunStatus.QUEUED))
     try:
         with transaction.atomic():
-            taken = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE)
+            taken = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE_DURATION)
     except IntegrityError:
         return None
     return rows.select_related("source__grant", "source__workspace").get(pk=run_id) if taken else None
 
 
-def idle(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:
+def exclude_busy_sources(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:
     """Those whose source nobody looks at just now."""
     others = RefreshRun.unscoped.filter(source=OuterRef("source"), status=RunStatus.RUNNING)
     return runs.exclude(Exists(others))
 
 
-def note_progress(run: RefreshRun, seen: int, read: int, refused: int) -> None:
+def save_run_progress(run: RefreshRun, seen: int, read: int, refused: int) -> None:
     """Let people see how far it is; and the lease goes on, since the worker lives."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).filter(pk=run.pk, status=RunStatus.RUNNING)
-    if not rows.update(seen=seen, read=read, refused=refused, leased_until=timezone.now() + LEASE):
+    if not rows.update(seen=seen, read=read, refused=refused, leased_until=timezone.now() + LEASE_DURATION):
         raise LostRun
 
 
-def next_run(run: RefreshRun) -> RefreshRun | None:
+def get_next_run(run: RefreshRun) -> RefreshRun | None:
     """What was asked for while this one was under way."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id)
     return rows.filter(source_id=run.source_id, status=RunStatus.QUEUED).first()
@@ -119,7 +119,7 @@ def fail_run(run: RefreshRun, reason: str) -> None:
 
 
 @transaction.atomic
-def give_back(run: RefreshRun, reason: str, *, lapsed_by: datetime | None = None) -> RefreshRun | None:
+def requeue_run(run: RefreshRun, reason: str, *, lapsed_by: datetime | None = None) -> RefreshRun | None:
     """End a run that came to nothing and ask for another; None when there is nothing to do any more."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).select_related("source")
     # A run that is locked is being finished at this moment.
@@ -128,43 +128,43 @@ def give_back(run: RefreshRun, reason: str, *, lapsed_by: datetime | None = None
     if held is None:
         return None
     held.status, held.finished_at, held.error = RunStatus.LOST, timezone.now(), reason
-    is_over = is_hopeless(held)
-    held.error += GIVEN_UP if is_over else ""
+    is_over = has_exhausted_retries(held)
+    held.error += GIVEN_UP_MESSAGE if is_over else ""
     held.save(update_fields=["status", "finished_at", "error"])
-    return None if is_over or held.source.is_archived else ask_again(held)
+    return None if is_over or held.source.is_archived else request_retry(held)
 
 
-def ask_again(lost: RefreshRun) -> RefreshRun:
+def request_retry(lost: RefreshRun) -> RefreshRun:
     """One more look, with what a push had refused before the lost one began."""
-    again = request_refresh(lost.source, cause="lost", by=SYSTEM)
+    again = request_refresh(lost.source, cause="lost", by=SYSTEM_ACTOR)
     if lost.refusals:
         again.refusals = [*lost.refusals, *again.refusals]
         again.save(update_fields=["refusals"])
     return again
 
 
-def is_hopeless(lost: RefreshRun) -> bool:
+def has_exhausted_retries(lost: RefreshRun) -> bool:
     """Whether the ones before it were lost as well."""
     before = RefreshRun.objects.in_workspace(lost.workspace_id).filter(
         source_id=lost.source_id, pk__lt=lost.pk
     )
-    statuses = list(before.order_by("-pk").values_list("status", flat=True)[: MOST_LOST - 1])
-    return statuses == [RunStatus.LOST] * (MOST_LOST - 1)
+    statuses = list(before.order_by("-pk").values_list("status", flat=True)[: MAX_LOST_RUNS - 1])
+    return statuses == [RunStatus.LOST] * (MAX_LOST_RUNS - 1)
 
 
 # --- for the sweep, which goes over all workspaces and says so -----------------------------------------
 
 
-def give_back_lost_runs(now: datetime) -> list[RefreshRun]:
+def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
     """Replace every run whose worker died."""
     lost = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
-    return [again for run in lost if (again := give_back(run, AWAY, lapsed_by=now))]
+    return [again for run in lost if (again := requeue_run(run, WORKER_LOST_MESSAGE, lapsed_by=now))]
 
 
-def unsent_runs(now: datetime) -> Iterable[RefreshRun]:
+def list_unsent_runs(now: datetime) -> Iterable[RefreshRun]:
     """Queued runs that no worker has begun: never sent, or lost with the broker."""
-    waiting = idle(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
-    return waiting.filter(Q(sent_at=None) | Q(sent_at__lt=now - PATIENCE)).order_by("pk")
+    waiting = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
+    return waiting.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
 
 
 def request_due_refreshes(now: datetime) -> list[RefreshRun]:
@@ -176,19 +176,19 @@ def request_due_refreshes(now: datetime) -> list[RefreshRun]:
         .annotate(looked_at=Subquery(runs.order_by("-pk").values("finished_at")[:1]))
         .order_by(F("looked_at").asc(nulls_first=True))
     )
-    due = [source for source in sources if is_due(source.looked_at, source.refresh_minutes, now)]
-    return [request_refresh(source, cause="schedule", by=SYSTEM) for source in due]
+    due = [source for source in sources if is_refresh_due(source.looked_at, source.refresh_minutes, now)]
+    return [request_refresh(source, cause="schedule", by=SYSTEM_ACTOR) for source in due]
 
 
-def is_due(looked_at: datetime | None, minutes: int | None, now: datetime) -> bool:
+def is_refresh_due(looked_at: datetime | None, minutes: int | None, now: datetime) -> bool:
     return minutes is not None and (looked_at is None or looked_at + timedelta(minutes=minutes) <= now)
 
 
-RUNS_SHOWN = 10
+MAX_RUNS_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Progress:
+class RefreshProgress:
     """The latest runs, newest first."""
 
     runs: tuple[RefreshRun, ...]
@@ -216,11 +216,11 @@ class Progress:
         return ".".join(str(word) for words in said for word in words)
 
 
-def progress_of(source: Source) -> Progress:
-    return Progress(tuple(runs_of(source)[:RUNS_SHOWN]))
+def get_refresh_progress(source: Source) -> RefreshProgress:
+    return RefreshProgress(tuple(list_refresh_runs(source)[:MAX_RUNS_SHOWN]))
 
 
-def refusals_of(progress: Progress) -> list[dict[str, str]]:
+def list_run_refusals(progress: RefreshProgress) -> list[dict[str, str]]:
     """What the last finished look left out; a push that waits for its look tells its own first."""
     for run in (progress.current, progress.ended):
         # What ended the whole look stands in its error already.
@@ -230,15 +230,15 @@ def refusals_of(progress: Progress) -> list[dict[str, str]]:
 
 
 # More than any page shows, and than the sweep asks for to see whether a source is hopeless.
-NEWEST = 20
-ENDED = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
+MIN_RUNS_KEPT = 20
+ENDED_STATUSES = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
 
 
-def forget_runs_before(moment: datetime) -> int:
+def delete_runs_before(moment: datetime) -> int:
     """Runs that had ended by then, but never the newest of a source; how many went."""
     of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
-    kept_from = Subquery(of_source.values("pk")[NEWEST - 1 : NEWEST])
-    rows = RefreshRun.unscoped.filter(status__in=ENDED, finished_at__lt=moment)
+    kept_from = Subquery(of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
+    rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=moment)
     # Ids grow with time: the first that is young enough spares a look at all that come after it.
     young = RefreshRun.unscoped.filter(requested_at__gte=moment).order_by("pk")
     if first := young.values_list("pk", flat=True).first():

@@ -3,25 +3,25 @@
 from django.db import transaction
 
 from personas.actors import Actor
-from personas.agents.services import create_named
+from personas.agents.services import create_named_record
 from personas.models import Workspace
-from personas.records.services import Values
-from skills.files.services import settle_again
+from personas.records.services import FieldValues
+from skills.files.services import reapply_states
 from skills.models import RefreshRun, Source
 from skills.refresh.runs import request_refresh
-from skills.sources.locks import hold
+from skills.sources.locks import lock_source
 
 
 @transaction.atomic
-def add_source(workspace: Workspace, values: Values, *, by: Actor) -> tuple[Source, RefreshRun]:
+def add_source(workspace: Workspace, values: FieldValues, *, by: Actor) -> tuple[Source, RefreshRun]:
     """Register a folder or a place for pushed files, and ask for a first look at it."""
-    source = create_named(Source, workspace, values, by=by)
+    source = create_named_record(Source, workspace, values, by=by)
     return source, request_refresh(source, cause="created", by=by)
 
 
 @transaction.atomic
-def look_anew(source: Source, *, cause: str, by: Actor) -> RefreshRun:
+def rescan_source(source: Source, *, cause: str, by: Actor) -> RefreshRun:
     """After an edit: judge the known files by the rules as they are now, and ask for another look."""
-    source = hold(source)
-    settle_again(source)
+    source = lock_source(source)
+    reapply_states(source)
     return request_refresh(source, cause=cause, by=by)

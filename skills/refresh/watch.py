@@ -8,131 +8,131 @@ from typing import Literal
 
 import structlog
 
-from personas.actors import SYSTEM
-from skills.discovery.filesystem import Refused, Root
-from skills.discovery.harnesses import Caps
-from skills.discovery.tree_rules import Node, TreeRules
-from skills.models import Source, SourceKind, is_allowed
+from personas.actors import SYSTEM_ACTOR
+from skills.discovery.filesystem import FileRefused, SafeRoot
+from skills.discovery.harnesses import DiscoveryCaps
+from skills.discovery.tree_rules import RuleNode, TreeRules
+from skills.models import Source, SourceKind, is_folder_allowed
 from skills.refresh.runs import request_refresh
-from skills.rule_sets.effective import harnesses_of
-from skills.tasks import dispatch
+from skills.rule_sets.effective import list_effective_harnesses
+from skills.tasks import enqueue_refresh_run
 
 log = structlog.get_logger(__name__)
 
 # The system has only so many watches; what lies beyond is left to the schedule.
-MOST_FOLDERS = 5_000
-DEEPEST = Caps().depth
+MAX_WATCHED_FOLDERS = 5_000
+MAX_WATCH_DEPTH = DiscoveryCaps().depth
 
-What = Literal["added", "modified", "deleted"]
-Changes = Iterable[tuple[What, str]]
+ChangeKind = Literal["added", "modified", "deleted"]
+FileChanges = Iterable[tuple[ChangeKind, str]]
 
 
 @dataclass
-class Lookout:
+class WatchedSource:
     """The folders of one source, each with what its rules want there."""
 
     source: Source
-    folders: dict[str, Node] = field(default_factory=dict)
+    folders: dict[str, RuleNode] = field(default_factory=dict)
     # What links with a wanted name lead to: a change there is a change here.
     targets: set[str] = field(default_factory=set)
 
-    def is_touched(self, what: What, path: str) -> bool:
+    def is_touched(self, what: ChangeKind, path: str) -> bool:
         """Whether what this change says could be told by a new look."""
         folder, name = os.path.split(path)
         node = self.folders.get(folder)
         is_wanted = node is not None and (name in node.files or node.kind_of(name) is not None)
-        return is_wanted or self.is_moved(what, path) or any(is_below(path, at) for at in self.targets)
+        return is_wanted or self.is_moved(what, path) or any(is_path_below(path, at) for at in self.targets)
 
-    def is_moved(self, what: What, path: str) -> bool:
+    def is_moved(self, what: ChangeKind, path: str) -> bool:
         """Whether folders came, went or were closed, so that others are to be watched."""
         if path in self.folders:
             return True
         folder, name = os.path.split(path)
         node = self.folders.get(folder)
-        if node is None or what == "deleted" or is_skipped(node, name):
+        if node is None or what == "deleted" or is_skipped_folder(node, name):
             return False
-        return is_folder(path) or (os.path.islink(path) and leads_to_file(node, name))
+        return is_folder(path) or (os.path.islink(path) and can_lead_to_file(node, name))
 
 
 @dataclass
-class Survey:
+class WatchPlan:
     """All that is watched at one time."""
 
-    lookouts: dict[int, Lookout]
+    lookouts: dict[int, WatchedSource]
     # What it was made from: another answer means it is out of date.
     basis: Mapping[int, object]
 
     def folders(self) -> list[str]:
         return sorted({path for lookout in self.lookouts.values() for path in lookout.folders})
 
-    def touched(self, changes: Changes) -> set[int]:
+    def touched(self, changes: FileChanges) -> set[int]:
         changes = list(changes)
         return {pk for pk, one in self.lookouts.items() if any(one.is_touched(*each) for each in changes)}
 
-    def moved(self, changes: Changes) -> set[int]:
+    def moved(self, changes: FileChanges) -> set[int]:
         changes = list(changes)
         return {pk for pk, one in self.lookouts.items() if any(one.is_moved(*each) for each in changes)}
 
 
-def make_survey() -> Survey:
-    sources = watched_sources()
+def build_watch_plan() -> WatchPlan:
+    sources = list_watched_sources()
     # Before anything is listed: what comes meanwhile then makes the survey out of date.
-    basis = basis_of(sources)
-    return Survey({source.pk: lookout_of(source) for source in sources}, basis)
+    basis = get_plan_basis(sources)
+    return WatchPlan({source.pk: build_watched_source(source) for source in sources}, basis)
 
 
-def watched_sources() -> list[Source]:
+def list_watched_sources() -> list[Source]:
     """The live folder sources of every workspace that operators still allow."""
     rows = Source.unscoped.filter(archived_at=None, source_kind=SourceKind.FOLDER)
     rows = rows.select_related("grant", "workspace").order_by("pk")
-    return [source for source in rows if source.grant and is_allowed(source.grant.path)]
+    return [source for source in rows if source.grant and is_folder_allowed(source.grant.path)]
 
 
-def basis_of(sources: Iterable[Source]) -> dict[int, object]:
+def get_plan_basis(sources: Iterable[Source]) -> dict[int, object]:
     """What must stay the same for a survey to hold: the sources as they are, and the folders they name."""
-    return {source.pk: (source.revision, identity_of(source)) for source in sources}
+    return {source.pk: (source.revision, get_folder_identity(source)) for source in sources}
 
 
-def identity_of(source: Source) -> tuple[int, int] | None:
+def get_folder_identity(source: Source) -> tuple[int, int] | None:
     """Which folder it is; None while there is none, so that its coming is noticed."""
     try:
-        with open_root(source) as root:
+        with open_source_root(source) as root:
             status = os.fstat(root.fd)
-    except (Refused, OSError):
+    except (FileRefused, OSError):
         return None
     return status.st_dev, status.st_ino
 
 
-def open_root(source: Source) -> Root:
-    return Root(source.grant.path if source.grant else "", source.folder)
+def open_source_root(source: Source) -> SafeRoot:
+    return SafeRoot(source.grant.path if source.grant else "", source.folder)
 
 
-def lookout_of(source: Source) -> Lookout:
+def build_watched_source(source: Source) -> WatchedSource:
     """Folders are listed as a look would walk them: no links, no skipped ones, not too deep or too many."""
-    lookout = Lookout(source)
-    rules = TreeRules(harnesses_of(source.workspace, source.harnesses))
+    lookout = WatchedSource(source)
+    rules = TreeRules(list_effective_harnesses(source.workspace, source.harnesses))
     try:
-        with open_root(source) as root:
+        with open_source_root(source) as root:
             top = root.path
-    except (Refused, OSError) as error:
-        log.warning("source_not_watched", source=source.pk, error=str(error))
+    except (FileRefused, OSError) as error:
+        log.warning("source_watch_failed", source=source.pk, error=str(error))
         return lookout
-    add_folders(lookout, top, rules.top)
-    if len(lookout.folders) >= MOST_FOLDERS:
-        log.warning("source_watched_in_part", source=source.pk, folders=MOST_FOLDERS)
+    add_watched_folders(lookout, top, rules.top)
+    if len(lookout.folders) >= MAX_WATCHED_FOLDERS:
+        log.warning("source_watch_truncated", source=source.pk, folders=MAX_WATCHED_FOLDERS)
     return lookout
 
 
-def add_folders(lookout: Lookout, top: str, node: Node) -> None:
+def add_watched_folders(lookout: WatchedSource, top: str, node: RuleNode) -> None:
     """Outermost first, so that what is left out is what lies deepest."""
     level = [(top, node)]
-    for _ in range(DEEPEST + 1):
-        room = MOST_FOLDERS - len(lookout.folders)
+    for _ in range(MAX_WATCH_DEPTH + 1):
+        room = MAX_WATCHED_FOLDERS - len(lookout.folders)
         lookout.folders.update(level[:room])
-        level = [found for path, at in level[:room] for found in folders_in(lookout, path, at)]
+        level = [found for path, at in level[:room] for found in iter_subfolders(lookout, path, at)]
 
 
-def folders_in(lookout: Lookout, path: str, node: Node) -> Iterator[tuple[str, Node]]:
+def iter_subfolders(lookout: WatchedSource, path: str, node: RuleNode) -> Iterator[tuple[str, RuleNode]]:
     try:
         with os.scandir(path) as entries:
             listed = list(entries)
@@ -141,17 +141,17 @@ def folders_in(lookout: Lookout, path: str, node: Node) -> Iterator[tuple[str, N
         return
     for entry in listed:
         if entry.is_symlink():
-            if leads_to_file(node, entry.name):
+            if can_lead_to_file(node, entry.name):
                 lookout.targets.add(os.path.realpath(entry.path))
-        elif entry.is_dir(follow_symlinks=False) and not is_skipped(node, entry.name):
+        elif entry.is_dir(follow_symlinks=False) and not is_skipped_folder(node, entry.name):
             yield entry.path, node.below(entry.name)
 
 
-def is_skipped(node: Node, name: str) -> bool:
+def is_skipped_folder(node: RuleNode, name: str) -> bool:
     return name in node.rules.skipped and not node.below(name).begun
 
 
-def leads_to_file(node: Node, name: str) -> bool:
+def can_lead_to_file(node: RuleNode, name: str) -> bool:
     return name in node.files or node.kind_of(name) is not None or node.leads_on(name)
 
 
@@ -162,13 +162,13 @@ def is_folder(path: str) -> bool:
         return False
 
 
-def is_below(path: str, other: str) -> bool:
+def is_path_below(path: str, other: str) -> bool:
     return path == other or path.startswith(f"{other}/")
 
 
-def ask_for_looks(source_ids: Iterable[int]) -> None:
+def request_refreshes(source_ids: Iterable[int]) -> None:
     """Ask for one look at each, and hand them over; the sweep finds what the broker does not take."""
     wanted = set(source_ids)
-    for source in watched_sources() if wanted else []:
+    for source in list_watched_sources() if wanted else []:
         if source.pk in wanted:
-            dispatch(request_refresh(source, cause="watch", by=SYSTEM))
+            enqueue_refresh_run(request_refresh(source, cause="watch", by=SYSTEM_ACTOR))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from skills.discovery.harnesses import HOME, Caps, Harness, Rule
+from skills.discovery.harnesses import HOME_PREFIX, DiscoveryCaps, DiscoveryRule, Harness
 
-KIND_WORDS = {
+KIND_LABELS = {
     "base": _("System prompt"),
     "append": _("Addition to the system prompt"),
     "persona": _("Persona file"),
@@ -16,12 +16,12 @@ KIND_WORDS = {
     "workspace": _("Workspace file"),
     "skill": _("Skill"),
 }
-WHERE = {
+SCOPE_LABELS = {
     "each": _("In each folder from the root down to the working directory"),
     "project": _("In the working directory alone"),
 }
-WHICH = {"all": _("All of them"), "first": _("The first that is there")}
-CAP_WORDS = {
+MATCH_MODE_LABELS = {"all": _("All of them"), "first": _("The first that is there")}
+CAP_LABELS = {
     "file_bytes": _("Bytes of one file"),
     "total_bytes": _("Bytes of all files"),
     "files": _("Files"),
@@ -32,7 +32,7 @@ CAP_WORDS = {
 
 
 @dataclass(frozen=True)
-class RuleInWords:
+class RuleDescription:
     """One rule as a row of a table."""
 
     kind: str
@@ -43,7 +43,7 @@ class RuleInWords:
 
 
 @dataclass(frozen=True)
-class CapInWords:
+class CapDescription:
     """One cap, and whether a workspace lowered it."""
 
     words: str
@@ -51,49 +51,55 @@ class CapInWords:
     is_lowered: bool
 
 
-def rules_in_words(harness: Harness) -> list[RuleInWords]:
+def describe_rules(harness: Harness) -> list[RuleDescription]:
     """The rules in their order, the extra skill folders last as they count last."""
     extra = [f"{folder}/*/SKILL.md" for folder in harness.extra_skill_folders]
-    rows = [rule_in_words(rule, where_of(rule), harness) for rule in harness.rules]
+    rows = [describe_rule(rule, describe_rule_scope(rule), harness) for rule in harness.rules]
     if extra:
-        rows.append(rule_in_words(Rule("skill", tuple(extra)), gettext("Below the source's root"), harness))
+        rows.append(
+            describe_rule(DiscoveryRule("skill", tuple(extra)), gettext("Below the source's root"), harness)
+        )
     return rows
 
 
-def rule_in_words(rule: Rule, where: str, harness: Harness) -> RuleInWords:
+def describe_rule(rule: DiscoveryRule, where: str, harness: Harness) -> RuleDescription:
     is_choice = len(rule.paths) > 1 or any("*" in path for path in rule.paths)
-    which = str(WHICH[rule.take]) if is_choice else ""
-    return RuleInWords(str(KIND_WORDS[rule.kind]), rule.paths, where, which, rule.kind in harness.off)
+    which = str(MATCH_MODE_LABELS[rule.take]) if is_choice else ""
+    return RuleDescription(str(KIND_LABELS[rule.kind]), rule.paths, where, which, rule.kind in harness.off)
 
 
-def where_of(rule: Rule) -> str:
-    if all(path.startswith(HOME) for path in rule.paths):
+def describe_rule_scope(rule: DiscoveryRule) -> str:
+    if all(path.startswith(HOME_PREFIX) for path in rule.paths):
         return gettext("In the global folder")
-    either = any(path.startswith(HOME) for path in rule.paths)
+    either = any(path.startswith(HOME_PREFIX) for path in rule.paths)
     return (
-        gettext("%(where)s, or in the global folder") % {"where": WHERE[rule.at]}
+        gettext("%(where)s, or in the global folder") % {"where": SCOPE_LABELS[rule.at]}
         if either
-        else str(WHERE[rule.at])
+        else str(SCOPE_LABELS[rule.at])
     )
 
 
-def caps_in_words(caps: Caps) -> list[CapInWords]:
-    most = Caps()
-    values = [(name, getattr(caps, name)) for name in CAP_WORDS]
-    return [CapInWords(str(CAP_WORDS[name]), value, value != getattr(most, name)) for name, value in values]
+def describe_caps(caps: DiscoveryCaps) -> list[CapDescription]:
+    most = DiscoveryCaps()
+    values = [(name, getattr(caps, name)) for name in CAP_LABELS]
+    return [
+        CapDescription(str(CAP_LABELS[name]), value, value != getattr(most, name)) for name, value in values
+    ]
 
 
-def files_read(harness: Harness) -> str:
+def describe_harness_files(harness: Harness) -> str:
     """What the rules look for, as file names; a folder is told where the name alone says too little."""
-    return ", ".join(unique(short(path) for rule in harness.rules for path in rule.paths))
+    return ", ".join(
+        remove_duplicates(shorten_rule_path(path) for rule in harness.rules for path in rule.paths)
+    )
 
 
-def short(path: str) -> str:
+def shorten_rule_path(path: str) -> str:
     *folders, name = path.split("/")
     if name == "SKILL.md":
         return gettext("skills")
     return f"{folders[-1]}/{name}" if "*" in name and folders else name
 
 
-def unique(words: Iterable[str]) -> list[str]:
+def remove_duplicates(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(words))

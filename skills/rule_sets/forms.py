@@ -7,20 +7,20 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from skills.discovery.harness_json import InvalidHarness, dump, load
-from skills.rule_sets.descriptions import KIND_WORDS
-from skills.rule_sets.selectors import Rules
+from skills.discovery.harness_json import InvalidHarness, harness_to_json, parse_harness
+from skills.rule_sets.descriptions import KIND_LABELS
+from skills.rule_sets.selectors import HarnessRules
 
-MOST_CHARACTERS = 60_000
+MAX_RULES_LENGTH = 60_000
 # Said by the address and by the boxes.
-ELSEWHERE = ("name", "off")
+EXCLUDED_KEYS = ("name", "off")
 
 
-class Twice(ValueError):
+class DuplicateKey(ValueError):
     """A key that stands twice in one object: all but the last would go unseen."""
 
 
-class RulesForm(forms.Form):
+class RuleSetForm(forms.Form):
     """`values()` is the whole harness as a JSON column holds it."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
@@ -32,7 +32,7 @@ class RulesForm(forms.Form):
     )
     rules = forms.CharField(
         label=gettext_lazy("Rules"),
-        max_length=MOST_CHARACTERS,
+        max_length=MAX_RULES_LENGTH,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "data-editor": "yaml"}),
         help_text=gettext_lazy(
@@ -42,25 +42,25 @@ class RulesForm(forms.Form):
         ),
     )
 
-    def __init__(self, data: Any = None, *, shown: Rules) -> None:
+    def __init__(self, data: Any = None, *, shown: HarnessRules) -> None:
         self.shown = shown
         now = {
             "revision": shown.copy.revision if shown.copy else 0,
             "kinds": [kind for kind in shown.kinds if kind not in shown.harness.off],
-            "rules": written(dump(shown.harness)),
+            "rules": format_editable_rules(harness_to_json(shown.harness)),
         }
         super().__init__(data, initial=now)
         boxes: Any = self.fields["kinds"]
-        boxes.choices = [(kind, KIND_WORDS[kind]) for kind in shown.kinds]
+        boxes.choices = [(kind, KIND_LABELS[kind]) for kind in shown.kinds]
 
     def clean_rules(self) -> dict[str, Any]:
-        data = parsed(self.cleaned_data["rules"])
+        data = parse_rules_json(self.cleaned_data["rules"])
         if not isinstance(data, dict):
             raise forms.ValidationError("/: " + _("Expected an object."))
-        problems = [f"/{key}: " + _("This is not said here.") for key in ELSEWHERE if key in data]
-        whole = {key: value for key, value in data.items() if key not in ELSEWHERE}
+        problems = [f"/{key}: " + _("This is not said here.") for key in EXCLUDED_KEYS if key in data]
+        whole = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
         try:
-            load({"name": self.shown.name} | whole)
+            parse_harness({"name": self.shown.name} | whole)
         except InvalidHarness as error:
             problems += [f"{place or '/'}: {words}" for place, words in error.problems]
         if problems:
@@ -71,24 +71,24 @@ class RulesForm(forms.Form):
         """Filled up with what was left to the defaults, so that equal rules are equal data."""
         off = [kind for kind in self.shown.kinds if kind not in self.cleaned_data["kinds"]]
         whole = {"name": self.shown.name, "off": off} | self.cleaned_data["rules"]
-        return dump(load(whole))
+        return harness_to_json(parse_harness(whole))
 
 
-def written(plain: dict[str, Any]) -> str:
+def format_editable_rules(plain: dict[str, Any]) -> str:
     """As people edit it: one path to a line, and nothing that is said elsewhere."""
-    kept = {key: value for key, value in plain.items() if key not in ELSEWHERE}
+    kept = {key: value for key, value in plain.items() if key not in EXCLUDED_KEYS}
     return json.dumps(kept, indent=2, ensure_ascii=False)
 
 
-def parsed(text: str) -> Any:
+def parse_rules_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=once, parse_constant=refuse_constant)
+        return json.loads(text, object_pairs_hook=require_unique_keys, parse_constant=reject_json_constant)
     except json.JSONDecodeError as error:
         raise forms.ValidationError(
             _("Line %(line)s, column %(column)s: this is not JSON. %(problem)s.")
             % {"line": error.lineno, "column": error.colno, "problem": error.msg}
         ) from error
-    except Twice as error:
+    except DuplicateKey as error:
         raise forms.ValidationError(str(error)) from error
     except (RecursionError, ValueError) as error:
         raise forms.ValidationError(
@@ -96,13 +96,13 @@ def parsed(text: str) -> Any:
         ) from error
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:
-            raise Twice(_("The key “%(key)s” stands twice in one object.") % {"key": key})
+            raise DuplicateKey(_("The key “%(key)s” stands twice in one object.") % {"key": key})
     return dict(pairs)
 
 
-def refuse_constant(name: str) -> Any:
+def reject_json_constant(name: str) -> Any:
     raise ValueError(name)

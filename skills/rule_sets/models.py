@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from core.db.fields import LineField
 from personas.models import Record
-from skills.discovery.harness_json import InvalidHarness, load
+from skills.discovery.harness_json import InvalidHarness, parse_harness
 from skills.discovery.harnesses import HARNESSES, Harness
 
 
@@ -32,7 +32,7 @@ class RuleSet(Record):
         if self.harness not in HARNESSES:
             raise ValidationError({"harness": _("That is none of the harnesses.")})
         try:
-            name = load(self.rules).name
+            name = parse_harness(self.rules).name
         except InvalidHarness as error:
             said = [f"{place or '/'}: {words}" for place, words in error.problems]
             raise ValidationError({"rules": said}) from error
@@ -40,7 +40,7 @@ class RuleSet(Record):
             raise ValidationError({"rules": "/name: " + _("Expected “%(name)s”.") % {"name": self.harness}})
 
     def as_harness(self) -> Harness:
-        return load(self.rules)
+        return parse_harness(self.rules)
 
     def agent_ids(self) -> list[int]:
         from skills.sources.models import AgentContext, Source

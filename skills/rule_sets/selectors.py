@@ -7,13 +7,13 @@ from functools import cached_property
 from django.db.models import QuerySet
 
 from personas.models import Workspace
-from skills.discovery.harnesses import HARNESSES, KINDS, Harness, Kind
+from skills.discovery.harnesses import FILE_KINDS, HARNESSES, FileKind, Harness
 from skills.models import RuleSet, Source
-from skills.rule_sets.descriptions import files_read
+from skills.rule_sets.descriptions import describe_harness_files
 
 
 @dataclass(frozen=True)
-class Rules:
+class HarnessRules:
     """One harness in one workspace; the copy may be laid aside."""
 
     name: str
@@ -34,30 +34,30 @@ class Rules:
 
     @property
     def reads(self) -> str:
-        return files_read(self.harness)
+        return describe_harness_files(self.harness)
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[FileKind]:
         """Those that it has rules for, or that were switched off."""
         named = {rule.kind for rule in self.harness.rules} | set(self.harness.off)
         named |= {rule.kind for rule in HARNESSES[self.name].rules}
-        return [kind for kind in KINDS if kind in named]
+        return [kind for kind in FILE_KINDS if kind in named]
 
 
-def rule_sets_of(workspace: Workspace) -> QuerySet[RuleSet]:
+def list_rule_sets(workspace: Workspace) -> QuerySet[RuleSet]:
     return RuleSet.objects.in_workspace(workspace).order_by("harness")
 
 
-def rule_set_of(workspace: Workspace, harness: str) -> RuleSet | None:
+def find_rule_set(workspace: Workspace, harness: str) -> RuleSet | None:
     """The workspace's own copy, also one that is laid aside."""
-    return rule_sets_of(workspace).filter(harness=harness).first()
+    return list_rule_sets(workspace).filter(harness=harness).first()
 
 
-def rules_of(workspace: Workspace, names: Iterable[str] = HARNESSES) -> list[Rules]:
+def list_harness_rules(workspace: Workspace, names: Iterable[str] = HARNESSES) -> list[HarnessRules]:
     """Two queries, however many harnesses are asked for."""
-    copies = {row.harness: row for row in rule_sets_of(workspace)}
+    copies = {row.harness: row for row in list_rule_sets(workspace)}
     live = list(Source.objects.in_workspace(workspace).filter(archived_at=None).order_by("label", "pk"))
     return [
-        Rules(name, copies.get(name), tuple([source for source in live if name in source.harnesses]))
+        HarnessRules(name, copies.get(name), tuple([source for source in live if name in source.harnesses]))
         for name in names
     ]

@@ -6,17 +6,17 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from personas.actors import Actor
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import Workspace
 from personas.records.services import archive_record, create_record, edit_record, restore_record
-from skills.discovery.harness_json import dump
+from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import HARNESSES
 from skills.models import RuleSet
-from skills.rule_sets.selectors import rule_set_of
+from skills.rule_sets.selectors import find_rule_set
 
 
 @transaction.atomic
-def write_rules(
+def save_rules(
     workspace: Workspace, harness: str, rules: dict[str, Any], *, expected: int, by: Actor
 ) -> RuleSet | None:
     """Keep the workspace's own copy, made by its first change; None while the built-in rules serve as well.
@@ -24,10 +24,14 @@ def write_rules(
     Expected is the revision of the copy the caller saw, 0 where there was none.
     """
     if harness not in HARNESSES:
-        raise Invalid.on("harness", _("That is none of the harnesses."))
-    copy = rule_set_of(workspace, harness)
+        raise InvalidInput.on("harness", _("That is none of the harnesses."))
+    copy = find_rule_set(workspace, harness)
     is_own = copy is not None and not copy.is_archived
-    if not is_own and expected == (copy.revision if copy else 0) and rules == dump(HARNESSES[harness]):
+    if (
+        not is_own
+        and expected == (copy.revision if copy else 0)
+        and rules == harness_to_json(HARNESSES[harness])
+    ):
         return None
     if copy is None:
         return create_record(RuleSet, workspace, {"harness": harness, "rules": rules}, by=by)
@@ -38,5 +42,5 @@ def write_rules(
 @transaction.atomic
 def reset_rules(workspace: Workspace, harness: str, *, by: Actor) -> RuleSet | None:
     """Back to the built-in rules; the copy is kept aside with its history."""
-    copy = rule_set_of(workspace, harness)
+    copy = find_rule_set(workspace, harness)
     return archive_record(copy, by=by) if copy else None

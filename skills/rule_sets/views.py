@@ -11,21 +11,21 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from personas.errors import Conflict, DomainError, Invalid
+from personas.errors import DomainError, EditConflict, InvalidInput
 from personas.records.services import restore_record
-from personas.records.views import RecordPages, posted
+from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
-from personas.selectors import revisions_of
+from personas.selectors import list_revisions
 from personas.tenancy.middleware import WorkspaceRequest
-from skills.discovery.harness_json import dump
+from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import HARNESSES
 from skills.models import RuleSet
 from skills.refresh.runs import request_refresh
-from skills.rule_sets.descriptions import caps_in_words, rules_in_words
-from skills.rule_sets.forms import RulesForm, written
-from skills.rule_sets.selectors import Rules, rule_sets_of, rules_of
-from skills.rule_sets.services import reset_rules, write_rules
-from skills.tasks import dispatch
+from skills.rule_sets.descriptions import describe_caps, describe_rules
+from skills.rule_sets.forms import RuleSetForm, format_editable_rules
+from skills.rule_sets.selectors import HarnessRules, list_harness_rules, list_rule_sets
+from skills.rule_sets.services import reset_rules, save_rules
+from skills.tasks import enqueue_refresh_run
 
 
 class RuleSetPages(RecordPages[RuleSet]):
@@ -40,40 +40,43 @@ class RuleSetPages(RecordPages[RuleSet]):
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[RuleSet]:
-        return rule_sets_of(request.workspace)
+        return list_rule_sets(request.workspace)
 
     # --- pages ------------------------------------------------------------------------------------------
 
     def index(self, request: WorkspaceRequest) -> HttpResponse:
-        return self.show(request, "list", {"rule_sets": rules_of(request.workspace)})
+        return self.show(request, "list", {"rule_sets": list_harness_rules(request.workspace)})
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         shown = self.shown(request, key)
-        rows, caps = rules_in_words(shown.harness), caps_in_words(shown.harness.caps)
-        history = revisions_of(shown.copy).defer("data")[:5] if shown.copy else []
+        rows, caps = describe_rules(shown.harness), describe_caps(shown.harness.caps)
+        history = list_revisions(shown.copy).defer("data")[:5] if shown.copy else []
         context = {"rules": shown, "rows": rows, "caps": caps, "revisions": list(history)}
         return self.show(request, "detail", context | self.addresses(request, key))
 
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         shown = self.shown(request, key)
-        form = RulesForm(request.POST if request.method == "POST" else None, shown=shown)
+        form = RuleSetForm(request.POST if request.method == "POST" else None, shown=shown)
         context = {"rules": shown, "form": form} | self.addresses(request, key)
         if request.method == "POST" and form.is_valid():
             try:
                 return self.write_down(request, shown, form)
-            except Conflict as conflict:
-                context |= {"conflict": conflict, "theirs": written(conflict.record.snapshot()["rules"])}
+            except EditConflict as conflict:
+                context |= {
+                    "conflict": conflict,
+                    "theirs": format_editable_rules(conflict.record.snapshot()["rules"]),
+                }
                 return self.show(request, "form", context, status=409)
-            except Invalid as error:
+            except InvalidInput as error:
                 form.add_error("rules", [said for messages in error.errors.values() for said in messages])
         return self.show(request, "form", context, status=422 if form.errors else 200)
 
-    def write_down(self, request: WorkspaceRequest, shown: Rules, form: RulesForm) -> HttpResponse:
+    def write_down(self, request: WorkspaceRequest, shown: HarnessRules, form: RuleSetForm) -> HttpResponse:
         overwritten = request.POST.get("overwrite", "")
         is_chosen = overwritten.isdecimal() and len(overwritten) < 10
         expected = int(overwritten) if is_chosen else form.cleaned_data["revision"] or 0
         before = shown.copy.revision if shown.copy and shown.is_own else 0
-        copy = write_rules(request.workspace, shown.name, form.values(), expected=expected, by=request.actor)
+        copy = save_rules(request.workspace, shown.name, form.values(), expected=expected, by=request.actor)
         is_changed = copy is not None and copy.revision != before
         messages.success(
             request,
@@ -95,10 +98,10 @@ class RuleSetPages(RecordPages[RuleSet]):
 
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         copy = self.find(request, key)
-        revision = get_object_or_404(revisions_of(copy), number=number)
-        earlier = revisions_of(copy).filter(number=number - 1).first()
-        before = earlier.data["rules"] if earlier else dump(HARNESSES[key])
-        words = {"before": pretty(before), "after": pretty(revision.data["rules"])}
+        revision = get_object_or_404(list_revisions(copy), number=number)
+        earlier = list_revisions(copy).filter(number=number - 1).first()
+        before = earlier.data["rules"] if earlier else harness_to_json(HARNESSES[key])
+        words = {"before": format_rules(before), "after": format_rules(revision.data["rules"])}
         return self.show(
             request, "revision", {"record": copy, "revision": revision, "earlier": earlier} | words
         )
@@ -112,10 +115,10 @@ class RuleSetPages(RecordPages[RuleSet]):
 
     # --- plumbing ---------------------------------------------------------------------------------------
 
-    def shown(self, request: WorkspaceRequest, key: str) -> Rules:
+    def shown(self, request: WorkspaceRequest, key: str) -> HarnessRules:
         if key not in HARNESSES:
             raise Http404("No such rule set.")
-        return rules_of(request.workspace, [key])[0]
+        return list_harness_rules(request.workspace, [key])[0]
 
     def afterwards(self, request: WorkspaceRequest, key: str, *, is_changed: bool) -> HttpResponse:
         if is_changed:
@@ -126,13 +129,13 @@ class RuleSetPages(RecordPages[RuleSet]):
         """What other rules find is known only after a look."""
         for source in self.shown(request, key).sources:
             try:
-                dispatch(request_refresh(source, cause="rules", by=request.actor))
+                enqueue_refresh_run(request_refresh(source, cause="rules", by=request.actor))
             except DomainError:
                 # Archived a moment ago: nobody needs the look any more.
                 continue
 
     def addresses(self, request: WorkspaceRequest, key: str) -> dict[str, Any]:
-        at = {page: reverse(f"rule-sets:{page}", args=[request.workspace.slug, key]) for page in PAGES}
+        at = {page: reverse(f"rule-sets:{page}", args=[request.workspace.slug, key]) for page in LINKED_PAGES}
         return {"urls": at}
 
     def urls(self) -> tuple[list[URLPattern], str]:
@@ -141,19 +144,19 @@ class RuleSetPages(RecordPages[RuleSet]):
             path("", self.index, name="list"),
             path(one, self.detail, name="detail"),
             path(f"{one}edit/", self.writing(self.edit), name="edit"),
-            path(f"{one}reset/", posted(self.writing(self.reset)), name="reset"),
-            path(f"{one}restore/", posted(self.writing(self.restore)), name="restore"),
+            path(f"{one}reset/", post_only(self.writing(self.reset)), name="reset"),
+            path(f"{one}restore/", post_only(self.writing(self.restore)), name="restore"),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
-            path(f"{one}history/<int:number>/restore/", posted(self.writing(self.revert)), name="revert"),
+            path(f"{one}history/<int:number>/restore/", post_only(self.writing(self.revert)), name="revert"),
         ]
         return routes, self.name
 
 
-PAGES = ("detail", "edit", "history")
+LINKED_PAGES = ("detail", "edit", "history")
 
 
-def pretty(rules: dict[str, Any]) -> str:
+def format_rules(rules: dict[str, Any]) -> str:
     return json.dumps(rules, indent=2, ensure_ascii=False)
 
 

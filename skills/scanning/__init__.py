@@ -1,9 +1,19 @@
 """Text → findings: what a file says that its reader cannot see, should not hold or must not claim; pure."""
 
-from skills.scanning.characters import visible
-from skills.scanning.findings import Finding, Kind, Rule, Severity
-from skills.scanning.rules import RULES
-from skills.scanning.scanner import is_blocked, scan
-from skills.scanning.secrets import key_checksum
+from skills.scanning.characters import mark_hidden_characters
+from skills.scanning.findings import Finding, ScanRule, Severity, TextKind
+from skills.scanning.rules import SCAN_RULES
+from skills.scanning.scanner import has_blocking_finding, scan_text
+from skills.scanning.secrets import compute_key_checksum
 
-__all__ = ["RULES", "Finding", "Kind", "Rule", "Severity", "is_blocked", "key_checksum", "scan", "visible"]
+__all__ = [
+    "SCAN_RULES",
+    "Finding",
+    "ScanRule",
+    "Severity",
+    "TextKind",
+    "compute_key_checksum",
+    "has_blocking_finding",
+    "mark_hidden_characters",
+    "scan_text",
+]

@@ -4,118 +4,128 @@ import re
 from collections.abc import Callable, Iterator
 
 from skills.scanning import unicode_ranges
-from skills.scanning.findings import Finder, Hit
-from skills.scanning.prefilter import Gate, hidden_characters
-from skills.scanning.unicode_ranges import NOTHING, inside, one_of, runs_of
+from skills.scanning.findings import MatchFinder, RuleMatch
+from skills.scanning.prefilter import RulePrefilter, find_hidden_characters
+from skills.scanning.unicode_ranges import (
+    NEVER_MATCHES_REGEX,
+    compile_character_class,
+    compile_run_pattern,
+    expand_ranges,
+)
 
-InPlace = Callable[[str, int, int], bool]
+PlacementCheck = Callable[[str, int, int], bool]
 
 BOM, ZWSP, ZWNJ, ZWJ = "\ufeff", "\u200b", "\u200c", "\u200d"
-TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
+TEXT_SELECTOR, EMOJI_SELECTOR = "\ufe0e", "\ufe0f"
 
-EMOJI, RIGHT_TO_LEFT = one_of(unicode_ranges.EMOJI), one_of(unicode_ranges.RIGHT_TO_LEFT)
+EMOJI_PATTERN, RIGHT_TO_LEFT_PATTERN = (
+    compile_character_class(unicode_ranges.EMOJI),
+    compile_character_class(unicode_ranges.RIGHT_TO_LEFT_SCRIPTS),
+)
 # The company that makes a character honest; any other invisible one never is.
-AT_HOME: dict[str, re.Pattern[str]] = {
-    ZWSP: one_of(unicode_ranges.UNSPACED),
-    ZWNJ: one_of(unicode_ranges.JOINING),
-    ZWJ: one_of(unicode_ranges.JOINING),
-    "\u034f": one_of(unicode_ranges.HEBREW),
-    "\u115f": one_of(unicode_ranges.JAMO),
-    "\u1160": one_of(unicode_ranges.JAMO),
-    "\u180e": one_of(unicode_ranges.MONGOLIAN),
+ALLOWED_NEIGHBOURS: dict[str, re.Pattern[str]] = {
+    ZWSP: compile_character_class(unicode_ranges.UNSPACED_SCRIPTS),
+    ZWNJ: compile_character_class(unicode_ranges.JOINING_SCRIPTS),
+    ZWJ: compile_character_class(unicode_ranges.JOINING_SCRIPTS),
+    "\u034f": compile_character_class(unicode_ranges.HEBREW),
+    "\u115f": compile_character_class(unicode_ranges.JAMO),
+    "\u1160": compile_character_class(unicode_ranges.JAMO),
+    "\u180e": compile_character_class(unicode_ranges.MONGOLIAN),
 }
 # What a selector may stand behind. Registered ideograph variants end far below the last selector, and a short
 # list leaves little to hide in.
-SELECTED = (
+SELECTOR_BASES = (
     (unicode_ranges.EMOJI, "FE0E-FE0F"),
-    (unicode_ranges.STYLED, "FE00-FE0D"),
+    (unicode_ranges.VARIANT_BASES, "FE00-FE0D"),
     (unicode_ranges.IDEOGRAPHS, "E0100-E011F"),
     (unicode_ranges.MONGOLIAN, "180B-180D 180F"),
 )
 # A lone selector behind something that has variants, or in a keycap.
-SELECTING = "|".join(
+VALID_SELECTOR_REGEX = "|".join(
     (
         *(
-            f"(?<=[{inside(base)}][{inside(kind)}])(?![{inside(unicode_ranges.VARIATION_SELECTORS)}])"
-            for base, kind in SELECTED
+            f"(?<=[{expand_ranges(base)}][{expand_ranges(kind)}])(?![{expand_ranges(unicode_ranges.VARIATION_SELECTORS)}])"
+            for base, kind in SELECTOR_BASES
         ),
         r"(?<=[0-9#*][\uFE0E\uFE0F])(?=\u20E3)",
     )
 )
 BLACK_FLAG = "\U0001f3f4"
 # The only flags Unicode recommends; any other word in tags would be a message.
-FLAGS = frozenset(
+FLAG_TAG_SEQUENCES = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"
     for region in ("gbeng", "gbsct", "gbwls")
 )
 # As far as a mark may be from the letters it serves: past a short foreign word.
-NEAR = 40
+MAX_BIDI_MARK_DISTANCE = 40
 
 
-def any_of(ranges: str) -> Gate:
+def build_range_prefilter(ranges: str) -> RulePrefilter:
     """Whether the text holds any of these at all; few do."""
-    search = one_of(ranges).search
+    search = compile_character_class(ranges).search
     return lambda look: bool(search(look.hidden))
 
 
-def runs(ranges: str, is_in_place: InPlace, unless: str = NOTHING) -> Finder:
+def build_run_finder(
+    ranges: str, is_in_place: PlacementCheck, unless: str = NEVER_MATCHES_REGEX
+) -> MatchFinder:
     """A finder for runs of some characters, but for those that are where they belong."""
-    pattern = runs_of(ranges, unless)
+    pattern = compile_run_pattern(ranges, unless)
 
-    def find(text: str) -> Iterator[Hit]:
+    def find(text: str) -> Iterator[RuleMatch]:
         for found in pattern.finditer(text):
             if not is_in_place(text, found.start(), found.end()):
-                yield Hit(found.start(), found.end())
+                yield RuleMatch(found.start(), found.end())
 
     return find
 
 
-def never(text: str, start: int, end: int) -> bool:
+def is_never_in_place(text: str, start: int, end: int) -> bool:
     return False
 
 
-def beside(text: str, start: int, end: int) -> tuple[str, str]:
+def get_adjacent_characters(text: str, start: int, end: int) -> tuple[str, str]:
     """The characters before and after, empty at either end of the text."""
     return text[start - 1 : start] if start else "", text[end : end + 1]
 
 
-def is_joining(text: str, start: int, end: int) -> bool:
+def is_valid_joiner(text: str, start: int, end: int) -> bool:
     """One character, or the same typed twice, beside a letter that needs it; or the mark of a file."""
-    run, (before, after) = text[start:end], beside(text, start, end)
+    run, (before, after) = text[start:end], get_adjacent_characters(text, start, end)
     if run == BOM:
         return start == 0
     if run == ZWJ and is_in_emoji(before, after):
         return True
-    home = AT_HOME.get(run[0])
+    home = ALLOWED_NEIGHBOURS.get(run[0])
     is_alone = run in (run[0], run[0] * 2)
     return bool(home and is_alone and (home.match(before) or home.match(after)))
 
 
 def is_in_emoji(before: str, after: str) -> bool:
-    return bool(EMOJI.match(after) and (before == EMOJI_STYLE or EMOJI.match(before)))
+    return bool(EMOJI_PATTERN.match(after) and (before == EMOJI_SELECTOR or EMOJI_PATTERN.match(before)))
 
 
-def is_among_right_to_left(text: str, start: int, end: int) -> bool:
+def is_near_right_to_left(text: str, start: int, end: int) -> bool:
     """Near letters that run from right to left, and not inside a word or number that does not."""
-    before, after = beside(text, start, end)
+    before, after = get_adjacent_characters(text, start, end)
     is_inside_word = before.isascii() and before.isalnum() and after.isascii() and after.isalnum()
-    near = text[max(0, start - NEAR) : start] + text[end : end + NEAR]
-    return end - start <= 2 and not is_inside_word and bool(RIGHT_TO_LEFT.search(near))
+    near = text[max(0, start - MAX_BIDI_MARK_DISTANCE) : start] + text[end : end + MAX_BIDI_MARK_DISTANCE]
+    return end - start <= 2 and not is_inside_word and bool(RIGHT_TO_LEFT_PATTERN.search(near))
 
 
-def is_flag(text: str, start: int, end: int) -> bool:
-    return text[start - 1 : start] == BLACK_FLAG and text[start:end] in FLAGS
+def is_flag_sequence(text: str, start: int, end: int) -> bool:
+    return text[start - 1 : start] == BLACK_FLAG and text[start:end] in FLAG_TAG_SEQUENCES
 
 
-def is_stray(text: str, start: int, end: int) -> bool:
+def is_stray_selector(text: str, start: int, end: int) -> bool:
     """The two selectors people paste by accident, once or twice, and not inside a word."""
     before = text[start - 1 : start] if start else ""
-    is_common = end - start <= 2 and set(text[start:end]) <= {TEXT_STYLE, EMOJI_STYLE}
+    is_common = end - start <= 2 and set(text[start:end]) <= {TEXT_SELECTOR, EMOJI_SELECTOR}
     return is_common and not (before.isascii() and before.isalpha())
 
 
-def is_no_stray(text: str, start: int, end: int) -> bool:
-    return not is_stray(text, start, end)
+def is_not_stray_selector(text: str, start: int, end: int) -> bool:
+    return not is_stray_selector(text, start, end)
 
 
 def is_mojibake(text: str, start: int, end: int) -> bool:
@@ -123,31 +133,35 @@ def is_mojibake(text: str, start: int, end: int) -> bool:
     return "\xa1" <= text[start - 1 : start] <= "\u0178" and min(text[start:end]) >= "\x80"
 
 
-def is_no_mojibake(text: str, start: int, end: int) -> bool:
+def is_not_mojibake(text: str, start: int, end: int) -> bool:
     return not is_mojibake(text, start, end)
 
 
-invisible = runs(unicode_ranges.INVISIBLE, is_joining)
-bidi_controls = runs(unicode_ranges.BIDI_CONTROLS, never)
-bidi_marks = runs(unicode_ranges.BIDI_MARKS, is_among_right_to_left)
-tag_characters = runs(unicode_ranges.TAGS, is_flag)
-hidden_selectors = runs(unicode_ranges.VARIATION_SELECTORS, is_stray, SELECTING)
-stray_selectors = runs(unicode_ranges.VARIATION_SELECTORS, is_no_stray, SELECTING)
-controls = runs(unicode_ranges.CONTROLS, is_mojibake)
-mojibake = runs(unicode_ranges.CONTROLS, is_no_mojibake)
+find_invisible_characters = build_run_finder(unicode_ranges.INVISIBLE_CHARACTERS, is_valid_joiner)
+find_bidi_controls = build_run_finder(unicode_ranges.BIDI_CONTROLS, is_never_in_place)
+find_bidi_marks = build_run_finder(unicode_ranges.BIDI_MARKS, is_near_right_to_left)
+find_tag_characters = build_run_finder(unicode_ranges.TAG_CHARACTERS, is_flag_sequence)
+find_hidden_selectors = build_run_finder(
+    unicode_ranges.VARIATION_SELECTORS, is_stray_selector, VALID_SELECTOR_REGEX
+)
+find_stray_selectors = build_run_finder(
+    unicode_ranges.VARIATION_SELECTORS, is_not_stray_selector, VALID_SELECTOR_REGEX
+)
+find_control_characters = build_run_finder(unicode_ranges.CONTROL_CHARACTERS, is_mojibake)
+find_mojibake = build_run_finder(unicode_ranges.CONTROL_CHARACTERS, is_not_mojibake)
 
-UNSEEN = (
-    *(invisible, bidi_controls, bidi_marks, tag_characters),
-    *(hidden_selectors, stray_selectors, controls, mojibake),
+HIDDEN_CHARACTER_FINDERS = (
+    *(find_invisible_characters, find_bidi_controls, find_bidi_marks, find_tag_characters),
+    *(find_hidden_selectors, find_stray_selectors, find_control_characters, find_mojibake),
 )
 
 
-def visible(text: str) -> str:
+def mark_hidden_characters(text: str) -> str:
     """The text with a mark such as ⟦U+200B⟧ for every character that hides; those at work stay."""
-    if not hidden_characters(text):
+    if not find_hidden_characters(text):
         return text
     said, at = [], 0
-    for start, end, _ in sorted(hit for find in UNSEEN for hit in find(text)):
+    for start, end, _ in sorted(hit for find in HIDDEN_CHARACTER_FINDERS for hit in find(text)):
         said += [text[at:start], *(f"⟦U+{ord(hidden):04X}⟧" for hidden in text[start:end])]
         at = end
     return "".join([*said, text[at:]])

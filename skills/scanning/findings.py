@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from skills.scanning.prefilter import Gate, always
+from skills.scanning.prefilter import RulePrefilter, accept_any_text
 
 Severity = Literal["block", "warn", "note"]
 # What members type is flagged and never blocked, so for it every "block" is a "warn".
-Kind = Literal["context", "skill", "typed"]
+TextKind = Literal["context", "skill", "typed"]
 
-EVERY_KIND: frozenset[Kind] = frozenset({"context", "skill", "typed"})
-SKILLS_ONLY: frozenset[Kind] = frozenset({"skill"})
+ALL_TEXT_KINDS: frozenset[TextKind] = frozenset({"context", "skill", "typed"})
+SKILL_TEXT_KINDS: frozenset[TextKind] = frozenset({"skill"})
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Finding:
     message: str
 
 
-class Hit(NamedTuple):
+class RuleMatch(NamedTuple):
     """Where a rule fits, and for a secret the part that no excerpt may show."""
 
     start: int
@@ -35,18 +35,18 @@ class Hit(NamedTuple):
 
 
 # Hits come in the order of the text, and looking for them takes time linear in it.
-Finder = Callable[[str], Iterator[Hit]]
+MatchFinder = Callable[[str], Iterator[RuleMatch]]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ScanRule:
     """What to look for, how grave it is, and what to tell the reader."""
 
     name: str
     severity: Severity
     message: str
-    find: Finder
-    kinds: frozenset[Kind] = EVERY_KIND
+    find: MatchFinder
+    kinds: frozenset[TextKind] = ALL_TEXT_KINDS
     # What a glance at the text must have seen, and what is asked of it then, before the finder gets to work.
     needs: str = "text"
-    may_find: Gate = always
+    may_find: RulePrefilter = accept_any_text

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from skills.scanning.findings import Hit
-from skills.scanning.prefilter import Glance
+from skills.scanning.findings import RuleMatch
+from skills.scanning.prefilter import TextFeatures
 
 # How orders to a model begin. Gaps are bounded, so no text is read over and over.
-ORDERS = re.compile(
+INSTRUCTION_PATTERN = re.compile(
     r"""
       \b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}
       \b(?:instructions?|rules?|prompts?|above|previous|prior)\b
@@ -29,28 +29,28 @@ ORDERS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # Link and definition alike, also the `[//]: # (…)` that serves as a comment; an unclosed title counts.
-LINK_TITLE = re.compile(
+LINK_TITLE_PATTERN = re.compile(
     r"\][(:]\s{0,9}+[^\s()]{0,300}+\s{1,9}+"
     r"(?:\"(?P<double>[^\"]{1,500}+)|'(?P<single>[^']{1,500}+)|\((?P<round>[^()]{1,500}+))"
 )
 # One long line, or four and more wrapped as mail and PEM wrap them.
-BASE64 = re.compile(
+BASE64_PATTERN = re.compile(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{256,}+={0,2}"
     # The group itself may give back: early releases of Python 3.11 lose matches of possessive groups.
     r"|(?:[A-Za-z0-9+/]{60,76}+\r?\n[ \t>]{0,8}+){3,}[A-Za-z0-9+/]{1,76}+={0,2})"
 )
-BASE64_LINE_END = re.compile(r"[A-Za-z0-9+/]{60}\Z")
-MIXTURE = (re.compile(r"[A-Z]"), re.compile(r"[a-z]"), re.compile(r"[0-9]"))
+BASE64_LINE_END_PATTERN = re.compile(r"[A-Za-z0-9+/]{60}\Z")
+BASE64_CHARACTER_CLASSES = (re.compile(r"[A-Z]"), re.compile(r"[a-z]"), re.compile(r"[0-9]"))
 
 
-def orders_in_comments(text: str) -> Iterator[Hit]:
+def find_comment_instructions(text: str) -> Iterator[RuleMatch]:
     """The first order in each HTML comment."""
-    for start, end in comments(text):
-        if found := ORDERS.search(text, start, end):
-            yield Hit(*found.span())
+    for start, end in find_html_comments(text):
+        if found := INSTRUCTION_PATTERN.search(text, start, end):
+            yield RuleMatch(*found.span())
 
 
-def comments(text: str) -> Iterator[tuple[int, int]]:
+def find_html_comments(text: str) -> Iterator[tuple[int, int]]:
     """Found by hand: a pattern would look for the end again at every beginning of an unclosed one."""
     start = text.find("<!--")
     while start >= 0:
@@ -59,22 +59,22 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
         start = -1 if end < 0 else text.find("<!--", end)
 
 
-def orders_in_titles(text: str) -> Iterator[Hit]:
+def find_link_title_instructions(text: str) -> Iterator[RuleMatch]:
     """The first order in each title of a link."""
-    for title in LINK_TITLE.finditer(text):
-        if found := ORDERS.search(text, *title.span(title.lastgroup or 0)):
-            yield Hit(*found.span())
+    for title in LINK_TITLE_PATTERN.finditer(text):
+        if found := INSTRUCTION_PATTERN.search(text, *title.span(title.lastgroup or 0)):
+            yield RuleMatch(*found.span())
 
 
-def may_hold_base64(look: Glance) -> bool:
+def can_contain_base64(look: TextFeatures) -> bool:
     """A word as long as the shortest run, or three that could be its lines."""
     words = [word for word in look.long_words.split(" ") if len(word) >= 60]
-    lines = [word for word in words if BASE64_LINE_END.match(word, len(word) - 60)]
+    lines = [word for word in words if BASE64_LINE_END_PATTERN.match(word, len(word) - 60)]
     return len(lines) >= 3 or any(len(word) >= 256 for word in words)
 
 
-def long_base64(text: str) -> Iterator[Hit]:
+def find_long_base64(text: str) -> Iterator[RuleMatch]:
     """Long runs; rulers, paths and lists of hashes do not mix capitals, small letters and digits."""
-    for found in BASE64.finditer(text):
-        if all(kind.search(text, *found.span()) for kind in MIXTURE):
-            yield Hit(*found.span())
+    for found in BASE64_PATTERN.finditer(text):
+        if all(kind.search(text, *found.span()) for kind in BASE64_CHARACTER_CLASSES):
+            yield RuleMatch(*found.span())

@@ -3,19 +3,20 @@
 import re
 from collections.abc import Iterator
 
-from skills.scanning.findings import Finder, Hit
-from skills.scanning.prefilter import Gate, Glance
+from skills.scanning.findings import MatchFinder, RuleMatch
+from skills.scanning.prefilter import RulePrefilter, TextFeatures
 
 # Front matter longer than this is refused by the parser.
-HEAD_LIMIT = 16_384
-FENCE = re.compile(r"\ufeff?---[ \t]*\r?\n")
-FLAGS = re.IGNORECASE | re.MULTILINE | re.VERBOSE
+MAX_FRONT_MATTER_LENGTH = 16_384
+FENCE_PATTERN = re.compile(r"\ufeff?---[ \t]*\r?\n")
+REGEX_FLAGS = re.IGNORECASE | re.MULTILINE | re.VERBOSE
 # A key at the margin with its value: the rest of the line, and lines indented or listed under it.
-TOOLS = re.compile(
-    r"""^["']?(?:allowed|permitted)[-_]?tools["']?[ \t]*+:(?P<value>[^\n]*+(?:\n[ \t-][^\n]*+)*+)""", FLAGS
+ALLOWED_TOOLS_PATTERN = re.compile(
+    r"""^["']?(?:allowed|permitted)[-_]?tools["']?[ \t]*+:(?P<value>[^\n]*+(?:\n[ \t-][^\n]*+)*+)""",
+    REGEX_FLAGS,
 )
 # Everything; a shell without a bound; a bound that binds nothing; an interpreter, which can run anything.
-GRANTS = re.compile(
+TOOL_GRANT_PATTERN = re.compile(
     r"""
       (?<![\w(:/*.])\*(?![\w*/.)])
     | \bmcp__\*
@@ -25,9 +26,9 @@ GRANTS = re.compile(
       (?:sudo|su|sh|bash|zsh|eval|env|xargs|python3?|node|perl|ruby|npx|uvx|ssh|curl|wget|rm)\b[^)\n]{0,40}\*
     | (?P<bounded>\b\w{1,40}\([^)\n]{0,200}+\))
     """,
-    FLAGS,
+    REGEX_FLAGS,
 )
-MODE = re.compile(
+PERMISSION_MODE_PATTERN = re.compile(
     r"""
     ^["']?(?:
       permission[-_]?mode["']?[ \t]*+:[ \t]*+["']?(?:bypass|accept|dontask|yolo|auto)\w{0,30}
@@ -36,41 +37,43 @@ MODE = re.compile(
     | sandbox["']?[ \t]*+:[ \t]*+["']?(?:false|off|no|none|danger)
     )
     """,
-    FLAGS,
+    REGEX_FLAGS,
 )
-HOOKS = re.compile(r"""^["']?(?:hooks|mcp[-_]?servers)["']?[ \t]*+:""", FLAGS)
+HOOKS_PATTERN = re.compile(r"""^["']?(?:hooks|mcp[-_]?servers)["']?[ \t]*+:""", REGEX_FLAGS)
 
 
-def head_end(text: str) -> int:
+def find_front_matter_end(text: str) -> int:
     """Where the front matter ends; an unclosed one is read as far as a parser would."""
-    opened = FENCE.match(text)
+    opened = FENCE_PATTERN.match(text)
     if not opened:
         return 0
-    end = text.find("\n---", opened.end() - 1, HEAD_LIMIT)
-    return min(len(text), HEAD_LIMIT) if end < 0 else end
+    end = text.find("\n---", opened.end() - 1, MAX_FRONT_MATTER_LENGTH)
+    return min(len(text), MAX_FRONT_MATTER_LENGTH) if end < 0 else end
 
 
-def mentions(*words: str) -> Gate:
+def build_keyword_prefilter(*words: str) -> RulePrefilter:
     """Whether the head holds one of these; letters that only resemble theirs are left to the pattern."""
 
-    def may_find(look: Glance) -> bool:
-        head = look.text[: head_end(look.text)].lower()
+    def may_find(look: TextFeatures) -> bool:
+        head = look.text[: find_front_matter_end(look.text)].lower()
         return not head.isascii() or any(map(head.__contains__, words))
 
     return may_find
 
 
-def wide_tools(text: str) -> Iterator[Hit]:
+def find_unbounded_tools(text: str) -> Iterator[RuleMatch]:
     """Each grant among the allowed tools that has no bound."""
-    for key in TOOLS.finditer(text, 0, head_end(text)):
-        for grant in GRANTS.finditer(text, *key.span("value")):
+    for key in ALLOWED_TOOLS_PATTERN.finditer(text, 0, find_front_matter_end(text)):
+        for grant in TOOL_GRANT_PATTERN.finditer(text, *key.span("value")):
             if not grant["bounded"]:
-                yield Hit(*grant.span())
+                yield RuleMatch(*grant.span())
 
 
-def in_head(pattern: re.Pattern[str]) -> Finder:
-    return lambda text: (Hit(*found.span()) for found in pattern.finditer(text, 0, head_end(text)))
+def build_front_matter_finder(pattern: re.Pattern[str]) -> MatchFinder:
+    return lambda text: (
+        RuleMatch(*found.span()) for found in pattern.finditer(text, 0, find_front_matter_end(text))
+    )
 
 
-permission_modes = in_head(MODE)
-hooks = in_head(HOOKS)
+find_permission_modes = build_front_matter_finder(PERMISSION_MODE_PATTERN)
+find_hooks = build_front_matter_finder(HOOKS_PATTERN)

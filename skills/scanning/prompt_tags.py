@@ -4,12 +4,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from skills.scanning.findings import Finder, Hit
-from skills.scanning.prefilter import has_look_alike
-from skills.scanning.unicode_ranges import CLOSER, GAP, GREATER, LIKE_LESS
+from skills.scanning.findings import MatchFinder, RuleMatch
+from skills.scanning.prefilter import has_bracket_look_alike
+from skills.scanning.unicode_ranges import (
+    CLOSING_SLASH_REGEX,
+    GREATER_THAN_SIGNS,
+    LESS_THAN_LOOK_ALIKES,
+    TAG_GAP_CHARACTERS,
+)
 
 # Lower case; hyphen and underscore count as the same.
-SECTIONS = (
+SECTION_NAMES = (
     *("available-skills", "background", "base", "context", "data"),
     *("directories", "documentation", "environment", "formatting", "further-instructions"),
     *("identity", "instructions", "memories", "mission", "now"),
@@ -19,26 +24,32 @@ SECTIONS = (
     *("user", "workspace-file"),
 )
 # Fields of a listing whose text is escaped whole: they cannot be closed, and XML is full of their names.
-FIELDS = ("description", "location", "name")
+FIELD_NAMES = ("description", "location", "name")
 
-NAME = "[a-z_-]{2,24}"
+TAG_NAME_REGEX = "[a-z_-]{2,24}"
 
 
-def tag(less: str) -> re.Pattern[str]:
+def compile_tag_pattern(less: str) -> re.Pattern[str]:
     """Tags of any name: names are compared afterwards, which is quicker than to try one after the other.
 
     The bracket comes first, so that the engine can skip to the next one.
     """
-    opened = rf"(?<=<)(?P<opened>{NAME})(?=\s[^<>]{{0,200}}>|>)"
+    opened = rf"(?<=<)(?P<opened>{TAG_NAME_REGEX})(?=\s[^<>]{{0,200}}>|>)"
     # Unfinished at the end counts too: our own closing tag would finish it.
-    closed = rf"{CLOSER}[{GAP}]*(?P<closed>{NAME})(?=[{GAP}/{GREATER}]|\Z)"
+    closed = (
+        rf"{CLOSING_SLASH_REGEX}[{TAG_GAP_CHARACTERS}]*(?P<closed>{TAG_NAME_REGEX})"
+        rf"(?=[{TAG_GAP_CHARACTERS}/{GREATER_THAN_SIGNS}]|\Z)"
+    )
     return re.compile(f"{less}(?:{opened}|{closed})", re.IGNORECASE)
 
 
-ASCII_TAG, ANY_TAG = tag("<"), tag(f"[<{LIKE_LESS}]")
+ASCII_TAG_PATTERN, ANY_TAG_PATTERN = (
+    compile_tag_pattern("<"),
+    compile_tag_pattern(f"[<{LESS_THAN_LOOK_ALIKES}]"),
+)
 
 
-class Named:
+class TagFinder:
     """Finds the tags of some names."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -47,38 +58,40 @@ class Named:
         self.spelled = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
     def tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
-        pattern = ANY_TAG if has_look_alike(text) else ASCII_TAG
+        pattern = ANY_TAG_PATTERN if has_bracket_look_alike(text) else ASCII_TAG_PATTERN
         for found in pattern.finditer(text):
             name = found[found.lastgroup or 0]
-            if plain(name) in self.names or (not name.isascii() and self.spelled.fullmatch(name)):
-                yield found, plain(name)
+            if normalize_tag_name(name) in self.names or (
+                not name.isascii() and self.spelled.fullmatch(name)
+            ):
+                yield found, normalize_tag_name(name)
 
 
-def closings(*, opened: bool) -> Finder:
+def build_closing_tag_finder(*, opened: bool) -> MatchFinder:
     """Closing tags of our sections that the text itself has opened before, or has not."""
-    sections = Named(SECTIONS)
+    sections = TagFinder(SECTION_NAMES)
 
-    def find(text: str) -> Iterator[Hit]:
+    def find(text: str) -> Iterator[RuleMatch]:
         depth: Counter[str] = Counter()
         for found, name in sections.tags(text):
             if found["opened"]:
                 depth[name] += 1
                 continue
             if (depth[name] > 0) is opened:
-                yield Hit(*found.span())
+                yield RuleMatch(*found.span())
             depth[name] = max(0, depth[name] - 1)
 
     return find
 
 
-def plain(name: str) -> str:
+def normalize_tag_name(name: str) -> str:
     return name.casefold().replace("_", "-")
 
 
-def fields(text: str) -> Iterator[Hit]:
-    return (Hit(*found.span()) for found, _ in FIELD_TAGS.tags(text) if found["closed"])
+def find_field_closings(text: str) -> Iterator[RuleMatch]:
+    return (RuleMatch(*found.span()) for found, _ in FIELD_TAG_FINDER.tags(text) if found["closed"])
 
 
-FIELD_TAGS = Named(FIELDS)
-section_closings = closings(opened=False)
-section_pairs = closings(opened=True)
+FIELD_TAG_FINDER = TagFinder(FIELD_NAMES)
+find_section_closings = build_closing_tag_finder(opened=False)
+find_section_pairs = build_closing_tag_finder(opened=True)

@@ -1,196 +1,204 @@
 """Everything the scanner looks for, a row each: adding a rule is adding a row and a sample in its test."""
 
 from skills.scanning import characters, hidden_instructions, permissions, prompt_tags, unicode_ranges
-from skills.scanning.findings import SKILLS_ONLY, Rule
-from skills.scanning.prefilter import WORD_OF
+from skills.scanning.findings import SKILL_TEXT_KINDS, ScanRule
+from skills.scanning.prefilter import WORD_LENGTH_FEATURES
 from skills.scanning.secrets import (
-    LOOK_ALIKE,
-    OPEN_SHAPES,
-    SHAPES,
-    among_all,
-    among_long_words,
-    anywhere,
-    in_one_word,
-    needed_sign,
+    EMBEDDED_SECRET_PATTERNS,
+    OWN_KEY_LOOK_ALIKE,
+    TOKEN_PATTERNS,
+    build_embedded_finder,
+    build_embedded_prefilter,
+    build_token_finder,
+    build_token_prefilter,
+    get_required_feature,
 )
 
 # Blocked is what a reviewer cannot see, what would change whose words these are, and what must not be spread;
 # the rest may be honest, so a person is told and decides.
-UNSEEN_RULES = (
-    Rule(
+HIDDEN_CHARACTER_RULES = (
+    ScanRule(
         "invisible-character",
         "block",
         "An invisible character stands here that no script or emoji needs.",
-        characters.invisible,
+        characters.find_invisible_characters,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.INVISIBLE),
+        may_find=characters.build_range_prefilter(unicode_ranges.INVISIBLE_CHARACTERS),
     ),
-    Rule(
+    ScanRule(
         "bidi-control",
         "block",
         "A control character makes text read in another order than it is written.",
-        characters.bidi_controls,
+        characters.find_bidi_controls,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.BIDI_CONTROLS),
+        may_find=characters.build_range_prefilter(unicode_ranges.BIDI_CONTROLS),
     ),
-    Rule(
+    ScanRule(
         "bidi-mark",
         "block",
         "A direction mark stands far from any right-to-left text, or inside a word.",
-        characters.bidi_marks,
+        characters.find_bidi_marks,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.BIDI_MARKS),
+        may_find=characters.build_range_prefilter(unicode_ranges.BIDI_MARKS),
     ),
-    Rule(
+    ScanRule(
         "tag-character",
         "block",
         "Unicode tag characters spell words that only a model reads.",
-        characters.tag_characters,
+        characters.find_tag_characters,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.TAGS),
+        may_find=characters.build_range_prefilter(unicode_ranges.TAG_CHARACTERS),
     ),
-    Rule(
+    ScanRule(
         "variation-selectors",
         "block",
         "Variation selectors stand in a row or behind plain text: they can carry a hidden message.",
-        characters.hidden_selectors,
+        characters.find_hidden_selectors,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.VARIATION_SELECTORS),
+        may_find=characters.build_range_prefilter(unicode_ranges.VARIATION_SELECTORS),
     ),
     # Pasted by accident often enough, and too few to say anything.
-    Rule(
+    ScanRule(
         "stray-variation-selector",
         "warn",
         "A variation selector stands behind a character that has no variants.",
-        characters.stray_selectors,
+        characters.find_stray_selectors,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.VARIATION_SELECTORS),
+        may_find=characters.build_range_prefilter(unicode_ranges.VARIATION_SELECTORS),
     ),
-    Rule(
+    ScanRule(
         "control-character",
         "block",
         "A control character stands here; terminals and editors may hide text around it.",
-        characters.controls,
+        characters.find_control_characters,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.CONTROLS),
+        may_find=characters.build_range_prefilter(unicode_ranges.CONTROL_CHARACTERS),
     ),
-    Rule(
+    ScanRule(
         "mojibake",
         "note",
         "This looks like text once read in the wrong encoding.",
-        characters.mojibake,
+        characters.find_mojibake,
         needs="hidden",
-        may_find=characters.any_of(unicode_ranges.CONTROLS),
+        may_find=characters.build_range_prefilter(unicode_ranges.CONTROL_CHARACTERS),
     ),
 )
-CLOSING_RULES = (
-    Rule(
+PROMPT_TAG_RULES = (
+    ScanRule(
         "section-closing",
         "block",
         "This closes a section of the prompt, so that what follows would pass for ours.",
-        prompt_tags.section_closings,
+        prompt_tags.find_section_closings,
         needs="closing",
     ),
     # Opened and closed by the file itself it ends nothing, but it may pose as a section.
-    Rule(
+    ScanRule(
         "section-look-alike",
         "warn",
         "The text opens and closes a tag that our prompts use for a section.",
-        prompt_tags.section_pairs,
+        prompt_tags.find_section_pairs,
         needs="closing",
     ),
-    Rule(
+    ScanRule(
         "field-closing",
         "note",
         "The text closes a tag that our listings use for a field.",
-        prompt_tags.fields,
+        prompt_tags.find_field_closings,
         needs="closing",
     ),
 )
 SECRET_RULES = (
     *(
-        Rule(
+        ScanRule(
             f"secret-{shape.name}",
             "block",
             f"This looks like {shape.called}. Take it out and revoke it.",
-            in_one_word(shape),
-            needs=needed_sign(shape),
-            may_find=among_long_words(shape),
+            build_token_finder(shape),
+            needs=get_required_feature(shape),
+            may_find=build_token_prefilter(shape),
         )
-        for shape in SHAPES
+        for shape in TOKEN_PATTERNS
     ),
     *(
-        Rule(
+        ScanRule(
             f"secret-{shape.name}",
             "block",
             f"This looks like {shape.called}. Take it out and change it.",
-            anywhere(shape),
+            build_embedded_finder(shape),
             needs=shape.needs,
-            may_find=among_all(shape),
+            may_find=build_embedded_prefilter(shape),
         )
-        for shape in OPEN_SHAPES
+        for shape in EMBEDDED_SECRET_PATTERNS
     ),
-    Rule(
-        LOOK_ALIKE.name,
+    ScanRule(
+        OWN_KEY_LOOK_ALIKE.name,
         "note",
-        f"This has the shape of {LOOK_ALIKE.called}, but its checksum is wrong.",
-        in_one_word(LOOK_ALIKE),
-        needs=needed_sign(LOOK_ALIKE),
-        may_find=among_long_words(LOOK_ALIKE),
+        f"This has the shape of {OWN_KEY_LOOK_ALIKE.called}, but its checksum is wrong.",
+        build_token_finder(OWN_KEY_LOOK_ALIKE),
+        needs=get_required_feature(OWN_KEY_LOOK_ALIKE),
+        may_find=build_token_prefilter(OWN_KEY_LOOK_ALIKE),
     ),
 )
-WORDING_RULES = (
-    Rule(
+HIDDEN_INSTRUCTION_RULES = (
+    ScanRule(
         "order-in-comment",
         "warn",
         "A comment holds what reads like an order to a model; people do not see it when the page is shown.",
-        hidden_instructions.orders_in_comments,
+        hidden_instructions.find_comment_instructions,
         needs="comment",
     ),
-    Rule(
+    ScanRule(
         "order-in-link-title",
         "warn",
         "The title of a link holds what reads like an order to a model.",
-        hidden_instructions.orders_in_titles,
+        hidden_instructions.find_link_title_instructions,
         needs="]",
     ),
-    Rule(
+    ScanRule(
         "long-base64",
         "warn",
         "A long run of base64: a model may decode what a person does not.",
-        hidden_instructions.long_base64,
-        needs=WORD_OF[60],
-        may_find=hidden_instructions.may_hold_base64,
+        hidden_instructions.find_long_base64,
+        needs=WORD_LENGTH_FEATURES[60],
+        may_find=hidden_instructions.can_contain_base64,
     ),
 )
-SKILL_RULES = (
-    Rule(
+PERMISSION_RULES = (
+    ScanRule(
         "wide-tools",
         "warn",
         "The skill asks for tools without any bound.",
-        permissions.wide_tools,
-        SKILLS_ONLY,
+        permissions.find_unbounded_tools,
+        SKILL_TEXT_KINDS,
         needs="head",
-        may_find=permissions.mentions("tools"),
+        may_find=permissions.build_keyword_prefilter("tools"),
     ),
-    Rule(
+    ScanRule(
         "permission-mode",
         "warn",
         "The skill asks to pass by the harness's permissions.",
-        permissions.permission_modes,
-        SKILLS_ONLY,
+        permissions.find_permission_modes,
+        SKILL_TEXT_KINDS,
         needs="head",
-        may_find=permissions.mentions("permission", "dangerously", "auto", "always", "sandbox"),
+        may_find=permissions.build_keyword_prefilter(
+            "permission", "dangerously", "auto", "always", "sandbox"
+        ),
     ),
-    Rule(
+    ScanRule(
         "skill-hooks",
         "warn",
         "The skill brings hooks or servers: commands that run without being asked for.",
-        permissions.hooks,
-        SKILLS_ONLY,
+        permissions.find_hooks,
+        SKILL_TEXT_KINDS,
         needs="head",
-        may_find=permissions.mentions("hooks", "mcp"),
+        may_find=permissions.build_keyword_prefilter("hooks", "mcp"),
     ),
 )
 
-RULES = (*UNSEEN_RULES, *CLOSING_RULES, *SECRET_RULES, *WORDING_RULES, *SKILL_RULES)
+SCAN_RULES = (
+    *HIDDEN_CHARACTER_RULES,
+    *PROMPT_TAG_RULES,
+    *SECRET_RULES,
+    *HIDDEN_INSTRUCTION_RULES,
+    *PERMISSION_RULES,
+)

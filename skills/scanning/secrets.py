@@ -5,73 +5,79 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from zlib import crc32
 
-from skills.scanning.findings import Finder, Hit
-from skills.scanning.prefilter import WORD_OF, WORD_WITH, Gate, Span, long_words
+from skills.scanning.findings import MatchFinder, RuleMatch
+from skills.scanning.prefilter import (
+    RARE_CHARACTER_FEATURES,
+    WORD_LENGTH_FEATURES,
+    RulePrefilter,
+    Span,
+    find_long_words,
+)
 
-Check = Callable[[re.Match[str]], bool]
+MatchCheck = Callable[[re.Match[str]], bool]
 
-BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+BASE62_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Words that stand where a key will be: documentation is full of them.
-STAND_INS = re.compile(r"example|your|placeholder|redacted|dummy|x{6}|\*{3}", re.IGNORECASE)
-NO_PASSWORD = frozenset(
+PLACEHOLDER_PATTERN = re.compile(r"example|your|placeholder|redacted|dummy|x{6}|\*{3}", re.IGNORECASE)
+DEFAULT_PASSWORDS = frozenset(
     (
         *("password", "passwd", "pass", "pwd", "secret", "changeme", "change-me"),
         *("admin", "root", "test", "guest", "user", "postgres", "mysql"),
     )
 )
-NOWHERE = re.compile(r"(?:.+\.)?example(?:\.[a-z]+)?|.+\.(?:test|invalid)", re.IGNORECASE)
-BASE64_LINE = re.compile(r"[A-Za-z0-9+/]{40}")
+EXAMPLE_HOST_PATTERN = re.compile(r"(?:.+\.)?example(?:\.[a-z]+)?|.+\.(?:test|invalid)", re.IGNORECASE)
+BASE64_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/]{40}")
 
 
-def key_checksum(body: str) -> str:
+def compute_key_checksum(body: str) -> str:
     """Six base62 characters of the CRC32 of a key's thirty: tells a key of ours from a look-alike."""
     left, said = crc32(body.encode()), ""
     for _ in range(6):
         left, digit = divmod(left, 62)
-        said = BASE62[digit] + said
+        said = BASE62_ALPHABET[digit] + said
     return said
 
 
-def hidden(found: re.Match[str]) -> str:
+def get_secret_part(found: re.Match[str]) -> str:
     """The part that is secret: the group of that name, else the whole."""
     return found["secret"] if "secret" in found.re.groupindex else found[0]
 
 
-def is_real(found: re.Match[str]) -> bool:
+def is_real_secret(found: re.Match[str]) -> bool:
     """Not a row of crosses, nor a word that says where the key goes."""
-    said = hidden(found)
-    return len(set(said)) >= 8 and not STAND_INS.search(said)
+    said = get_secret_part(found)
+    return len(set(said)) >= 8 and not PLACEHOLDER_PATTERN.search(said)
 
 
-def is_random(found: re.Match[str]) -> bool:
+def is_random_secret(found: re.Match[str]) -> bool:
     """Real, and with digits: a short prefix such as `sk-` begins names of other things too."""
-    return is_real(found) and sum(map(str.isdigit, found[0])) >= 3
+    return is_real_secret(found) and sum(map(str.isdigit, found[0])) >= 3
 
 
-def is_ours(found: re.Match[str]) -> bool:
+def is_own_key(found: re.Match[str]) -> bool:
     body = found["secret"]
-    return key_checksum(body[:30]) == body[30:]
+    return compute_key_checksum(body[:30]) == body[30:]
 
 
-def is_no_key_of_ours(found: re.Match[str]) -> bool:
-    return is_real(found) and not is_ours(found)
+def is_own_key_look_alike(found: re.Match[str]) -> bool:
+    return is_real_secret(found) and not is_own_key(found)
 
 
 def is_key_block(found: re.Match[str]) -> bool:
     """The head alone is documentation; with a line of base64 behind it, it is a key."""
-    return bool(BASE64_LINE.search(found["secret"]))
+    return bool(BASE64_LINE_PATTERN.search(found["secret"]))
 
 
-def is_password(found: re.Match[str]) -> bool:
+def is_real_password(found: re.Match[str]) -> bool:
     """Not a variable, a stand-in, a well-known default, the user's own name or a host that cannot exist."""
     said = found["secret"]
-    is_variable = said[0] in "$<{[%(" or STAND_INS.search(said) or len(set(said)) < 3
-    is_default = said.lower() in NO_PASSWORD or said == found["user"]
-    return not is_variable and not is_default and not NOWHERE.fullmatch(found["host"])
+    is_variable = said[0] in "$<{[%(" or PLACEHOLDER_PATTERN.search(said) or len(set(said)) < 3
+    is_default = said.lower() in DEFAULT_PASSWORDS or said == found["user"]
+    return not is_variable and not is_default and not EXAMPLE_HOST_PATTERN.fullmatch(found["host"])
 
 
 @dataclass(frozen=True)
-class Shape:
+class SecretPattern:
     """A kind of key: what to call it, what every such text contains, and how exactly it looks."""
 
     name: str
@@ -79,155 +85,171 @@ class Shape:
     # Looking for one of these first is far quicker than asking the pattern.
     needles: tuple[str, ...]
     pattern: str
-    check: Check = is_real
+    check: MatchCheck = is_real_secret
     # A simpler pattern that always fits too.
     hint: str = ""
-    needs: str = WORD_OF[40]
+    needs: str = WORD_LENGTH_FEATURES[40]
 
 
 # Not in the middle of a longer word. Quantifiers are possessive or bounded, so no text is read over and over.
-BEFORE, AFTER = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
-URL = (
+WORD_START_REGEX, WORD_END_REGEX = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
+URL_CREDENTIALS_REGEX = (
     r"(?<![A-Za-z0-9+.-])(?:postgres(?:ql)?|mysql|mariadb|mssql|sqlserver|mongodb|rediss?|valkey|amqps?|clickhouse"
     r"|https?|ftps?|sftp|smtps?|ssh)(?:\+[a-z0-9]{1,20}+)?://"
     r"(?P<user>[^\s:@/]{0,100}+):(?P<secret>[^\s:@/]{3,200}+)@(?P<host>[\w.-]{0,253}+)"
 )
-KEY_BLOCK = (
+PRIVATE_KEY_REGEX = (
     r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
     r"(?P<secret>(?:[A-Za-z0-9+/=\s:,.()\\\"']++|-(?!-))*+)"
 )
-OWN = r"drm_(?:bot|admin)_(?P<secret>[0-9A-Za-z]{36})"
+OWN_KEY_REGEX = r"drm_(?:bot|admin)_(?P<secret>[0-9A-Za-z]{36})"
 
-GITLAB = ("agent", "cbt", "dt", "ffct", "ft", "imt", "oas", "pat", "ptt", "rt", "soat")
+GITLAB_TOKEN_KINDS = ("agent", "cbt", "dt", "ffct", "ft", "imt", "oas", "pat", "ptt", "rt", "soat")
 
-SHAPES = (
-    Shape("aws-access-key", "an AWS access key", ("AKIA", "ASIA"), r"A[KS]IA[A-Z2-7]{16}"),
-    Shape(
+TOKEN_PATTERNS = (
+    SecretPattern("aws-access-key", "an AWS access key", ("AKIA", "ASIA"), r"A[KS]IA[A-Z2-7]{16}"),
+    SecretPattern(
         "github-token",
         "a GitHub token",
         tuple(f"gh{kind}_" for kind in "pousr"),
         r"gh[pousr]_[A-Za-z0-9]{36,251}+",
     ),
-    Shape("github-fine-grained-token", "a GitHub token", ("github_pat_",), r"github_pat_\w{60,243}+"),
-    Shape(
+    SecretPattern("github-fine-grained-token", "a GitHub token", ("github_pat_",), r"github_pat_\w{60,243}+"),
+    SecretPattern(
         "gitlab-token",
         "a GitLab token",
-        tuple(f"gl{kind}-" for kind in GITLAB),
-        rf"gl(?:{'|'.join(GITLAB)})-(?P<secret>[\w.-]{{20,300}}+)",
+        tuple(f"gl{kind}-" for kind in GITLAB_TOKEN_KINDS),
+        rf"gl(?:{'|'.join(GITLAB_TOKEN_KINDS)})-(?P<secret>[\w.-]{{20,300}}+)",
     ),
-    Shape(
+    SecretPattern(
         "slack-token",
         "a Slack token",
         ("xox", "xapp-"),
         r"(?:xox[a-z]|xapp)-(?P<secret>[\w.-]{20,300}+)",
-        is_random,
+        is_random_secret,
     ),
-    Shape(
+    SecretPattern(
         "slack-webhook",
         "the address of a Slack webhook",
         ("hooks.slack.com",),
         r"hooks\.slack\.com/(?:services|triggers|workflows)/(?P<secret>[A-Za-z0-9/]{30,200}+)",
     ),
-    Shape(
+    SecretPattern(
         "stripe-key",
         "a Stripe key",
         ("_live_", "_test_", "whsec_"),
         r"(?:(?:sk|rk)_(?:live|test)|whsec)_(?P<secret>[A-Za-z0-9+/]{24,247}+)",
     ),
-    Shape("google-api-key", "a Google API key", ("AIza",), r"AIza[\w-]{35}"),
-    Shape(
+    SecretPattern("google-api-key", "a Google API key", ("AIza",), r"AIza[\w-]{35}"),
+    SecretPattern(
         "google-oauth-secret",
         "a Google OAuth secret",
         ("GOCSPX-", "ya29."),
         r"(?:GOCSPX-[\w-]{28}|ya29\.[\w-]{40,500}+)",
     ),
-    Shape(
+    SecretPattern(
         "openai-key",
         "an API key of the OpenAI kind",
         ("sk-",),
         r"sk-(?!ant-)(?P<secret>[\w-]{32,300}+)",
-        is_random,
+        is_random_secret,
     ),
-    Shape(
-        "anthropic-key", "an Anthropic API key", ("sk-ant-",), r"sk-ant-(?P<secret>[\w-]{32,300}+)", is_random
+    SecretPattern(
+        "anthropic-key",
+        "an Anthropic API key",
+        ("sk-ant-",),
+        r"sk-ant-(?P<secret>[\w-]{32,300}+)",
+        is_random_secret,
     ),
-    Shape("hugging-face-token", "a Hugging Face token", ("hf_",), r"hf_[A-Za-z0-9]{34,40}+"),
-    Shape("npm-token", "an npm token", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
-    Shape("pypi-token", "a PyPI token", ("pypi-AgE",), r"pypi-AgE(?P<secret>[\w-]{50,1000}+)"),
-    Shape("docker-token", "a Docker token", ("dckr_",), r"dckr_(?:pat|oat)_(?P<secret>[\w-]{27,60}+)"),
-    Shape("digitalocean-token", "a DigitalOcean token", ("_v1_",), r"do[opr]_v1_(?P<secret>[0-9a-f]{64})"),
-    Shape("telegram-token", "a Telegram bot token", (":AA",), r"[0-9]{8,10}:AA[\w-]{33}"),
-    Shape("twilio-key", "a Twilio key", ("SK",), r"SK[0-9a-f]{32}"),
-    Shape("sendgrid-key", "a SendGrid key", ("SG.",), r"SG\.[\w-]{22}\.[\w-]{43}"),
-    Shape(
+    SecretPattern("hugging-face-token", "a Hugging Face token", ("hf_",), r"hf_[A-Za-z0-9]{34,40}+"),
+    SecretPattern("npm-token", "an npm token", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
+    SecretPattern("pypi-token", "a PyPI token", ("pypi-AgE",), r"pypi-AgE(?P<secret>[\w-]{50,1000}+)"),
+    SecretPattern(
+        "docker-token", "a Docker token", ("dckr_",), r"dckr_(?:pat|oat)_(?P<secret>[\w-]{27,60}+)"
+    ),
+    SecretPattern(
+        "digitalocean-token", "a DigitalOcean token", ("_v1_",), r"do[opr]_v1_(?P<secret>[0-9a-f]{64})"
+    ),
+    SecretPattern("telegram-token", "a Telegram bot token", (":AA",), r"[0-9]{8,10}:AA[\w-]{33}"),
+    SecretPattern("twilio-key", "a Twilio key", ("SK",), r"SK[0-9a-f]{32}"),
+    SecretPattern("sendgrid-key", "a SendGrid key", ("SG.",), r"SG\.[\w-]{22}\.[\w-]{43}"),
+    SecretPattern(
         "jwt",
         "a signed token (JWT)",
         (".eyJ",),
         r"eyJ[\w-]{10,4000}+\.eyJ[\w-]{10,8000}+\.[\w-]{20,1000}+",
     ),
-    Shape(
+    SecretPattern(
         "azure-connection-string",
         "an Azure connection string",
         ("AccountKey=", "SharedAccessKey="),
         r"(?:Account|SharedAccess)Key=(?P<secret>(?:[A-Za-z0-9+/]{43}){1,2}={1,2})",
     ),
-    Shape("own-key", "a key of this Dramatis", ("drm_",), OWN, is_ours),
+    SecretPattern("own-key", "a key of this Dramatis", ("drm_",), OWN_KEY_REGEX, is_own_key),
 )
-OPEN_SHAPES = (
-    Shape(
+EMBEDDED_SECRET_PATTERNS = (
+    SecretPattern(
         "aws-secret-key",
         "an AWS secret key",
         ("ecret", "ECRET"),
         r"(?i:secret_?access_?key)[\"']?\s{0,9}+[=:]\s{0,9}+[\"']?(?P<secret>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
     ),
-    Shape("private-key", "a private key", ("PRIVATE KEY",), KEY_BLOCK, is_key_block),
-    Shape(
+    SecretPattern("private-key", "a private key", ("PRIVATE KEY",), PRIVATE_KEY_REGEX, is_key_block),
+    SecretPattern(
         "url-password",
         "an address with a password",
         ("@",),
-        URL,
-        is_password,
+        URL_CREDENTIALS_REGEX,
+        is_real_password,
         hint=r"://[^\s:@/]{0,100}:[^\s:@/]{3,200}@",
         needs="@",
     ),
 )
-LOOK_ALIKE = Shape("own-key-look-alike", "a key of Dramatis", ("drm_",), OWN, is_no_key_of_ours)
+OWN_KEY_LOOK_ALIKE = SecretPattern(
+    "own-key-look-alike", "a key of Dramatis", ("drm_",), OWN_KEY_REGEX, is_own_key_look_alike
+)
 
 
-def in_one_word(shape: Shape) -> Finder:
+def build_token_finder(shape: SecretPattern) -> MatchFinder:
     """Looks for keys that are a word of their own; words too short for any key are not worth a look."""
-    return finder(shape, rf"{BEFORE}{shape.pattern}{AFTER}", long_words)
+    return build_secret_finder(shape, rf"{WORD_START_REGEX}{shape.pattern}{WORD_END_REGEX}", find_long_words)
 
 
-def anywhere(shape: Shape) -> Finder:
+def build_embedded_finder(shape: SecretPattern) -> MatchFinder:
     """Looks for what says itself where it begins and ends."""
-    return finder(shape, shape.pattern, lambda text: [(0, len(text))])
+    return build_secret_finder(shape, shape.pattern, lambda text: [(0, len(text))])
 
 
-def finder(shape: Shape, expression: str, places: Callable[[str], Iterable[Span]]) -> Finder:
+def build_secret_finder(
+    shape: SecretPattern, expression: str, places: Callable[[str], Iterable[Span]]
+) -> MatchFinder:
     pattern = re.compile(expression, re.ASCII)
     secret = "secret" if "secret" in pattern.groupindex else 0
 
-    def find(text: str) -> Iterator[Hit]:
+    def find(text: str) -> Iterator[RuleMatch]:
         for start, end in places(text):
             if any(text.find(needle, start, end) >= 0 for needle in shape.needles):
                 fits = filter(shape.check, pattern.finditer(text, start, end))
-                yield from (Hit(*found.span(), secret=found.span(secret)) for found in fits)
+                yield from (RuleMatch(*found.span(), secret=found.span(secret)) for found in fits)
 
     return find
 
 
-def needed_sign(shape: Shape) -> str:
+def get_required_feature(shape: SecretPattern) -> str:
     """A single sign is sooner looked for than a word: a rare one that all its needles have."""
-    common = (name for sign, name in WORD_WITH.items() if all(sign in needle for needle in shape.needles))
-    return next(common, WORD_OF[20])
+    common = (
+        name
+        for sign, name in RARE_CHARACTER_FEATURES.items()
+        if all(sign in needle for needle in shape.needles)
+    )
+    return next(common, WORD_LENGTH_FEATURES[20])
 
 
-def among_long_words(shape: Shape) -> Gate:
+def build_token_prefilter(shape: SecretPattern) -> RulePrefilter:
     return lambda look: any(map(look.long_words.__contains__, shape.needles))
 
 
-def among_all(shape: Shape) -> Gate:
+def build_embedded_prefilter(shape: SecretPattern) -> RulePrefilter:
     hint = re.compile(shape.hint, re.ASCII)
 
     return lambda look: any(map(look.text.__contains__, shape.needles)) and bool(hint.search(look.text))

@@ -6,37 +6,37 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-from core.text.front_matter import BOM, MAX_PROBLEMS, character_problems, newlines
-from skills.skill_format.rules import Flaw, Problem
+from core.text.front_matter import BOM, MAX_PROBLEMS, find_character_problems, normalize_newlines
+from skills.skill_format.rules import SkillFlaw, SkillProblem
 
-MAX_BYTES = 256 * 1024
+MAX_FILE_BYTES = 256 * 1024
 # The same as the assembly's own, which may import nothing from here.
-COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
+COMMENT_PATTERN = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class WorkspaceText:
     text: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SkillProblem, ...] = ()
 
 
-def read_workspace_file(source: str | bytes, *, max_bytes: int = MAX_BYTES) -> WorkspaceText:
+def read_workspace_file(source: str | bytes, *, max_bytes: int = MAX_FILE_BYTES) -> WorkspaceText:
     """Read AGENTS.md, TOOLS.md and their like: plain text, without the comments it opens with."""
-    text, problems = decode(source, max_bytes)
-    text = newlines(text.removeprefix(BOM))
-    problems = problems or unreadable_characters(text, "", 1)
+    text, problems = decode_text(source, max_bytes)
+    text = normalize_newlines(text.removeprefix(BOM))
+    problems = problems or list_unreadable_characters(text, "", 1)
     return WorkspaceText("" if problems else strip_leading_comments(text), problems)
 
 
 def strip_leading_comments(text: str) -> str:
     """Drop HTML comments at the top and the space around them; one that never ends is taken for text."""
     start = 0
-    while comment := COMMENT.match(text, start):
+    while comment := COMMENT_PATTERN.match(text, start):
         start = comment.end()
     return text[start:]
 
 
-def decode(source: str | bytes, max_bytes: int = MAX_BYTES) -> tuple[str, tuple[Problem, ...]]:
+def decode_text(source: str | bytes, max_bytes: int = MAX_FILE_BYTES) -> tuple[str, tuple[SkillProblem, ...]]:
     """Bytes to text; too many, or such as are not UTF-8, give no text but a reason."""
     if isinstance(source, str) and 4 * len(source) <= max_bytes:
         # No character takes more than four bytes.
@@ -44,19 +44,19 @@ def decode(source: str | bytes, max_bytes: int = MAX_BYTES) -> tuple[str, tuple[
     data = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     if len(data) > max_bytes:
         message = f"The file has {len(data):,} bytes; at most {max_bytes:,} are read."
-        return "", (Problem("", message, 1, Flaw.UNREADABLE),)
+        return "", (SkillProblem("", message, 1, SkillFlaw.UNREADABLE),)
     try:
         return (source if isinstance(source, str) else source.decode()), ()
     except UnicodeDecodeError as error:
-        return "", (_not_utf8(data, error.start),)
+        return "", (_build_utf8_problem(data, error.start),)
 
 
-def unreadable_characters(text: str, field: str, line: int) -> tuple[Problem, ...]:
-    found = islice(character_problems(text, field, line), MAX_PROBLEMS)
-    return tuple([Problem(one.field, one.message, one.line, Flaw.UNREADABLE) for one in found])
+def list_unreadable_characters(text: str, field: str, line: int) -> tuple[SkillProblem, ...]:
+    found = islice(find_character_problems(text, field, line), MAX_PROBLEMS)
+    return tuple([SkillProblem(one.field, one.message, one.line, SkillFlaw.UNREADABLE) for one in found])
 
 
-def _not_utf8(data: bytes, at: int) -> Problem:
+def _build_utf8_problem(data: bytes, at: int) -> SkillProblem:
     hint = " It looks like UTF-16; save it as UTF-8." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     message = f"Byte {at + 1} (0x{data[at]:02X}) is not UTF-8.{hint}"
-    return Problem("", message, data.count(b"\n", 0, at) + 1, Flaw.UNREADABLE)
+    return SkillProblem("", message, data.count(b"\n", 0, at) + 1, SkillFlaw.UNREADABLE)

@@ -10,20 +10,20 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeAlias
 
-from core.text.front_matter import MAX_PROBLEMS, Value
+from core.text.front_matter import MAX_PROBLEMS, YamlValue
 
-NAME_LIMIT = 64
-DESCRIPTION_LIMIT = 1_024
-COMPATIBILITY_LIMIT = 500
-NAME_SHAPE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+MAX_NAME_LENGTH = 64
+MAX_DESCRIPTION_LENGTH = 1_024
+MAX_COMPATIBILITY_LENGTH = 500
+NAME_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
-NAME_MISSING = "A skill needs a name."
-NAME_MISSHAPEN = "Use lower-case letters, digits and single hyphens, with no hyphen at either end."
-DESCRIPTION_MISSING = "A skill needs a description: it is all a model sees until it loads the skill."
-SWITCHES = {"": False, "false": False, "true": True}
+NAME_MISSING_MESSAGE = "A skill needs a name."
+NAME_FORMAT_MESSAGE = "Use lower-case letters, digits and single hyphens, with no hyphen at either end."
+DESCRIPTION_MISSING_MESSAGE = "A skill needs a description: it is all a model sees until it loads the skill."
+BOOLEAN_VALUES = {"": False, "false": False, "true": True}
 
 
-class Flaw(StrEnum):
+class SkillFlaw(StrEnum):
     """Why a file is not a sound skill; each harness says how much it minds."""
 
     UNREADABLE = "unreadable"
@@ -46,45 +46,45 @@ class Flaw(StrEnum):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SkillProblem:
     """One reason why a skill is refused, and the field it stands in."""
 
     field: str  # Empty when the file as a whole is meant.
     message: str
     line: int = 0  # None of a file's lines: the value was typed into a form.
-    flaw: Flaw | None = None
+    flaw: SkillFlaw | None = None
 
 
-Found: TypeAlias = Iterator[tuple[Flaw, str]]
+FlawMessages: TypeAlias = Iterator[tuple[SkillFlaw, str]]
 
 
-def skill_problems(*, name: str, description: str, metadata: Mapping[str, Any]) -> list[Problem]:
+def list_skill_problems(*, name: str, description: str, metadata: Mapping[str, Any]) -> list[SkillProblem]:
     """Every rule the head breaks; an empty list means it is sound."""
     found = [
-        ("name", name_problem(name)),
-        ("description", description_problem(description)),
-        ("metadata", metadata_problem(metadata)),
+        ("name", find_skill_name_problem(name)),
+        ("description", find_description_problem(description)),
+        ("metadata", find_metadata_problem(metadata)),
     ]
-    return [Problem(field, message) for field, message in found if message]
+    return [SkillProblem(field, message) for field, message in found if message]
 
 
-def name_problem(name: str) -> str:
+def find_skill_name_problem(name: str) -> str:
     if not name:
-        return NAME_MISSING
-    if len(name) > NAME_LIMIT:
-        return too_long("name", name, NAME_LIMIT)
-    return "" if NAME_SHAPE.fullmatch(name) else NAME_MISSHAPEN
+        return NAME_MISSING_MESSAGE
+    if len(name) > MAX_NAME_LENGTH:
+        return format_length_message("name", name, MAX_NAME_LENGTH)
+    return "" if NAME_PATTERN.fullmatch(name) else NAME_FORMAT_MESSAGE
 
 
-def description_problem(description: str) -> str:
+def find_description_problem(description: str) -> str:
     if not description.strip():
-        return DESCRIPTION_MISSING
-    if len(description) > DESCRIPTION_LIMIT:
-        return too_long("description", description, DESCRIPTION_LIMIT)
+        return DESCRIPTION_MISSING_MESSAGE
+    if len(description) > MAX_DESCRIPTION_LENGTH:
+        return format_length_message("description", description, MAX_DESCRIPTION_LENGTH)
     return ""
 
 
-def metadata_problem(metadata: Any) -> str:
+def find_metadata_problem(metadata: Any) -> str:
     if not isinstance(metadata, Mapping):
         return "Metadata must be keys with values."
     if any(not isinstance(part, str) for pair in metadata.items() for part in pair):
@@ -92,99 +92,115 @@ def metadata_problem(metadata: Any) -> str:
     return ""
 
 
-def head_flaws(values: Mapping[str, Value], folder: str) -> Iterator[tuple[str, Flaw, str]]:
+def find_front_matter_flaws(
+    values: Mapping[str, YamlValue], folder: str
+) -> Iterator[tuple[str, SkillFlaw, str]]:
     """Every rule a file's head breaks, with the field; an absent field counts as empty."""
-    for field, check in CHECKS.items():
+    for field, check in FIELD_CHECKS.items():
         yield from ((field, *found) for found in check(values.get(field, "")))
     name = values.get("name", "")
-    if folder and isinstance(name, str) and name.strip() and settled_name(name) != settled_name(folder):
-        yield "name", Flaw.NAME_FOLDER, f'The name must equal its folder\'s name, "{folder}".'
+    if (
+        folder
+        and isinstance(name, str)
+        and name.strip()
+        and normalize_skill_name(name) != normalize_skill_name(folder)
+    ):
+        yield "name", SkillFlaw.NAME_FOLDER, f'The name must equal its folder\'s name, "{folder}".'
 
 
-def settled_name(name: str) -> str:
+def normalize_skill_name(name: str) -> str:
     """The reference compares names so: a folder on a Mac may spell é as two characters."""
     return unicodedata.normalize("NFKC", name.strip())
 
 
-def too_long(field: str, value: str, limit: int) -> str:
+def format_length_message(field: str, value: str, limit: int) -> str:
     return f"The {field} has {len(value)} characters; at most {limit} fit."
 
 
-def not_text(field: str, value: Value) -> str:
+def format_type_message(field: str, value: YamlValue) -> str:
     return f'"{field}" must be text, not {"a list" if isinstance(value, list) else "a group of keys"}.'
 
 
-def name_flaws(value: Value) -> Found:
+def find_name_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str) or not value.strip():
-        yield Flaw.NAME_MISSING, NAME_MISSING if isinstance(value, str) else not_text("name", value)
+        yield (
+            SkillFlaw.NAME_MISSING,
+            NAME_MISSING_MESSAGE if isinstance(value, str) else format_type_message("name", value),
+        )
         return
-    name = settled_name(value)
-    if len(name) > NAME_LIMIT:
-        yield Flaw.NAME_LENGTH, too_long("name", name, NAME_LIMIT)
-    if not _is_shaped(name):
-        yield Flaw.NAME_SHAPE, NAME_MISSHAPEN
+    name = normalize_skill_name(value)
+    if len(name) > MAX_NAME_LENGTH:
+        yield SkillFlaw.NAME_LENGTH, format_length_message("name", name, MAX_NAME_LENGTH)
+    if not _is_valid_name(name):
+        yield SkillFlaw.NAME_SHAPE, NAME_FORMAT_MESSAGE
     elif not name.isascii():
-        yield Flaw.NAME_SCRIPT, "The name has letters beyond a to z, which not every reader accepts."
+        yield SkillFlaw.NAME_SCRIPT, "The name has letters beyond a to z, which not every reader accepts."
 
 
-def _is_shaped(name: str) -> bool:
+def _is_valid_name(name: str) -> bool:
     """The reference takes letters and digits of any script; a form asks for a to z."""
     parts = name.split("-")
     return name == name.lower() and all(part and all(map(str.isalnum, part)) for part in parts)
 
 
-def description_flaws(value: Value) -> Found:
+def find_description_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str):
-        yield Flaw.DESCRIPTION_MISSING, not_text("description", value)
+        yield SkillFlaw.DESCRIPTION_MISSING, format_type_message("description", value)
     elif not value.strip():
-        yield Flaw.DESCRIPTION_MISSING, DESCRIPTION_MISSING
-    elif len(value) > DESCRIPTION_LIMIT:
-        yield Flaw.DESCRIPTION_LENGTH, too_long("description", value, DESCRIPTION_LIMIT)
+        yield SkillFlaw.DESCRIPTION_MISSING, DESCRIPTION_MISSING_MESSAGE
+    elif len(value) > MAX_DESCRIPTION_LENGTH:
+        yield (
+            SkillFlaw.DESCRIPTION_LENGTH,
+            format_length_message("description", value, MAX_DESCRIPTION_LENGTH),
+        )
 
 
-def compatibility_flaws(value: Value) -> Found:
+def find_compatibility_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str):
-        yield Flaw.COMPATIBILITY, not_text("compatibility", value)
-    elif len(value) > COMPATIBILITY_LIMIT:
-        yield Flaw.COMPATIBILITY, too_long("compatibility", value, COMPATIBILITY_LIMIT)
+        yield SkillFlaw.COMPATIBILITY, format_type_message("compatibility", value)
+    elif len(value) > MAX_COMPATIBILITY_LENGTH:
+        yield SkillFlaw.COMPATIBILITY, format_length_message("compatibility", value, MAX_COMPATIBILITY_LENGTH)
 
 
-def license_flaws(value: Value) -> Found:
+def find_license_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str):
-        yield Flaw.LICENSE_SHAPE, f"{not_text('license', value)} It is kept as JSON."
+        yield SkillFlaw.LICENSE_SHAPE, f"{format_type_message('license', value)} It is kept as JSON."
 
 
-def tools_flaws(value: Value) -> Found:
+def find_tools_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str):
-        kept = "joined into one line" if is_list_of_text(value) else "kept as JSON"
-        yield Flaw.TOOLS_SHAPE, f"{not_text('allowed-tools', value)} It is {kept}."
+        kept = "joined into one line" if is_text_list(value) else "kept as JSON"
+        yield SkillFlaw.TOOLS_SHAPE, f"{format_type_message('allowed-tools', value)} It is {kept}."
 
 
-def metadata_flaws(value: Value) -> Found:
+def find_metadata_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, dict):
         if value:
-            yield Flaw.METADATA_SHAPE, "Metadata must be keys with values; what stands here is left out."
+            yield SkillFlaw.METADATA_SHAPE, "Metadata must be keys with values; what stands here is left out."
         return
     nested = ((key, part) for key, part in value.items() if not isinstance(part, str))
     for key, part in islice(nested, MAX_PROBLEMS):
-        yield Flaw.METADATA_NESTED, f"{not_text(key[:NAME_LIMIT], part)} It is kept as JSON."
+        yield (
+            SkillFlaw.METADATA_NESTED,
+            f"{format_type_message(key[:MAX_NAME_LENGTH], part)} It is kept as JSON.",
+        )
 
 
-def switch_flaws(value: Value) -> Found:
-    if not isinstance(value, str) or value.lower() not in SWITCHES:
-        yield Flaw.SWITCH_SHAPE, '"disable-model-invocation" must be true or false; it counts as false.'
+def find_switch_flaws(value: YamlValue) -> FlawMessages:
+    if not isinstance(value, str) or value.lower() not in BOOLEAN_VALUES:
+        yield SkillFlaw.SWITCH_SHAPE, '"disable-model-invocation" must be true or false; it counts as false.'
 
 
-def is_list_of_text(value: Value) -> bool:
+def is_text_list(value: YamlValue) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
-CHECKS: Mapping[str, Callable[[Value], Found]] = {
-    "name": name_flaws,
-    "description": description_flaws,
-    "license": license_flaws,
-    "compatibility": compatibility_flaws,
-    "metadata": metadata_flaws,
-    "allowed-tools": tools_flaws,
-    "disable-model-invocation": switch_flaws,
+FIELD_CHECKS: Mapping[str, Callable[[YamlValue], FlawMessages]] = {
+    "name": find_name_flaws,
+    "description": find_description_flaws,
+    "license": find_license_flaws,
+    "compatibility": find_compatibility_flaws,
+    "metadata": find_metadata_flaws,
+    "allowed-tools": find_tools_flaws,
+    "disable-model-invocation": find_switch_flaws,
 }

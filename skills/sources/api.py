@@ -7,44 +7,61 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import URLPattern
 
-from personas.agents.services import create_named
-from personas.api.authentication import Caller
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
+from personas.agents.services import create_named_record
+from personas.api.authentication import ApiClient
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.record_resource import RecordResource
-from personas.api.responses import Answer, answered, moment_told
-from personas.api.schema import Shape, choice, line, listed, moment, nullable, page_of, shape, slug, whole
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import Workspace
-from personas.records.services import Values, restore_record
+from personas.records.services import FieldValues, restore_record
 from personas.roles import Permission
-from skills.api_helpers import TEXT, refuse_limited, sources_read_by
+from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_unrestricted_key
 from skills.discovery.harnesses import HARNESSES
 from skills.models import Source, SourceKind
 from skills.refresh import api as refresh_api
 from skills.refresh.runs import request_refresh
-from skills.refresh.source_changes import look_anew
-from skills.sources.selectors import grants_of, readers_beyond, sources_of, states_of
-from skills.tasks import dispatch
-from skills.uploads.api import push_urls
+from skills.refresh.source_changes import rescan_source
+from skills.sources.selectors import count_states_by_source, list_grants, list_lost_readers, list_sources
+from skills.tasks import enqueue_refresh_run
+from skills.uploads.api import build_push_urls
 
-GRANT = shape({"path": TEXT, "note": TEXT})
-NO_SCHEDULE = "Pushed files are looked at when they come; leave the minutes out."
-MORE: dict[str, Shape] = {
-    "slug": slug(),
-    "kind": choice(SourceKind.values, default=str(SourceKind.FOLDER), description="Set once, for good."),
-    "grant": nullable(line(1_000, least=1, description="The path that operators granted; null if pushed.")),
-    "harnesses": listed(
-        choice(HARNESSES), minItems=1, uniqueItems=True, default=list(HARNESSES), description="Rule sets."
+GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA})
+NO_SCHEDULE_MESSAGE = "Pushed files are looked at when they come; leave the minutes out."
+SOURCE_PROPERTIES: dict[str, Schema] = {
+    "slug": slug_schema(),
+    "kind": enum_schema(SourceKind.values, default=str(SourceKind.FOLDER), description="Set once, for good."),
+    "grant": nullable_schema(
+        line_schema(1_000, least=1, description="The path that operators granted; null if pushed.")
     ),
-    "refresh_minutes": nullable(
-        whole(1, 10_080, description="How often workers look; null: only when someone asks.")
+    "harnesses": array_schema(
+        enum_schema(HARNESSES),
+        minItems=1,
+        uniqueItems=True,
+        default=list(HARNESSES),
+        description="Rule sets.",
+    ),
+    "refresh_minutes": nullable_schema(
+        integer_schema(1, 10_080, description="How often workers look; null: only when someone asks.")
     ),
 }
 
 
-class Sources(RecordResource[Source]):
+class SourceResource(RecordResource[Source]):
     """A key that is limited to agents sees what those read, and changes none of it here."""
 
     model = Source
@@ -52,38 +69,38 @@ class Sources(RecordResource[Source]):
     searched = ("label", "slug", "folder", "grant__path")
     fixed = ("slug", "kind")
     optional = ("slug",)
-    more = MORE
+    more = SOURCE_PROPERTIES
     shown = {
-        "files": refresh_api.COUNTS | {"description": "How many of its files are in which state."},
-        "looked_at": nullable(moment()),
-        "last_run": nullable(whole(1)),
+        "files": refresh_api.COUNTS_SCHEMA | {"description": "How many of its files are in which state."},
+        "looked_at": nullable_schema(datetime_schema()),
+        "last_run": nullable_schema(integer_schema(1)),
     }
     agent_path = "agent_contexts__agent__slug"
     write = Permission.MANAGE_SOURCES
-    filters = {"kind": choice(SourceKind.values)}
+    filters = {"kind": enum_schema(SourceKind.values)}
 
     def rows(self, workspace: Workspace) -> QuerySet[Source]:
-        return sources_of(workspace)
+        return list_sources(workspace)
 
-    def visible(self, caller: Caller) -> QuerySet[Source]:
+    def visible(self, caller: ApiClient) -> QuerySet[Source]:
         rows: QuerySet[Source] = self.rows(caller.workspace)
         if caller.agents is None:
             return rows
-        return rows.filter(pk__in=sources_read_by(caller.workspace, caller.agents))
+        return rows.filter(pk__in=get_readable_source_ids(caller.workspace, caller.agents))
 
-    def narrowed(self, rows: QuerySet[Source], call: Call) -> QuerySet[Source]:
+    def narrowed(self, rows: QuerySet[Source], call: ApiRequest) -> QuerySet[Source]:
         kind = call.query.get("kind")
         return rows.filter(source_kind=kind) if kind else rows
 
     # --- values -----------------------------------------------------------------------------------------
 
-    def paged(self, call: Call, rows: QuerySet[Source]) -> Answer:
-        page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    def paged(self, call: ApiRequest, rows: QuerySet[Source]) -> ApiResponse:
+        page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
         self.count_files(call.workspace, page.rows)
-        return page_answered(call, page, [self.told(row) for row in page.rows])
+        return page_response(call, page, [self.told(row) for row in page.rows])
 
     def count_files(self, workspace: Workspace, rows: Iterable[Any]) -> None:
-        states = states_of(workspace, rows)
+        states = count_states_by_source(workspace, rows)
         for row in rows:
             row.file_states = states[row.pk]
 
@@ -92,7 +109,7 @@ class Sources(RecordResource[Source]):
             self.count_files(record.workspace, [record])
         return {
             "files": record.file_states,
-            "looked_at": record.looked_at and moment_told(record.looked_at),
+            "looked_at": record.looked_at and datetime_json(record.looked_at),
             "last_run": record.last_run_id,
         }
 
@@ -103,81 +120,83 @@ class Sources(RecordResource[Source]):
             return record.grant.path if record.grant else None
         return super().value_told(record, name)
 
-    def value_read(self, call: Call, name: str, said: Any, expected: Shape) -> Any:
+    def value_read(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
         if name != "grant" or said is None:
             return super().value_read(call, name, said, expected)
-        grant = grants_of(call.workspace).filter(path=said).first()
+        grant = list_grants(call.workspace).filter(path=said).first()
         if grant is None:
             raise LookupError(said)
         return grant
 
-    def values(self, call: Call, *, is_new: bool = False) -> tuple[Values, str]:
-        refuse_limited(call)
+    def values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
+        require_unrestricted_key(call)
         values, message = super().values(call, is_new=is_new)
         if "kind" in values:
             values["source_kind"] = values.pop("kind")
         return values, message
 
-    def completed(self, record: Source, values: Values) -> Values:
+    def completed(self, record: Source, values: FieldValues) -> FieldValues:
         if record.source_kind == SourceKind.PUSHED:
-            refuse_schedule(values)
-        refuse_lost_readers(record, values.get("harnesses", record.harnesses))
+            check_no_schedule(values)
+        check_lost_readers(record, values.get("harnesses", record.harnesses))
         return values
 
     # --- verbs ------------------------------------------------------------------------------------------
 
     @transaction.atomic
-    def create(self, call: Call, values: Values, message: str) -> Source:
+    def create(self, call: ApiRequest, values: FieldValues, message: str) -> Source:
         """With a first look at it, as on the page."""
         if values.get("source_kind") == SourceKind.PUSHED:
-            refuse_schedule(values)
+            check_no_schedule(values)
             values["refresh_minutes"] = None
-        source = create_named(Source, call.workspace, values, by=call.actor, message=message)
-        dispatch(request_refresh(source, cause="created", by=call.actor))
+        source = create_named_record(Source, call.workspace, values, by=call.actor, message=message)
+        enqueue_refresh_run(request_refresh(source, cause="created", by=call.actor))
         return source
 
     @transaction.atomic
-    def change(self, call: Call, key: Any) -> Answer:
+    def change(self, call: ApiRequest, key: Any) -> ApiResponse:
         before = self.find(call, key)
         super().change(call, key)
         return self.looked_anew(call, before)
 
     @transaction.atomic
-    def go_back(self, call: Call, key: Any, number: int) -> Answer:
-        refuse_limited(call)
+    def go_back(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
+        require_unrestricted_key(call)
         before = self.find(call, key)
         super().go_back(call, key, number)
         return self.looked_anew(call, before)
 
-    def looked_anew(self, call: Call, before: Source) -> Answer:
+    def looked_anew(self, call: ApiRequest, before: Source) -> ApiResponse:
         """What was changed about a source holds for its files at once."""
         after = self.fresh(before)
         if after.revision != before.revision and not after.is_archived:
-            dispatch(look_anew(after, cause="edited", by=call.actor))
+            enqueue_refresh_run(rescan_source(after, cause="edited", by=call.actor))
         return self.given(self.fresh(before))
 
-    def remove(self, call: Call, key: Any) -> Answer:
-        refuse_limited(call)
+    def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
+        require_unrestricted_key(call)
         return super().remove(call, key)
 
     @transaction.atomic
-    def bring_back(self, call: Call, record: Source) -> Source:
-        refuse_limited(call)
+    def bring_back(self, call: ApiRequest, record: Source) -> Source:
+        require_unrestricted_key(call)
         restored = restore_record(record, by=call.actor)
-        dispatch(look_anew(restored, cause="edited", by=call.actor))
+        enqueue_refresh_run(rescan_source(restored, cause="edited", by=call.actor))
         return restored
 
-    def refresh(self, call: Call, key: str) -> Answer:
+    def refresh(self, call: ApiRequest, key: str) -> ApiResponse:
         source = self.find(call, key)
         run = request_refresh(source, cause="person", by=call.actor)
-        dispatch(run)
-        return answered(refresh_api.run_told(run, source), 202, Location=refresh_api.run_address(run, source))
+        enqueue_refresh_run(run)
+        return json_response(
+            refresh_api.run_json(run, source), 202, Location=refresh_api.get_run_url(run, source)
+        )
 
-    def list_runs(self, call: Call, key: str) -> Answer:
+    def list_runs(self, call: ApiRequest, key: str) -> ApiResponse:
         return refresh_api.index(call, self.find(call, key))
 
-    def read_run(self, call: Call, key: str, number: int) -> Answer:
-        return refresh_api.read(call, self.find(call, key), number)
+    def read_run(self, call: ApiRequest, key: str, number: int) -> ApiResponse:
+        return refresh_api.detail(call, self.find(call, key), number)
 
     def more_urls(self) -> list[URLPattern]:
         reading: dict[str, Any] = {"bots": True, "tag": self.name}
@@ -185,18 +204,18 @@ class Sources(RecordResource[Source]):
         listing = Operation(
             self.list_runs,
             "Looks at a source, newest first",
-            answer=page_of(refresh_api.RUN),
-            query=PAGING,
+            answer=page_schema(refresh_api.RUN_SCHEMA),
+            query=PAGINATION_PARAMS,
             **reading,
         )
         one = Operation(
-            self.read_run, "A look, with what it left out", answer=refresh_api.FULL_RUN, **reading
+            self.read_run, "A look, with what it left out", answer=refresh_api.RUN_DETAIL_SCHEMA, **reading
         )
         refresh = Operation(
             self.refresh,
             "Ask for a look at a source",
             permission=Permission.EDIT,
-            answer=refresh_api.RUN,
+            answer=refresh_api.RUN_SCHEMA,
             status=202,
             is_retryable=True,
             tag=self.name,
@@ -205,42 +224,42 @@ class Sources(RecordResource[Source]):
             endpoint(f"{at}:refresh", "sources-refresh", post=refresh),
             endpoint(f"{at}/runs", "sources-runs", get=listing),
             endpoint(f"{at}/runs/<int:number>", "sources-run", get=one),
-            *push_urls(self.find),
+            *build_push_urls(self.find),
         ]
 
 
-def refuse_schedule(values: Values) -> None:
+def check_no_schedule(values: FieldValues) -> None:
     if values.get("refresh_minutes"):
-        raise Invalid.on("refresh_minutes", NO_SCHEDULE)
+        raise InvalidInput.on("refresh_minutes", NO_SCHEDULE_MESSAGE)
 
 
-def refuse_lost_readers(source: Source, harnesses: list[str]) -> None:
+def check_lost_readers(source: Source, harnesses: list[str]) -> None:
     """An agent would go on by rules whose files nobody looks for any more."""
-    if lost := readers_beyond(source, harnesses):
+    if lost := list_lost_readers(source, harnesses):
         named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
-        raise Invalid.on("harnesses", f"Still in use: {named}. Change that at the agents first.")
+        raise InvalidInput.on("harnesses", f"Still in use: {named}. Change that at the agents first.")
 
 
-def grants(call: Call) -> Answer:
-    refuse_limited(call)
-    page = page_of_rows(
-        grants_of(call.workspace), limit=call.query["limit"], cursor=call.query.get("cursor", "")
+def grant_index(call: ApiRequest) -> ApiResponse:
+    require_unrestricted_key(call)
+    page = paginate_rows(
+        list_grants(call.workspace), limit=call.query["limit"], cursor=call.query.get("cursor", "")
     )
-    return page_answered(call, page, [{"path": row.path, "note": row.note} for row in page.rows])
+    return page_response(call, page, [{"path": row.path, "note": row.note} for row in page.rows])
 
 
 urlpatterns = [
-    *Sources().urls(),
+    *SourceResource().urls(),
     endpoint(
         "source-grants",
         "source-grants-list",
         get=Operation(
-            grants,
+            grant_index,
             "Folders that operators granted, to make sources of",
             permission=Permission.MANAGE_SOURCES,
             budget="read",
-            answer=page_of(GRANT),
-            query=PAGING,
+            answer=page_schema(GRANT_SCHEMA),
+            query=PAGINATION_PARAMS,
             tag="sources",
         ),
     ),

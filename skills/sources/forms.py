@@ -7,25 +7,25 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.records.forms import RecordForm
-from skills.discovery.harnesses import HARNESSES, Caps
+from skills.discovery.harnesses import HARNESSES, DiscoveryCaps
 from skills.models import Source, SourceGrant, SourceKind
-from skills.rule_sets.descriptions import files_read
-from skills.sources.selectors import grants_of, readers_beyond
+from skills.rule_sets.descriptions import describe_harness_files
+from skills.sources.selectors import list_grants, list_lost_readers
 
-MOST_ZIP_BYTES = Caps().total_bytes
-ON_DISK = ("grant", "folder", "refresh_minutes")
+MAX_ZIP_BYTES = DiscoveryCaps().total_bytes
+FOLDER_FIELDS = ("grant", "folder", "refresh_minutes")
 
 
-class GrantChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+class GrantChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
     """One of the folders that operators granted to this workspace."""
 
     def label_from_instance(self, obj: SourceGrant) -> str:
         return f"{obj.path} ({obj.note})" if obj.note else obj.path
 
 
-def harness_choices() -> list[tuple[str, str]]:
+def get_harness_choices() -> list[tuple[str, str]]:
     """Asked for each form, in the language of its reader."""
-    return [(name, f"{name}: {files_read(harness)}") for name, harness in HARNESSES.items()]
+    return [(name, f"{name}: {describe_harness_files(harness)}") for name, harness in HARNESSES.items()]
 
 
 class SourceForm(RecordForm):
@@ -41,7 +41,7 @@ class SourceForm(RecordForm):
     }
     fieldsets = (
         (_("Source"), "", ("label", "source_kind")),
-        (_("Folder"), _("What workers read, and how often. They never leave it."), ON_DISK),
+        (_("Folder"), _("What workers read, and how often. They never leave it."), FOLDER_FIELDS),
         (
             _("Rules"),
             _("What counts as a context file or a skill, and who lets it in."),
@@ -52,7 +52,7 @@ class SourceForm(RecordForm):
     source_kind = forms.ChoiceField(
         label=_("Kind"), choices=SourceKind.choices, widget=forms.RadioSelect, initial=SourceKind.FOLDER
     )
-    grant = GrantChoice(
+    grant = GrantChoiceField(
         queryset=None,
         label=_("Granted folder"),
         empty_label=_("Choose a folder"),
@@ -68,7 +68,7 @@ class SourceForm(RecordForm):
     )
     harnesses = forms.MultipleChoiceField(
         label=_("Rule sets"),
-        choices=harness_choices,
+        choices=get_harness_choices,
         widget=forms.CheckboxSelectMultiple,
         initial=list(HARNESSES),
         error_messages={"required": _("Choose at least one of the rule sets.")},
@@ -78,23 +78,23 @@ class SourceForm(RecordForm):
     record: Source | None
 
     def link_fields(self) -> None:
-        grants = list(grants_of(self.workspace))
+        grants = list(list_grants(self.workspace))
         self.has_grants = bool(grants)
         offered: Any = self.fields["grant"]
-        offered.queryset = grants_of(self.workspace)
+        offered.queryset = list_grants(self.workspace)
         offered.required = self.data.get("source_kind") != SourceKind.PUSHED
         if self.record is None and len(grants) == 1:
             self.initial.setdefault("grant", grants[0])
         if self.record is None and not grants:
             self.initial.setdefault("source_kind", SourceKind.PUSHED)
         if self.record is not None and self.record.source_kind == SourceKind.PUSHED:
-            for name in ON_DISK:
+            for name in FOLDER_FIELDS:
                 del self.fields[name]
 
     def clean_harnesses(self) -> list[str]:
         """An agent would go on by rules whose files nobody looks for any more."""
         chosen: list[str] = self.cleaned_data["harnesses"]
-        lost = readers_beyond(self.record, chosen) if self.record else []
+        lost = list_lost_readers(self.record, chosen) if self.record else []
         if lost:
             named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
             raise forms.ValidationError(
@@ -128,14 +128,14 @@ class UploadForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         told = gettext("At most %(size)s MiB, paths as they would lie in a folder.")
-        self.fields["archive"].help_text = told % {"size": MOST_ZIP_BYTES // 1024 // 1024}
+        self.fields["archive"].help_text = told % {"size": MAX_ZIP_BYTES // 1024 // 1024}
 
     def clean_archive(self) -> bytes:
         upload: Any = self.cleaned_data["archive"]
-        if upload.size > MOST_ZIP_BYTES:
+        if upload.size > MAX_ZIP_BYTES:
             raise forms.ValidationError(
                 gettext("It has %(size)s bytes; at most %(most)s are read.")
-                % {"size": f"{upload.size:,}", "most": f"{MOST_ZIP_BYTES:,}"}
+                % {"size": f"{upload.size:,}", "most": f"{MAX_ZIP_BYTES:,}"}
             )
         content: bytes = upload.read()
         return content

@@ -3,36 +3,36 @@
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from core.text.lists import first_few
+from core.text.lists import format_short_list
 from personas.actors import Actor
-from personas.audit.services import note_event
-from personas.errors import InUse
+from personas.audit.services import write_audit_event
+from personas.errors import RecordInUse
 from personas.models import Workspace
-from personas.records.services import readable_errors
+from personas.records.services import convert_save_errors
 from skills.models import Source, SourceGrant
 
 
 @transaction.atomic
 def grant_folder(workspace: Workspace, path: str, *, note: str = "", by: Actor) -> SourceGrant:
     """Let a workspace make sources of a folder and of those below it."""
-    grant = SourceGrant(workspace=workspace, path=plain(path), note=note)
-    with readable_errors():
+    grant = SourceGrant(workspace=workspace, path=strip_trailing_slash(path), note=note)
+    with convert_save_errors():
         grant.full_clean()
         grant.save()
-    tell(grant, "granted", None, facts(grant), by=by)
+    log_grant_event(grant, "granted", None, grant_json(grant), by=by)
     return grant
 
 
 @transaction.atomic
-def note_grant(grant: SourceGrant, note: str, *, by: Actor) -> SourceGrant:
+def update_grant_note(grant: SourceGrant, note: str, *, by: Actor) -> SourceGrant:
     """Change the words about a grant; its folder stays, for sources were chosen below it."""
     grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
-    before, grant.note = facts(grant), note
-    with readable_errors():
+    before, grant.note = grant_json(grant), note
+    with convert_save_errors():
         grant.full_clean()
         grant.save(update_fields=["note"])
-    if facts(grant) != before:
-        tell(grant, "edited", before, facts(grant), by=by)
+    if grant_json(grant) != before:
+        log_grant_event(grant, "edited", before, grant_json(grant), by=by)
     return grant
 
 
@@ -47,21 +47,21 @@ def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
             "%(grant)s is still used by %(names)s. To stop the reading at once, take its root out of "
             "DRAMATIS_SOURCE_ROOTS."
         )
-        raise InUse(said % {"grant": grant, "names": first_few(names)})
-    tell(grant, "withdrawn", facts(grant), None, by=by)
+        raise RecordInUse(said % {"grant": grant, "names": format_short_list(names)})
+    log_grant_event(grant, "withdrawn", grant_json(grant), None, by=by)
     grant.delete()
 
 
-def plain(path: str) -> str:
+def strip_trailing_slash(path: str) -> str:
     """Without slashes at the end, so that one folder is granted under one name."""
     return path.strip().rstrip("/") or path.strip()
 
 
-def facts(grant: SourceGrant) -> dict[str, object]:
+def grant_json(grant: SourceGrant) -> dict[str, object]:
     return {"path": grant.path, "note": grant.note}
 
 
-def tell(
+def log_grant_event(
     grant: SourceGrant,
     verb: str,
     before: dict[str, object] | None,
@@ -69,6 +69,6 @@ def tell(
     *,
     by: Actor,
 ) -> None:
-    note_event(
+    write_audit_event(
         grant.workspace_id, verb, "source_grant", grant.pk, str(grant), by=by, before=before, after=after
     )

@@ -3,7 +3,7 @@
 from skills.models import Source
 
 
-def hold(source: Source) -> Source:
+def lock_source(source: Source) -> Source:
     """Lock the source: verbs of people and runs of workers take turns."""
     rows = Source.objects.in_workspace(source.workspace_id).select_related("workspace")
     # Its key stays free, so that one can still ask for the next look while this one is being stored.

@@ -34,13 +34,13 @@ class SourceGrant(WorkspaceOwned):
     def clean(self) -> None:
         super().clean()
         # Later it may lie below a root that was withdrawn: then nothing is read, but its note can be edited.
-        if self._state.adding and not is_allowed(self.path):
+        if self._state.adding and not is_folder_allowed(self.path):
             raise ValidationError(
                 {"path": gettext("It lies below none of the roots in DRAMATIS_SOURCE_ROOTS.")}
             )
 
 
-def is_allowed(path: str) -> bool:
+def is_folder_allowed(path: str) -> bool:
     """Whether operators still allow this folder; asked before each look, since roots can be withdrawn."""
     asked = PurePosixPath(path)
     if not asked.is_absolute() or ".." in asked.parts:
@@ -105,7 +105,7 @@ class Source(Named):
             problems["grant"] = gettext("Choose the folder that operators granted.")
         if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
             problems["folder"] = gettext("Pushed files have no folder on disk.")
-        if problem := folder_problem(self.folder):
+        if problem := find_source_folder_problem(self.folder):
             problems["folder"] = problem
         if not isinstance(self.harnesses, list) or not self.harnesses or set(self.harnesses) - set(HARNESSES):
             problems["harnesses"] = gettext("Choose at least one of the rule sets.")
@@ -119,11 +119,11 @@ class Source(Named):
         decided = set(own.values_list("agent_id", flat=True))
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         parents: dict[int, int | None] = dict(agents.values_list("pk", "parent_id"))
-        deciders = ((pk, _decider(pk, parents, decided)) for pk in parents)
+        deciders = ((pk, _find_deciding_agent(pk, parents, decided)) for pk in parents)
         return sorted(pk for pk, decider in deciders if decider is not None and decider in chosen)
 
 
-def _decider(agent_id: int, parents: Mapping[int, int | None], decided: set[int]) -> int | None:
+def _find_deciding_agent(agent_id: int, parents: Mapping[int, int | None], decided: set[int]) -> int | None:
     """The agent itself or the nearest one above it that chose a source."""
     at: int | None = agent_id
     while at is not None and at not in decided:
@@ -131,7 +131,7 @@ def _decider(agent_id: int, parents: Mapping[int, int | None], decided: set[int]
     return at
 
 
-def folder_problem(folder: str) -> str:
+def find_source_folder_problem(folder: str) -> str:
     """Tenants go down only; the opener refuses the rest too, but whoever types it should know at once."""
     if not folder:
         return ""
@@ -182,7 +182,7 @@ class RunStatus(models.TextChoices):
     LOST = "lost", _("Lost with its worker")
 
 
-FINISHED = (RunStatus.DONE, RunStatus.FAILED)
+FINISHED_STATUSES = (RunStatus.DONE, RunStatus.FAILED)
 
 
 class RefreshRun(WorkspaceOwned):

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef
 
 from personas.models import Agent, Workspace
-from skills.discovery import applicable
+from skills.discovery import list_applicable_files
 from skills.discovery.harnesses import HARNESSES, Harness
 from skills.models import AgentContext, RuleSet, Source
-from skills.rule_sets.effective import own_rule_sets
+from skills.rule_sets.effective import get_custom_harnesses
 
 
 @dataclass(frozen=True)
-class Outlook:
+class SourceReader:
     """What an agent can see of the disk."""
 
     agent: Agent
@@ -29,10 +29,14 @@ class Outlook:
 
     def paths(self, stored: Collection[str]) -> list[tuple[str, str]]:
         """Kind and path of the stored files this agent is given, in order."""
-        return [(kind, path) for kind, path in applicable(self.harness, self.working_directory, stored)]
+        return [
+            (kind, path) for kind, path in list_applicable_files(self.harness, self.working_directory, stored)
+        ]
 
 
-def outlooks_of(workspace: Workspace | int, drafted: Iterable[Agent] = ()) -> dict[int, Outlook]:
+def get_readers_by_agent(
+    workspace: Workspace | int, drafted: Iterable[Agent] = ()
+) -> dict[int, SourceReader]:
     """By agent; those that read nowhere are left out. Three queries, however many agents.
 
     Drafted agents stand in for those that are saved: where one works says what it is given.
@@ -43,13 +47,13 @@ def outlooks_of(workspace: Workspace | int, drafted: Iterable[Agent] = ()) -> di
         return {}
     agents = {row.pk: row for row in Agent.objects.in_workspace(workspace)}
     agents |= {agent.pk: agent for agent in drafted}
-    rules = HARNESSES | own_rule_sets(workspace)
-    found = (outlook(agent, agents, choices, rules) for agent in agents.values())
+    rules = HARNESSES | get_custom_harnesses(workspace)
+    found = (build_source_reader(agent, agents, choices, rules) for agent in agents.values())
     return {one.agent.pk: one for one in found if one}
 
 
 @dataclass(frozen=True)
-class Above:
+class AgentLineage:
     """An agent and those it may inherit from, the nearest first, with what each of them chose."""
 
     line: dict[int, Agent]
@@ -57,14 +61,14 @@ class Above:
     has_own_rules: bool
 
 
-def above(agent: Agent) -> Above:
+def load_agent_lineage(agent: Agent) -> AgentLineage:
     """Only what stands in the agent's own line upwards is loaded; one query, and one for each grandparent.
 
     None where an agent was loaded together with its choice, has made none and stands below nobody.
     """
-    if reads_nowhere(agent):
-        return Above({agent.pk: agent}, {}, has_own_rules=False)
-    line = {one.pk: one for one in line_above(agent)}
+    if has_no_source(agent):
+        return AgentLineage({agent.pk: agent}, {}, has_own_rules=False)
+    line = {one.pk: one for one in load_ancestors(agent)}
     copies = RuleSet.objects.in_workspace(agent.workspace_id).filter(
         harness=OuterRef("harness"), archived_at=None
     )
@@ -75,15 +79,15 @@ def above(agent: Agent) -> Above:
     for row in rows:
         choices[row.agent_id] = row
         has_own_rules |= row.has_own_rules
-    return Above(line, choices, has_own_rules)
+    return AgentLineage(line, choices, has_own_rules)
 
 
-def reads_nowhere(agent: Agent) -> bool:
+def has_no_source(agent: Agent) -> bool:
     """Whether that is plain without asking: it was loaded with its choice, made none and inherits none."""
     return agent.parent_id is None and agent._state.fields_cache.get("context", agent) is None
 
 
-def line_above(agent: Agent) -> Iterable[Agent]:
+def load_ancestors(agent: Agent) -> Iterable[Agent]:
     """The agent, its parent, and so on, each asked for when it is needed."""
     seen: set[int] = set()
     at: Agent | None = agent
@@ -93,17 +97,17 @@ def line_above(agent: Agent) -> Iterable[Agent]:
         at = at.parent
 
 
-def outlook_of(agent: Agent, known: Above | None = None) -> Outlook | None:
+def get_source_reader(agent: Agent, known: AgentLineage | None = None) -> SourceReader | None:
     """Of one agent alone."""
-    known = known or above(agent)
-    rules = HARNESSES | (own_rule_sets(agent.workspace_id) if known.has_own_rules else {})
-    return outlook(agent, known.line, known.choices, rules)
+    known = known or load_agent_lineage(agent)
+    rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if known.has_own_rules else {})
+    return build_source_reader(agent, known.line, known.choices, rules)
 
 
-def outlook(
+def build_source_reader(
     agent: Agent, agents: dict[int, Agent], choices: dict[int, AgentContext], rules: dict[str, Harness]
-) -> Outlook | None:
-    line = list(upwards(agent, agents))
+) -> SourceReader | None:
+    line = list(iter_ancestors(agent, agents))
     chooser = next((one for one in line if one.pk in choices), None)
     if chooser is None:
         return None
@@ -112,10 +116,12 @@ def outlook(
         return None
     between = line[: line.index(chooser) + 1]
     folder = next((one.working_directory for one in between if one.working_directory), "")
-    return Outlook(agent, choice.source, rules[choice.harness], below(folder, choice.source), chooser)
+    return SourceReader(
+        agent, choice.source, rules[choice.harness], get_relative_directory(folder, choice.source), chooser
+    )
 
 
-def upwards(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
+def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
     """The agent, its parent, and so on; no circle can be stored, but none would hang this either."""
     seen: set[int] = set()
     at: Agent | None = agent
@@ -125,7 +131,7 @@ def upwards(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
         at = agents.get(at.parent_id) if at.parent_id is not None else None
 
 
-def below(folder: str, source: Source) -> str:
+def get_relative_directory(folder: str, source: Source) -> str:
     """The working directory as a path below the source's root; one that lies elsewhere means the root."""
     if not folder.startswith("/"):
         return folder.strip("/")

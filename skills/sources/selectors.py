@@ -9,7 +9,7 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from personas.models import Workspace
 from skills.models import AgentContext, ContextFile, FileState, PushedFile, RefreshRun, Source, SourceGrant
-from skills.sources.readers import Outlook, outlooks_of
+from skills.sources.readers import SourceReader, get_readers_by_agent
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class SourceSummary:
     run: RefreshRun | None = None
     looked_at: datetime | None = None
     states: dict[str, int] = field(default_factory=dict)
-    readers: Sequence[Outlook] = ()
+    readers: Sequence[SourceReader] = ()
 
     @property
     def slug(self) -> str:
@@ -36,11 +36,11 @@ class SourceSummary:
         return max(len(self.readers) - 3, 0)
 
 
-def grants_of(workspace: Workspace) -> QuerySet[SourceGrant]:
+def list_grants(workspace: Workspace) -> QuerySet[SourceGrant]:
     return SourceGrant.objects.in_workspace(workspace).order_by("path")
 
 
-def sources_of(workspace: Workspace) -> QuerySet[Source]:
+def list_sources(workspace: Workspace) -> QuerySet[Source]:
     """With the id of the last run and the end of the last finished look."""
     runs = RefreshRun.objects.in_workspace(workspace).filter(source=OuterRef("pk")).order_by("-pk")
     return (
@@ -54,12 +54,12 @@ def sources_of(workspace: Workspace) -> QuerySet[Source]:
     )
 
 
-def summaries_of(workspace: Workspace, sources: Iterable[Source]) -> list[SourceSummary]:
+def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> list[SourceSummary]:
     """For rows of `sources_of`; five queries, however many there are."""
     rows = list(sources)
     runs = RefreshRun.objects.in_workspace(workspace).defer("refusals")
     last = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
-    states, readers = states_of(workspace, rows), readers_by_source(workspace)
+    states, readers = count_states_by_source(workspace, rows), get_readers_by_source(workspace)
     return [
         SourceSummary(
             row,
@@ -72,45 +72,47 @@ def summaries_of(workspace: Workspace, sources: Iterable[Source]) -> list[Source
     ]
 
 
-def states_of(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
+def count_states_by_source(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
     """How many files of each source are in which state, the common ones first."""
     files = ContextFile.objects.in_workspace(workspace).filter(source__in=[row.pk for row in sources])
     counted: dict[int, Counter[str]] = defaultdict(Counter)
     for source_id, state, many in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
         counted[source_id][state] = many
-    return defaultdict(dict, {pk: in_order(counts) for pk, counts in counted.items()})
+    return defaultdict(dict, {pk: sort_state_counts(counts) for pk, counts in counted.items()})
 
 
-def in_order(counts: Counter[str]) -> dict[str, int]:
+def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
     return {state: counts[state] for state in FileState.values if counts[state]}
 
 
-def readers_by_source(workspace: Workspace) -> dict[int, list[Outlook]]:
+def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]:
     """The live agents that read each source, by name."""
-    found: dict[int, list[Outlook]] = defaultdict(list)
-    for outlook in sorted(outlooks_of(workspace).values(), key=lambda one: one.agent.name.casefold()):
+    found: dict[int, list[SourceReader]] = defaultdict(list)
+    for outlook in sorted(
+        get_readers_by_agent(workspace).values(), key=lambda one: one.agent.name.casefold()
+    ):
         if not outlook.agent.is_archived:
             found[outlook.source.pk].append(outlook)
     return found
 
 
-def runs_of(source: Source) -> QuerySet[RefreshRun]:
+def list_refresh_runs(source: Source) -> QuerySet[RefreshRun]:
     """Newest first; what a run refused is read only where it is shown."""
     runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
     return runs.defer("refusals").order_by("-pk")
 
 
-def files_of(source: Source, state: str = "") -> QuerySet[ContextFile]:
+def list_source_files(source: Source, state: str = "") -> QuerySet[ContextFile]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     rows = rows.select_related("newest", "in_force").order_by("path")
     return rows.filter(state=state) if state else rows
 
 
-def pushed_count(source: Source) -> int:
+def count_pushed_files(source: Source) -> int:
     return PushedFile.objects.in_workspace(source.workspace_id).filter(source=source).count()
 
 
-def readers_beyond(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
+def list_lost_readers(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
     """What live agents chose of this source by other rules than these."""
     chosen = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
     others = chosen.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))

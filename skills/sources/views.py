@@ -11,31 +11,31 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from core.body_size import takes_up_to
+from core.body_size import allow_body_size
 from personas.errors import DomainError
-from personas.records.services import Values, restore_record
-from personas.records.views import PAGE_SIZE, RecordPages, posted
+from personas.records.services import FieldValues, restore_record
+from personas.records.views import PAGE_SIZE, RecordPages, post_only
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, needs
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from skills.archives import read_zip
 from skills.models import FileState, RefreshRun, Source, SourceKind
-from skills.refresh.runs import Progress, progress_of, refusals_of, request_refresh
-from skills.refresh.source_changes import add_source, look_anew
-from skills.sources.forms import MOST_ZIP_BYTES, SourceForm, UploadForm
+from skills.refresh.runs import RefreshProgress, get_refresh_progress, list_run_refusals, request_refresh
+from skills.refresh.source_changes import add_source, rescan_source
+from skills.sources.forms import MAX_ZIP_BYTES, SourceForm, UploadForm
 from skills.sources.selectors import (
-    files_of,
-    grants_of,
-    pushed_count,
-    readers_by_source,
-    sources_of,
-    states_of,
-    summaries_of,
+    count_pushed_files,
+    count_states_by_source,
+    get_readers_by_source,
+    list_grants,
+    list_source_files,
+    list_source_summaries,
+    list_sources,
 )
-from skills.tasks import dispatch
-from skills.uploads.services import BadBundle, push_bundle
+from skills.tasks import enqueue_refresh_run
+from skills.uploads.services import InvalidBundle, push_bundle
 
 # The archive, and what a form puts around it.
-UPLOAD_BYTES = MOST_ZIP_BYTES + 64 * 1024
+MAX_UPLOAD_BYTES = MAX_ZIP_BYTES + 64 * 1024
 
 
 class SourcePages(RecordPages[Source]):
@@ -51,20 +51,20 @@ class SourcePages(RecordPages[Source]):
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Source]:
-        return sources_of(request.workspace)
+        return list_sources(request.workspace)
 
     def more_urls(self) -> list[URLPattern]:
         return [
-            path("<slug:key>/refresh/", posted(self.refresh), name="refresh"),
+            path("<slug:key>/refresh/", post_only(self.refresh), name="refresh"),
             path("<slug:key>/live/", self.live, name="live"),
-            path("<slug:key>/upload/", posted(self.upload), name="upload"),
+            path("<slug:key>/upload/", post_only(self.upload), name="upload"),
         ]
 
     # --- verbs ------------------------------------------------------------------------------------------
 
-    def create(self, request: WorkspaceRequest, values: Values) -> Source:
+    def create(self, request: WorkspaceRequest, values: FieldValues) -> Source:
         source, run = add_source(request.workspace, values, by=request.actor)
-        dispatch(run)
+        enqueue_refresh_run(run)
         return source
 
     def save(self, request: WorkspaceRequest, record: Source) -> HttpResponse:
@@ -80,27 +80,27 @@ class SourcePages(RecordPages[Source]):
 
     def restore_verb(self, record: Source, request: WorkspaceRequest) -> Source:
         restored = restore_record(record, by=request.actor)
-        dispatch(look_anew(restored, cause="edited", by=request.actor))
+        enqueue_refresh_run(rescan_source(restored, cause="edited", by=request.actor))
         return restored
 
     def look_if_changed(self, request: WorkspaceRequest, before: Source) -> None:
         after = self.find(request, before.slug)
         if after.revision != before.revision and not after.is_archived:
-            dispatch(look_anew(after, cause="edited", by=request.actor))
+            enqueue_refresh_run(rescan_source(after, cause="edited", by=request.actor))
 
-    @needs(Permission.EDIT)
+    @require_permission(Permission.EDIT)
     def refresh(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         source = self.find(request, key)
         try:
-            dispatch(request_refresh(source, cause="person", by=request.actor))
+            enqueue_refresh_run(request_refresh(source, cause="person", by=request.actor))
         except DomainError as error:
             messages.error(request, error.message)
         else:
             messages.success(request, _("A look at “%(source)s” is on its way.") % {"source": source})
         return redirect(self.address(source))
 
-    @takes_up_to(UPLOAD_BYTES)
-    @needs(Permission.EDIT)
+    @allow_body_size(MAX_UPLOAD_BYTES)
+    @require_permission(Permission.EDIT)
     def upload(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         source = self.find(request, key)
         form = UploadForm(request.POST, request.FILES)
@@ -108,7 +108,7 @@ class SourcePages(RecordPages[Source]):
         if form.is_valid():
             try:
                 run = self.push(request, source, form)
-            except BadBundle as error:
+            except InvalidBundle as error:
                 form.add_error("archive", error.message)
                 context["refusals"] = [one for one in error.refusals if one.path != "."]
             except DomainError as error:
@@ -121,7 +121,7 @@ class SourcePages(RecordPages[Source]):
     def push(self, request: WorkspaceRequest, source: Source, form: UploadForm) -> RefreshRun:
         bundle = read_zip(form.cleaned_data["archive"])
         run = push_bundle(source, bundle, replace=form.cleaned_data["replace"], by=request.actor)
-        dispatch(run)
+        enqueue_refresh_run(run)
         return run
 
     def say_pushed(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
@@ -138,9 +138,11 @@ class SourcePages(RecordPages[Source]):
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         if page == "list":
-            context["page"].object_list = summaries_of(request.workspace, context["page"].object_list)
+            context["page"].object_list = list_source_summaries(
+                request.workspace, context["page"].object_list
+            )
         if page in {"list", "form"}:
-            context["has_grants"] = grants_of(request.workspace).exists()
+            context["has_grants"] = list_grants(request.workspace).exists()
         return super().show(request, page, context, status)
 
     def users(self, record: Source) -> Any:
@@ -148,14 +150,14 @@ class SourcePages(RecordPages[Source]):
         return ()
 
     def detail_context(self, request: WorkspaceRequest, record: Source) -> dict[str, Any]:
-        readers = readers_by_source(request.workspace)[record.pk]
-        shown = self.parts(request, record, progress_of(record))
+        readers = get_readers_by_source(request.workspace)[record.pk]
+        shown = self.parts(request, record, get_refresh_progress(record))
         return shown | {"readers": readers, "upload": UploadForm()}
 
     def live(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         """The parts that change while a worker looks; nothing while the page is up to date."""
         source = self.find(request, key)
-        progress = progress_of(source)
+        progress = get_refresh_progress(source)
         asked = request.GET.copy()
         seen, ended = (asked.pop(name, [""])[-1] for name in ("seen", "ended"))
         if seen == progress.signature:
@@ -166,17 +168,17 @@ class SourcePages(RecordPages[Source]):
         context |= {"is_partial": True, "is_over": ended != progress.ended_pk}
         return render(request, "skills/sources/_live.html", context)
 
-    def parts(self, request: WorkspaceRequest, source: Source, progress: Progress) -> dict[str, Any]:
+    def parts(self, request: WorkspaceRequest, source: Source, progress: RefreshProgress) -> dict[str, Any]:
         """What both the page and its live parts show."""
         said = request.GET.get("state", "")
         state = said if said in FileState.values else ""
         return {
             "progress": progress,
-            "refusals": refusals_of(progress),
-            "states": states_of(request.workspace, [source])[source.pk],
+            "refusals": list_run_refusals(progress),
+            "states": count_states_by_source(request.workspace, [source])[source.pk],
             "state": state,
-            "files": Paginator(files_of(source, state), PAGE_SIZE).get_page(request.GET.get("page")),
-            "pushed": pushed_count(source) if source.source_kind == SourceKind.PUSHED else None,
+            "files": Paginator(list_source_files(source, state), PAGE_SIZE).get_page(request.GET.get("page")),
+            "pushed": count_pushed_files(source) if source.source_kind == SourceKind.PUSHED else None,
             "live_url": reverse("sources:live", args=[request.workspace.slug, source.slug]),
         }
 

@@ -5,15 +5,15 @@ from typing import Any
 from django import template
 
 from personas.models import Record
-from skills.record_scan import flags_in
+from skills.record_scan import scan_record
 
 register = template.Library()
 
-SHOWN = 20
+MAX_FINDINGS_SHOWN = 20
 
 
 @register.inclusion_tag("skills/_findings.html")
 def findings(record: Record) -> dict[str, Any]:
     """What a person should look at in this record's text; nothing found, nothing shown."""
-    flags = flags_in(record)
-    return {"flags": flags[:SHOWN], "more": max(0, len(flags) - SHOWN)}
+    flags = scan_record(record)
+    return {"flags": flags[:MAX_FINDINGS_SHOWN], "more": max(0, len(flags) - MAX_FINDINGS_SHOWN)}

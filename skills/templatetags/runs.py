@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.actors import SYSTEM
+from personas.actors import SYSTEM_ACTOR
 from personas.templatetags.ui import badge
 from skills.models import FileState, RefreshRun, RunStatus
 
@@ -30,7 +30,7 @@ FILE_TONES = {
     FileState.QUARANTINED: "error",
     FileState.IGNORED: "neutral",
 }
-CAUSES = {
+CAUSE_LABELS = {
     "created": _("First look"),
     "person": _("Asked for"),
     "schedule": _("On schedule"),
@@ -63,14 +63,14 @@ def state_label(state: str) -> str:
 
 
 @register.filter
-def cause_words(run: RefreshRun) -> str:
-    return str(CAUSES.get(run.cause, run.cause))
+def cause_label(run: RefreshRun) -> str:
+    return str(CAUSE_LABELS.get(run.cause, run.cause))
 
 
 @register.filter
-def asker(run: RefreshRun) -> str:
+def requester(run: RefreshRun) -> str:
     """Who wanted it; what the product does by itself its cause tells."""
-    return "" if run.actor_label == SYSTEM.label else run.actor_label
+    return "" if run.actor_label == SYSTEM_ACTOR.label else run.actor_label
 
 
 @register.filter
@@ -78,10 +78,10 @@ def duration(run: RefreshRun) -> str:
     """How long it took, or has taken so far; nothing before it has begun."""
     if run.started_at is None:
         return ""
-    return span((run.finished_at or timezone.now()) - run.started_at)
+    return format_duration((run.finished_at or timezone.now()) - run.started_at)
 
 
-def span(time: timedelta) -> str:
+def format_duration(time: timedelta) -> str:
     seconds = max(time.total_seconds(), 0)
     if seconds < 10:
         return gettext("%(seconds)s s") % {"seconds": f"{seconds:.1f}"}

@@ -8,60 +8,72 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import refuse_unless
-from personas.api.exception_handler import invalid
-from personas.api.operations import Call, Operation
-from personas.api.pagination import PAGING, page_answered, page_of_rows
+from personas.api.etags import check_etag
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError
-from personas.api.responses import Answer, answered, moment_told
-from personas.api.schema import Shape, flag, listed, moment, page_of, shape, whole
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    boolean_schema,
+    datetime_schema,
+    integer_schema,
+    object_schema,
+    page_schema,
+)
 from personas.api.views import endpoint
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.roles import Permission
-from skills.api_helpers import TEXT
-from skills.archives import Bundle, read_files
-from skills.archives.paths import LONGEST_PATH, check_path
+from skills.api_helpers import TEXT_SCHEMA
+from skills.archives import FileBundle, bundle_files
+from skills.archives.paths import MAX_PATH_LENGTH, check_path
 from skills.discovery import Refusal
-from skills.discovery.filesystem import Refused
-from skills.discovery.harnesses import Caps
+from skills.discovery.filesystem import FileRefused
+from skills.discovery.harnesses import DiscoveryCaps
 from skills.models import PushedFile, RefreshRun, Source
-from skills.refresh.api import RUN, run_address, run_told
-from skills.tasks import dispatch
-from skills.uploads.outcome_api import OUTCOME, outcome_of, refusals_placed
-from skills.uploads.services import BadBundle, push_bundle, push_file, remove_pushed
+from skills.refresh.api import RUN_SCHEMA, get_run_url, run_json
+from skills.tasks import enqueue_refresh_run
+from skills.uploads.outcome_api import PUSH_OUTCOME_SCHEMA, push_outcome_json, push_refusals_json
+from skills.uploads.services import InvalidBundle, push_bundle, push_file, remove_pushed_file
 
-Find = Callable[[Call, str], Source]
-CAPS = Caps()
-BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+SourceLookup = Callable[[ApiRequest, str], Source]
+DEFAULT_CAPS = DiscoveryCaps()
+BASE64_REGEX = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 # Either of them, never both: an object has just as many fields as it needs.
-CONTENT: dict[str, Shape] = {
-    "text": {"type": "string", "maxLength": CAPS.file_bytes * 4},
-    "base64": {"type": "string", "maxLength": CAPS.file_bytes * 4, "pattern": BASE64},
+CONTENT_PROPERTIES: dict[str, Schema] = {
+    "text": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4},
+    "base64": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4, "pattern": BASE64_REGEX},
 }
-PATH: Shape = {"type": "string", "minLength": 1, "maxLength": LONGEST_PATH}
-ONE_FILE = shape(CONTENT, required=(), minProperties=1, maxProperties=1)
-FILES = listed(
-    shape({"path": PATH, **CONTENT}, required=["path"], minProperties=2, maxProperties=2),
-    most=CAPS.files,
+PATH_SCHEMA: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_PATH_LENGTH}
+FILE_CONTENT_SCHEMA = object_schema(CONTENT_PROPERTIES, required=(), minProperties=1, maxProperties=1)
+FILES_SCHEMA = array_schema(
+    object_schema(
+        {"path": PATH_SCHEMA, **CONTENT_PROPERTIES}, required=["path"], minProperties=2, maxProperties=2
+    ),
+    most=DEFAULT_CAPS.files,
     minItems=1,
 )
-MANY = shape(
+PUSH_SCHEMA = object_schema(
     {
-        "files": FILES,
-        "is_complete": flag(default=False, description="Let go of files that are not named here."),
+        "files": FILES_SCHEMA,
+        "is_complete": boolean_schema(default=False, description="Let go of files that are not named here."),
     },
     required=["files"],
 )
-PUSHED = shape({"path": TEXT, "size": whole(), "digest": TEXT, "pushed_at": moment()})
-NOTE = (
+PUSHED_FILE_SCHEMA = object_schema(
+    {"path": TEXT_SCHEMA, "size": integer_schema(), "digest": TEXT_SCHEMA, "pushed_at": datetime_schema()}
+)
+PUSH_NOTE = (
     "Give each file's text, or its bytes in base64. A file that is refused keeps what it said before; "
     "`quarantined` names those that no prompt will hold."
 )
 
 
-def push_urls(find: Find) -> list[URLPattern]:
+def build_push_urls(find: SourceLookup) -> list[URLPattern]:
     """For sources as `find` knows them: a limited key pushes only where one of its agents reads."""
-    pushing = Pushing(find)
+    pushing = PushedFileResource(find)
     writes: dict[str, Any] = {"permission": Permission.EDIT, "bots": True, "status": 202, "tag": "sources"}
     return [
         endpoint(
@@ -71,8 +83,8 @@ def push_urls(find: Find) -> list[URLPattern]:
                 pushing.index,
                 "Files that were pushed to a source",
                 bots=True,
-                answer=page_of(PUSHED),
-                query=PAGING,
+                answer=page_schema(PUSHED_FILE_SCHEMA),
+                query=PAGINATION_PARAMS,
                 tag="sources",
             ),
         ),
@@ -82,11 +94,11 @@ def push_urls(find: Find) -> list[URLPattern]:
             post=Operation(
                 pushing.push_many,
                 "Push files to a source",
-                body=MANY,
+                body=PUSH_SCHEMA,
                 body_example={"files": [{"path": "AGENTS.md", "text": "Be kind.\n"}], "is_complete": False},
-                answer=OUTCOME,
+                answer=PUSH_OUTCOME_SCHEMA,
                 is_retryable=True,
-                note=NOTE,
+                note=PUSH_NOTE,
                 **writes,
             ),
         ),
@@ -96,9 +108,9 @@ def push_urls(find: Find) -> list[URLPattern]:
             put=Operation(
                 pushing.push_one,
                 "Push one file to a source",
-                body=ONE_FILE,
+                body=FILE_CONTENT_SCHEMA,
                 body_example={"text": "Be kind.\n"},
-                answer=OUTCOME,
+                answer=PUSH_OUTCOME_SCHEMA,
                 refusals={412: "precondition_failed"},
                 note="A push says what the file is now. If-Match is heeded where it is sent.",
                 **writes,
@@ -106,7 +118,7 @@ def push_urls(find: Find) -> list[URLPattern]:
             delete=Operation(
                 pushing.remove,
                 "Take a pushed file away",
-                answer=shape({"run": RUN}),
+                answer=object_schema({"run": RUN_SCHEMA}),
                 refusals={412: "precondition_failed"},
                 note="Its revisions stay for the record. If-Match is heeded where it is sent.",
                 **writes,
@@ -115,94 +127,96 @@ def push_urls(find: Find) -> list[URLPattern]:
     ]
 
 
-class Pushing:
+class PushedFileResource:
     """The verbs, bound to how sources are found."""
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: SourceLookup) -> None:
         self.find = find
 
-    def index(self, call: Call, key: str) -> Answer:
-        rows = pushed_files(self.find(call, key)).select_related("content").defer("content__data")
-        page = page_of_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-        return page_answered(call, page, [pushed_told(row) for row in page.rows])
+    def index(self, call: ApiRequest, key: str) -> ApiResponse:
+        rows = list_pushed_files(self.find(call, key)).select_related("content").defer("content__data")
+        page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+        return page_response(call, page, [pushed_file_json(row) for row in page.rows])
 
-    def push_many(self, call: Call, key: str) -> Answer:
+    def push_many(self, call: ApiRequest, key: str) -> ApiResponse:
         source = self.find(call, key)
-        sent = [(said["path"], bytes_of(said)) for said in call.body["files"]]
+        sent = [(said["path"], decode_content(said)) for said in call.body["files"]]
         paths = [path for path, _ in sent]
-        bundle = read_files(sent)
+        bundle = bundle_files(sent)
         try:
             run = push_bundle(source, bundle, replace=call.body.get("is_complete", False), by=call.actor)
-        except BadBundle as error:
-            raise ProblemError(unsound(error, paths)) from error
-        return accepted(source, run, bundle, refusals_placed(clashing(run, bundle), paths))
+        except InvalidBundle as error:
+            raise ProblemError(build_bundle_problem(error, paths)) from error
+        return accept_push(source, run, bundle, push_refusals_json(list_push_refusals(run, bundle), paths))
 
-    def push_one(self, call: Call, key: str, path: str) -> Answer:
-        source, data = self.find(call, key), bytes_of(call.body)
-        refuse_unless_unchanged(call, source, path)
+    def push_one(self, call: ApiRequest, key: str, path: str) -> ApiResponse:
+        source, data = self.find(call, key), decode_content(call.body)
+        check_file_unchanged(call, source, path)
         try:
             run = push_file(source, path, data, by=call.actor)
-        except Invalid as error:
+        except InvalidInput as error:
             said = [FieldError(one, parameter="path") for words in error.errors.values() for one in words]
-            raise ProblemError(invalid(said)) from error
-        return accepted(source, run, Bundle(((path, data),), ()), [])
+            raise ProblemError(validation_problem(said)) from error
+        return accept_push(source, run, FileBundle(((path, data),), ()), [])
 
-    def remove(self, call: Call, key: str, path: str) -> Answer:
+    def remove(self, call: ApiRequest, key: str, path: str) -> ApiResponse:
         source = self.find(call, key)
         try:
             check_path(path)
-        except Refused as why:
+        except FileRefused as why:
             raise Http404 from why
-        refuse_unless_unchanged(call, source, path)
-        run = remove_pushed(source, path, by=call.actor)
-        dispatch(run)
-        return answered({"run": run_told(run, source)}, 202, Location=run_address(run, source))
+        check_file_unchanged(call, source, path)
+        run = remove_pushed_file(source, path, by=call.actor)
+        enqueue_refresh_run(run)
+        return json_response({"run": run_json(run, source)}, 202, Location=get_run_url(run, source))
 
 
-def accepted(source: Source, run: RefreshRun, bundle: Bundle, refused: list[dict[str, Any]]) -> Answer:
+def accept_push(
+    source: Source, run: RefreshRun, bundle: FileBundle, refused: list[dict[str, Any]]
+) -> ApiResponse:
     """Stored, and a look is on its way; what it will find is told already."""
-    dispatch(run)
+    enqueue_refresh_run(run)
     lost = {one["path"] for one in refused}
     taken = {path: data for path, data in bundle.files if path not in lost}
-    said = {"run": run_told(run, source), "taken": len(taken), "refused": refused}
-    return answered(said | outcome_of(source, taken), 202, Location=run_address(run, source))
+    said = {"run": run_json(run, source), "taken": len(taken), "refused": refused}
+    return json_response(said | push_outcome_json(source, taken), 202, Location=get_run_url(run, source))
 
 
-def clashing(run: RefreshRun, bundle: Bundle) -> list[Refusal]:
+def list_push_refusals(run: RefreshRun, bundle: FileBundle) -> list[Refusal]:
     """What was refused of this push: in itself, or beside what the source holds."""
     named = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
     return [Refusal(**one) for one in run.refusals if one["path"] in named]
 
 
-def unsound(error: BadBundle, paths: list[str]) -> Any:
-    placed = refusals_placed(error.refusals, paths)
-    return invalid([FieldError(one["reason"], one["pointer"]) for one in placed])
+def build_bundle_problem(error: InvalidBundle, paths: list[str]) -> Any:
+    placed = push_refusals_json(error.refusals, paths)
+    return validation_problem([FieldError(one["reason"], one["pointer"]) for one in placed])
 
 
-def refuse_unless_unchanged(call: Call, source: Source, path: str) -> None:
+def check_file_unchanged(call: ApiRequest, source: Source, path: str) -> None:
     """Only for callers who say what they have seen."""
     if call.if_match is None:
         return
     row = (
-        pushed_files(source).filter(path=path).select_related("content").first()
+        list_pushed_files(source).filter(path=path).select_related("content").first()
         if path.isprintable()
         else None
     )
-    refuse_unless(f'"{row.content.digest}"' if row else '""', call.if_match)
+    check_etag(f'"{row.content.digest}"' if row else '""', call.if_match)
 
 
-def pushed_files(source: Source) -> QuerySet[PushedFile]:
+def list_pushed_files(source: Source) -> QuerySet[PushedFile]:
     return PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
 
 
-def pushed_told(row: PushedFile) -> dict[str, Any]:
+def pushed_file_json(row: PushedFile) -> dict[str, Any]:
     return {
         "path": row.path,
         "size": row.content.size,
         "digest": row.content.digest,
-        "pushed_at": moment_told(row.pushed_at),
+        "pushed_at": datetime_json(row.pushed_at),
     }
 
 
-def bytes_of(said: Mapping[str, str]) -> bytes:
+def decode_content(said: Mapping[str, str]) -> bytes:
     return said["text"].encode() if "text" in said else b64decode(said["base64"])

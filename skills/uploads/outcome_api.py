@@ -4,80 +4,86 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from personas.api.schema import Shape, listed, shape, whole
-from skills.api_helpers import FINDINGS, PROBLEMS, TEXT, findings_told, problems_told
-from skills.archives import discover_pushed
-from skills.archives.bundle import label
+from personas.api.schema import Schema, array_schema, integer_schema, object_schema
+from skills.api_helpers import FINDINGS_SCHEMA, PROBLEMS_SCHEMA, TEXT_SCHEMA, findings_json, problems_json
+from skills.archives import discover_pushed_files
+from skills.archives.bundle import format_refusal_path
 from skills.discovery import Refusal
-from skills.files.evaluate import Judged
-from skills.files.policy import house_of
-from skills.files.store import judge_found
+from skills.files.evaluate import FileEvaluation
+from skills.files.policy import policy_for
+from skills.files.store import evaluate_discovered_files
 from skills.models import ContextFile, Source
-from skills.refresh.api import REFUSAL, RUN
-from skills.rule_sets.effective import harnesses_of
+from skills.refresh.api import REFUSAL_SCHEMA, RUN_SCHEMA
+from skills.rule_sets.effective import list_effective_harnesses
 
-MOST = 100_000
-POINTED = {"pointer": TEXT | {"description": "Where it stands in the body."}}
-REFUSED = shape({**POINTED, **REFUSAL["properties"]})
-OUTCOME: Shape = shape(
+MAX_OUTCOME_ITEMS = 100_000
+POINTER_PROPERTIES = {"pointer": TEXT_SCHEMA | {"description": "Where it stands in the body."}}
+PUSH_REFUSAL_SCHEMA = object_schema({**POINTER_PROPERTIES, **REFUSAL_SCHEMA["properties"]})
+PUSH_OUTCOME_SCHEMA: Schema = object_schema(
     {
-        "run": RUN,
-        "taken": whole(description="How many files were stored."),
-        "refused": listed(
-            REFUSED, most=MOST, description="Files that were not stored; an earlier one stays."
+        "run": RUN_SCHEMA,
+        "taken": integer_schema(description="How many files were stored."),
+        "refused": array_schema(
+            PUSH_REFUSAL_SCHEMA,
+            most=MAX_OUTCOME_ITEMS,
+            description="Files that were not stored; an earlier one stays.",
         ),
-        "quarantined": listed(
-            shape({"path": TEXT, "digest": TEXT, "findings": FINDINGS}),
-            most=MOST,
+        "quarantined": array_schema(
+            object_schema({"path": TEXT_SCHEMA, "digest": TEXT_SCHEMA, "findings": FINDINGS_SCHEMA}),
+            most=MAX_OUTCOME_ITEMS,
             description="Stored, but kept from every prompt until someone waives the findings.",
         ),
-        "invalid": listed(
-            shape({"path": TEXT, "problems": PROBLEMS}),
-            most=MOST,
+        "invalid": array_schema(
+            object_schema({"path": TEXT_SCHEMA, "problems": PROBLEMS_SCHEMA}),
+            most=MAX_OUTCOME_ITEMS,
             description="Stored, but no prompt can use it as it is.",
         ),
-        "unused": listed(REFUSAL, most=MOST, description="Stored, but named by no rule of the source."),
+        "unused": array_schema(
+            REFUSAL_SCHEMA, most=MAX_OUTCOME_ITEMS, description="Stored, but named by no rule of the source."
+        ),
     }
 )
 
 
-def outcome_of(source: Source, files: Mapping[str, bytes]) -> dict[str, Any]:
+def push_outcome_json(source: Source, files: Mapping[str, bytes]) -> dict[str, Any]:
     """What the look will make of these files; unchanged ones are judged again, so a retry says the same."""
-    found = discover_pushed(files, harnesses_of(source.workspace_id, source.harnesses))
-    verdicts = judge_found(source, found, lambda *_: None)
+    found = discover_pushed_files(files, list_effective_harnesses(source.workspace_id, source.harnesses))
+    verdicts = evaluate_discovered_files(source, found, lambda *_: None)
     digests = {entry.path: entry.stamp.digest for entry in (*found.files, *found.skills)}
-    waived = waived_contents(source)
+    waived = get_waived_contents(source)
     return {
         "quarantined": [
-            {"path": path, "digest": digests[path], "findings": findings_told(judged.findings)}
-            for path, judged in of_verdict(verdicts, "blocked")
+            {"path": path, "digest": digests[path], "findings": findings_json(judged.findings)}
+            for path, judged in filter_by_verdict(verdicts, "blocked")
             if (path, digests[path]) not in waived
         ],
         "invalid": [
-            {"path": path, "problems": problems_told(judged.problems)}
-            for path, judged in of_verdict(verdicts, "invalid")
+            {"path": path, "problems": problems_json(judged.problems)}
+            for path, judged in filter_by_verdict(verdicts, "invalid")
         ],
         "unused": [refusal._asdict() for refusal in found.refusals],
     }
 
 
-def of_verdict(verdicts: Mapping[str, Judged], verdict: str) -> list[tuple[str, Judged]]:
+def filter_by_verdict(
+    verdicts: Mapping[str, FileEvaluation], verdict: str
+) -> list[tuple[str, FileEvaluation]]:
     return [(path, judged) for path, judged in verdicts.items() if judged.verdict == verdict]
 
 
-def waived_contents(source: Source) -> set[tuple[str, str]]:
+def get_waived_contents(source: Source) -> set[tuple[str, str]]:
     """Path and digest of what someone has vouched for."""
-    waived = house_of(source).waived
+    waived = policy_for(source).waived
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(pk__in=[pk for pk, _ in waived])
     paths = dict(rows.values_list("pk", "path"))
     return {(paths[pk], digest) for pk, digest in waived if pk in paths}
 
 
-def refusals_placed(refusals: Sequence[Refusal], sent: Sequence[str]) -> list[dict[str, Any]]:
+def push_refusals_json(refusals: Sequence[Refusal], sent: Sequence[str]) -> list[dict[str, Any]]:
     """Each refusal with the places of its file in the body; what is said of the whole stands at the list."""
     places: dict[str, list[str]] = defaultdict(list)
     for place, path in enumerate(sent):
-        places[label(path)].append(f"/files/{place}")
+        places[format_refusal_path(path)].append(f"/files/{place}")
     return [
         {"pointer": pointer, **refusal._asdict()}
         for refusal in refusals

@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Error, expect
 
-from personas.api_keys.format import key_digest, well_formed
+from personas.api_keys.format import is_well_formed_key, key_digest
 from personas.api_keys.services import create_key, revoke_key
 from personas.models import ApiKey
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
@@ -39,7 +39,7 @@ def make_key(visit, name="Front desk"):
     visit.fill(Name=name)
     assert visit.press("Make key") == 200
     secret = visit.page.get_by_label(f"Secret of {name}").input_value()
-    assert well_formed(secret)
+    assert is_well_formed_key(secret)
     return secret
 
 

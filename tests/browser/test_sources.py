@@ -11,7 +11,7 @@ from personas.records.services import archive_record
 from skills.agent_context.services import choose_context
 from skills.archives import write_zip
 from skills.models import Source
-from skills.rule_sets.services import write_rules
+from skills.rule_sets.services import save_rules
 from skills.sources.grants import grant_folder
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.factories import BY, make_agent, make_source, refreshed
@@ -107,7 +107,7 @@ def test_the_pages_suit_everyone(alices, workspace, folder, is_all):
         alices.sees("DRAMATIS_SOURCE_ROOTS")
         said += complaints(alices.page) + overflows(alices.page)
     source, pushed = crowded(workspace, folder)
-    write_rules(workspace, "plain", whole("HOUSE.md", off=["skill"]), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md", off=["skill"]), expected=0, by=BY)
     paths = [
         *("sources/", "sources/new/", f"sources/{source.slug}/", f"sources/{source.slug}/edit/"),
         *("rule-sets/", "rule-sets/plain/", "rule-sets/plain/history/1/"),

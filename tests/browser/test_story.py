@@ -10,10 +10,10 @@ from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import User, Workspace
 from personas.roles import Role
-from prompts.integrity.services import carry_out_verification
-from prompts.ledger.blocks import seal_workspace
+from prompts.integrity.services import run_verification
+from prompts.ledger.blocks import seal_ledger
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, VerificationRun
-from prompts.releases.services import approve_release, carry_out_release, request_release
+from prompts.releases.services import approve_release, request_release, run_release
 from tests.browser.conftest import Visitor
 from tests.browser.people import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
@@ -45,7 +45,7 @@ def crew(workspace: Workspace, rita: User) -> None:
     prompts = list(AgentPrompt.objects.in_workspace(workspace).filter(agent__slug="pilot"))
     release = request_release(workspace, prompts, message="First words", by=BY)
     approve_release(release, by=Actor.person(rita))
-    carry_out_release(release, by=BY)
+    run_release(release, by=BY)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def people(alices: Visit, bobs: Visit, ritas: Visit) -> tuple[Visit, Visit, Visi
 def closed_at_once(settings, tmp_path, monkeypatch) -> None:
     """The ledger's rows are closed once they have come to rest; the test does not wait for that."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.ledger.blocks.QUIET", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
 
 
 def production(slug: str) -> list[int]:
@@ -146,8 +146,8 @@ def test_what_a_bot_was_told_is_given_again_to_the_byte_after_all_has_changed(
     alices.sees("Reception")
     assert taken_away(alices, before.request_id, tmp_path / "before.md") == before.text.encode()
 
-    seal_workspace(workspace.pk)
+    seal_ledger(workspace.pk)
     alices.go("verify/")
     alices.press("Verify now")
-    carry_out_verification(workspace.pk, VerificationRun.objects.in_workspace(workspace).get().pk)
+    run_verification(workspace.pk, VerificationRun.objects.in_workspace(workspace).get().pk)
     alices.sees("Everything stands as it was written")

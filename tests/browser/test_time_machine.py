@@ -8,13 +8,13 @@ import time_machine
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from prompts.integrity.checkpoints import public_key_told, sign_checkpoint
-from prompts.integrity.services import carry_out_verification
+from prompts.integrity.checkpoints import get_public_key, sign_checkpoint
+from prompts.integrity.services import run_verification
 from prompts.labels.services import roll_back
-from prompts.ledger.blocks import seal_workspace
+from prompts.ledger.blocks import seal_ledger
 from prompts.models import VerificationRun
-from prompts.proof.canonical import moment
-from prompts.replay.evidence import checks_of
+from prompts.proof.canonical import format_timestamp
+from prompts.replay.evidence import run_evidence_checks
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
@@ -25,13 +25,13 @@ WIDE = "x" * 60
 def stage(workspace, settings, tmp_path, monkeypatch) -> Stage:
     """A prompt of an hour ago, with a key to fetch it; what is fetched is sealed at once."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.ledger.blocks.QUIET", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
     with time_machine.travel(timezone.now() - timedelta(hours=1)):
         return make_stage(workspace, f"Be brave. {WIDE * 3}")
 
 
 def closed(stage: Stage) -> None:
-    seal_workspace(stage.workspace.pk)
+    seal_ledger(stage.workspace.pk)
     sign_checkpoint(stage.workspace.pk)
 
 
@@ -56,7 +56,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_a_moment_is_found(alices
         alices.follow("Download the evidence")
     caught.value.save_as(tmp_path / "evidence.json")
     data = json.loads((tmp_path / "evidence.json").read_text())
-    assert {check.state for check in checks_of(data, public_key_told()[0])} == {"ok"}
+    assert {check.state for check in run_evidence_checks(data, get_public_key()[0])} == {"ok"}
 
     alices.follow("Check all of it")
     alices.sees("Text built again")
@@ -98,7 +98,7 @@ def test_the_pages_suit_everyone(alices, stage, workspace, by_alice, is_all):
     alices.press("Verify now")
     run = VerificationRun.objects.in_workspace(workspace).get()
     # A worker that another test left running may be quicker; the look is carried out once.
-    carry_out_verification(workspace.pk, run.pk)
+    run_verification(workspace.pk, run.pk)
     # Nobody presses anything: the page asks by itself.
     alices.sees("Everything stands as it was written")
     said = complaints(alices.page) + overflows(alices.page)
@@ -106,7 +106,7 @@ def test_the_pages_suit_everyone(alices, stage, workspace, by_alice, is_all):
         "time-machine/",
         "time-machine/?request=never",
         f"time-machine/fetches/{served.ledger_id}/?check=all",
-        f"time-machine/prompts/{stage.prompt.pk}/latest/{moment(timezone.now())}/",
+        f"time-machine/prompts/{stage.prompt.pk}/latest/{format_timestamp(timezone.now())}/",
         "ledger/?agent=pilot&version=3",
         "ledger/stale/",
     )

@@ -14,8 +14,8 @@ import httpx
 import psycopg
 from django.db import connection
 
-from project.supervisor.children import web_command
-from project.supervisor.supervisor import signal_group, start
+from project.supervisor.children import build_web_command
+from project.supervisor.supervisor import signal_process_group, start_process
 from tests.frozen_process import freeze, thaw
 from tests.workers import url_of_test_database
 
@@ -53,7 +53,9 @@ class LiveServer:
     def start(self) -> None:
         own = {"DATABASE_URL": url_of_test_database(), "PUBLIC_URL": self.url, "PGAPPNAME": self.name}
         with self.log.open("ab") as output:
-            self.process = start(web_command(HOST, self.port), env={**os.environ, **own}, output=output)
+            self.process = start_process(
+                build_web_command(HOST, self.port), env={**os.environ, **own}, output=output
+            )
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.is_running:
             with suppress(httpx.TransportError):
@@ -66,7 +68,7 @@ class LiveServer:
     def kill(self) -> None:
         """Without a word to anybody: the server and the workers it has."""
         if self.process is not None:
-            signal_group(self.process, signal.SIGKILL)
+            signal_process_group(self.process, signal.SIGKILL)
             self.process.wait()
 
     def has_left(self) -> bool:

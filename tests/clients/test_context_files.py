@@ -7,7 +7,7 @@ import pytest
 from dramatis_client import context_files, context_names
 from dramatis_client.context_files import TooMuch, find_context_files
 from dramatis_client.context_names import FILES, PERSONAL
-from skills.discovery.harnesses import HARNESSES, HOME
+from skills.discovery.harnesses import HARNESSES, HOME_PREFIX
 
 
 def write(folder, *paths, text="Be kind.\n"):
@@ -23,7 +23,7 @@ def found_in(folder, **options):
 
 def test_every_path_that_a_rule_of_the_server_names_is_found(tmp_path):
     rules = [rule for harness in HARNESSES.values() for rule in harness.rules]
-    named = {path.removeprefix(HOME).replace("*", "tea") for rule in rules for path in rule.paths}
+    named = {path.removeprefix(HOME_PREFIX).replace("*", "tea") for rule in rules for path in rule.paths}
     write(tmp_path, *named)
     write(tmp_path, *[f"crew/{path}" for path in named])
     both = named | {f"crew/{path}" for path in named}

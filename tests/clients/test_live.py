@@ -14,7 +14,7 @@ import pytest
 from dramatis_client import Problem, Unreachable
 from dramatis_client.command import main
 from personas.actors import Actor
-from personas.agents.services import create_named
+from personas.agents.services import create_named_record
 from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key, revoke_key
 from personas.models import Memory, MemoryState, Task, Workspace
@@ -50,7 +50,7 @@ def server(process: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
         process.start()
     yield process
     # A database in use cannot be removed.
-    ledger_writer.PROCESS.close()
+    ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture
@@ -121,7 +121,9 @@ def test_every_other_call_does_what_it_says(staged, client_of):
     steps = [{"title": "Fetch water"}, {"title": "Scrub"}]
     task = make_task(workspace, "Scrub the deck", agent=agent, steps=steps)
     make_skill(workspace, "tea", body="Boil water first.", agents=[agent])
-    source = create_named(Source, workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY)
+    source = create_named_record(
+        Source, workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY
+    )
     for kind in KINDS:
         client = client_of(kind)
         render_takes_facts_of_the_call(client, task)
@@ -185,7 +187,7 @@ def shell(staged: Stage, server: LiveServer, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_command_speaks_with_the_real_server(staged, shell, alice, tmp_path, capfd):
-    source = create_named(
+    source = create_named_record(
         Source, staged.workspace, {"label": "House", "source_kind": SourceKind.PUSHED}, by=BY
     )
     (tmp_path / "project").mkdir()

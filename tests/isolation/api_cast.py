@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.scopes import verbs_of
+from personas.api_keys.scopes import get_key_verbs
 from personas.api_keys.services import create_key, revoke_key
 from personas.members.services import remove_member
 from personas.models import ApiKey, User
@@ -85,7 +85,7 @@ class Keys:
             role if kind == ADMIN else "",
             secret,
             kind,
-            verbs_of(scopes, kind),
+            get_key_verbs(scopes, kind),
             "agents" in scopes,
         )
         return key

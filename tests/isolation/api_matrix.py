@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 
-from personas.roles import may
+from personas.roles import has_permission
 from tests.isolation.api_cast import UNKNOWN, Caller, unnoticed
 from tests.isolation.api_policy import is_for_bots, permission_for, verb_for
 from tests.isolation.api_probe import call
@@ -121,7 +121,7 @@ def opens(caller: Caller, door: Door) -> bool:
     verb = verb_for(door)
     if verb and verb not in caller.verbs:
         return False
-    return caller.is_bot or may(caller.role, permission_for(door))
+    return caller.is_bot or has_permission(caller.role, permission_for(door))
 
 
 def expected(cell: Cell) -> set[int]:

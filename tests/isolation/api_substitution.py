@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
 
-from personas.api.schema import Shape
+from personas.api.schema import Schema
 from tests.isolation.api_cast import Caller, unnoticed
 from tests.isolation.api_matrix import Cell, address, changes, opens, why
 from tests.isolation.api_probe import call
@@ -124,7 +124,7 @@ BY_HAND: dict[str, list[tuple[Path, Mapping[str, Any], str, Named]]] = {
 # --- where something can be named ----------------------------------------------------------------------
 
 
-def fields_of(shape: Shape, at: Path = ()) -> Iterator[tuple[Path, Shape]]:
+def fields_of(shape: Schema, at: Path = ()) -> Iterator[tuple[Path, Schema]]:
     """Every field of a body, with the way to it; one item stands for a list."""
     for name, said in shape.get("properties", {}).items():
         yield (*at, name), said

@@ -7,7 +7,7 @@ from typing import Any
 from django.urls import URLPattern
 
 from personas.api.operations import Operation
-from personas.api.views import view_of
+from personas.api.views import get_api_view
 from project.api.urls import urlpatterns
 
 V1 = "/api/v1/"
@@ -58,7 +58,7 @@ class Door:
 
 def operations_at(pattern: URLPattern) -> Mapping[str, Operation]:
     """What an address offers; none for the pages about the API."""
-    view = view_of(pattern)
+    view = get_api_view(pattern)
     found: Mapping[str, Operation] = view.operations if view else getattr(pattern.callback, "operations", {})
     return found
 

@@ -13,9 +13,9 @@ from django.test import Client
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.agents.services import create_named
+from personas.agents.services import create_named_record
 from personas.members.services import remove_member
-from personas.memories.services import remember, revoke_memory
+from personas.memories.services import create_memory, revoke_memory
 from personas.models import (
     Agent,
     AuditEvent,
@@ -35,7 +35,7 @@ from personas.models import (
 )
 from personas.records.services import archive_record, create_record, edit_record
 from personas.roles import Role
-from personas.work.services import add_responsibility, open_task
+from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
 from skills.models import Skill, Source
 from tests.factories import join, make_user, signed_in
@@ -176,13 +176,13 @@ def create(stage: Stage, home: str, kind: str, variant: str, **more: Any) -> Rec
 
 def make(model: type[Record], workspace: Workspace, values: dict[str, Any], **more: Any) -> Record:
     if model is Task:
-        return open_task(workspace, values, **more)
+        return create_task(workspace, values, **more)
     if model is Memory:
-        return remember(workspace, values, **more)
+        return create_memory(workspace, values, **more)
     if model is Responsibility:
         return add_responsibility(workspace, values, **more)
     if model in {Identity, Soul, UserProfile, Source}:
-        return create_named(model, workspace, values, **more)
+        return create_named_record(model, workspace, values, **more)
     return create_record(model, workspace, values, **more)
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from personas.roles import Permission, may
+from personas.roles import Permission, has_permission
 from tests.isolation.cast import Asker, Stage
 from tests.isolation.file_rows import FILES
 from tests.isolation.prompt_rows import PROMPTS, STUDIO
@@ -252,7 +252,7 @@ def expected_inside(page: Page, asker: Asker, method: str, target: str) -> int:
         302: asker.name == "anonymous",
         404: not asker.home or target in {"elsewhere", "nowhere"},
         405: method not in page.methods,
-        403: not may(asker.role, page.write or page.read or READ),
+        403: not has_permission(asker.role, page.write or page.read or READ),
     }
     if shut := next((status for status, is_shut in doors.items() if is_shut), 0):
         return shut

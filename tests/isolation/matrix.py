@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from django.apps import apps
 
-from personas.roles import Role, may
+from personas.roles import Role, has_permission
 from tests.isolation.cast import HARBOUR, KINDS, Asker, Stage, undone
 from tests.isolation.expectations import INSIDE, OPERATORS, OUTSIDE, expected_inside
 from tests.isolation.probe import Answer, ask, digest, quick_templates
@@ -163,7 +163,7 @@ def methods(asker: Asker, page: Page, target: str, turn: int) -> tuple[str, ...]
     if not asker.home:
         return ("GET",)
     if target == "crossed" or (target == "missing" and asker.role == Role.OWNER):
-        writes = page.write is not None and may(asker.role, page.write)
+        writes = page.write is not None and has_permission(asker.role, page.write)
         return ("GET", "POST") if writes else ("GET",)
     if target == "elsewhere":
         return ("GET", "POST") if asker.role == Role.OWNER else (("GET", "POST", rare)[turn % 3],)

@@ -1,6 +1,6 @@
 """The rows of versions, labels, releases, the record of what was told, and the Studio."""
 
-from prompts.releases.forms import choice_of
+from prompts.releases.forms import get_choice_value
 from tests.isolation.cast import Stage
 from tests.isolation.rows import (
     AGENT,
@@ -63,7 +63,7 @@ PROMPTS: dict[str, Page] = {
     "releases:new": Page(
         read=EDIT,
         write=EDIT,
-        body=lambda s, h: {"prompts": [choice_of(s.row(h, "prompts"))], "message": "Go"},
+        body=lambda s, h: {"prompts": [get_choice_value(s.row(h, "prompts"))], "message": "Go"},
     ),
     "releases:detail": Page(objects=RELEASE),
     "releases:approve": action(APPROVE, objects=RELEASE, changes=False),

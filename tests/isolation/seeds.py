@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.contents.services import keep_contents
+from personas.contents.services import store_contents
 from personas.models import (
     ApiKey,
     Content,
@@ -19,7 +19,7 @@ from personas.models import (
     User,
     Workspace,
     WorkspaceOwned,
-    digest_of,
+    sha256_digest,
 )
 from personas.records.services import create_record
 from prompts.builds.services import rebuild_agents
@@ -39,8 +39,8 @@ from prompts.models import (
     VerificationRun,
 )
 from prompts.releases.services import request_release
-from prompts.replay.services import replayed
-from skills.discovery.harness_json import dump
+from prompts.replay.services import build_replay
+from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import PLAIN
 from skills.models import (
     AgentContext,
@@ -82,8 +82,8 @@ class Seeder:
 
     def content(self, text: str) -> Content:
         data = text.encode()
-        keep_contents(self.workspace, {digest_of(data): data})
-        return Content.objects.in_workspace(self.workspace).get(digest=digest_of(data))
+        store_contents(self.workspace, {sha256_digest(data): data})
+        return Content.objects.in_workspace(self.workspace).get(digest=sha256_digest(data))
 
     # --- files --------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class Seeder:
             self.made(RefreshRun, source=self.row("sources", "spare"), status=status, outcome={}, refusals=[])
 
     def rules(self) -> dict[str, Any]:
-        rules = dump(PLAIN)
+        rules = harness_to_json(PLAIN)
         rules["rules"][0]["paths"] = [f"{self.word('RuleSet.rules')}.md"]
         return rules
 
@@ -233,10 +233,10 @@ class Seeder:
         self.keep("releases", "plain", release)
 
     def ledger(self, prompt: AgentPrompt, version: PromptVersion) -> None:
-        digest = digest_of(self.word("ApiKey.digest").encode())
+        digest = sha256_digest(self.word("ApiKey.digest").encode())
         key = self.made(ApiKey, digest=digest, expires_at=self.now + timedelta(days=1), created_by=self.owner)
         self.keep("keys", "plain", key)
-        served = replayed(LedgerEntry(prompt=prompt, version=version, at=self.now, slots={})).digest
+        served = build_replay(LedgerEntry(prompt=prompt, version=version, at=self.now, slots={})).digest
         entry = self.made(
             LedgerEntry,
             key=key,

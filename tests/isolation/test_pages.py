@@ -4,7 +4,7 @@ from operator import attrgetter
 
 import pytest
 
-from personas.members.services import invitation_token
+from personas.members.services import build_invitation_token
 from tests.isolation.canaries import unmarked_fields
 from tests.isolation.cast import ELSEWHERE, HARBOUR, undone
 from tests.isolation.expectations import INSIDE, rows_without_a_route, without_a_row
@@ -204,7 +204,7 @@ def test_an_invitation_shows_who_invites_to_what_and_no_more_to(name, stage):
     asker, invitation = stage.askers[name], stage.row(ELSEWHERE, "invitations")
     told = [invitation.email, invitation.workspace.name, invitation.workspace.slug]
     told += [invitation.invited_by.name, invitation.invited_by.email]
-    path = f"/join/{invitation_token(invitation)}/"
+    path = f"/join/{build_invitation_token(invitation)}/"
     for method in ("GET", "POST"):
         with undone():
             answer = ask(asker, method, path)

@@ -7,16 +7,16 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from personas.agents.api import Souls
+from personas.agents.api import SoulResource
 from personas.api import authentication as gate
-from personas.api.exception_handler import NOT_FOUND
+from personas.api.exception_handler import NOT_FOUND_PROBLEM
 from personas.api.operations import Operation
 from personas.api.problems import ProblemError
 from personas.api.record_resource import RecordResource
-from personas.api.responses import empty
-from personas.api.schema import line, shape
+from personas.api.responses import no_content_response
+from personas.api.schema import line_schema, object_schema
 from personas.api.views import endpoint
-from personas.memories.api import Memories
+from personas.memories.api import MemoryResource
 from personas.models import Memory, Soul
 from personas.roles import Permission
 from tests.isolation.api_cast import before, callers, known_callers  # noqa: F401  # fixtures
@@ -56,7 +56,7 @@ def test_without_a_fault_nothing_is_found(findings):
 
 
 def test_a_resource_that_forgets_its_workspace_is_found(findings, monkeypatch):
-    monkeypatch.setattr(Souls, "rows", lambda self, workspace: Soul.unscoped.all())
+    monkeypatch.setattr(SoulResource, "rows", lambda self, workspace: Soul.unscoped.all())
     assert any("leaks Soul.label of elsewhere" in said for said in findings("bot", "GET souls-list"))
     said = findings("editor", "GET souls-one", "PATCH souls-one", "DELETE souls-one")
     assert any("GET souls-one · crossed: expected 404, got 200" in one for one in said)
@@ -95,7 +95,7 @@ def test_a_refusal_with_a_header_more_is_found(findings, monkeypatch):
 
     def telling(self, call, key):
         if self.model.unscoped.filter(**{self.key: key}).exclude(workspace=call.workspace).exists():
-            raise ProblemError(replace(NOT_FOUND, headers={"Retry-After": "1"}))
+            raise ProblemError(replace(NOT_FOUND_PROBLEM, headers={"Retry-After": "1"}))
         return find(self, call, key)
 
     monkeypatch.setattr(RecordResource, "find", telling)
@@ -104,13 +104,13 @@ def test_a_refusal_with_a_header_more_is_found(findings, monkeypatch):
 
 
 def test_a_gate_that_does_not_ask_for_the_role_is_found(findings, monkeypatch):
-    monkeypatch.setattr(gate, "power_of", lambda key, role: frozenset(Permission))
+    monkeypatch.setattr(gate, "resolve_permissions", lambda key, role: frozenset(Permission))
     assert any("expected 403, got 201" in said for said in findings("viewer", "POST souls-list"))
     assert any("expected 403, got 201" in said for said in findings("reading owner", "POST souls-list"))
 
 
 def test_a_gate_that_does_not_ask_who_is_still_a_member_is_found(findings, monkeypatch):
-    monkeypatch.setattr(gate, "role_of", lambda key: "owner")
+    monkeypatch.setattr(gate, "require_creator_role", lambda key: "owner")
     assert any("expected 401, got 200" in said for said in findings("lost member", "GET souls-list"))
 
 
@@ -139,7 +139,7 @@ def test_a_filter_that_believes_any_name_is_found(findings, monkeypatch):
     def anywhere(self, rows, call):
         return Memory.unscoped.filter(agent__slug=call.query["agent"]) if "agent" in call.query else rows
 
-    monkeypatch.setattr(Memories, "narrowed", anywhere)
+    monkeypatch.setattr(MemoryResource, "narrowed", anywhere)
     said = findings("owner", "GET memories-list", way=run_queries)
     assert any("GET memories-list?agent: leaks Memory.text of elsewhere" in one for one in said)
 
@@ -147,7 +147,7 @@ def test_a_filter_that_believes_any_name_is_found(findings, monkeypatch):
 def test_an_operation_that_writes_to_other_workspaces_is_found(findings, monkeypatch):
     def shelve_all(call, key):
         Soul.unscoped.update(archived_at=timezone.now())
-        return empty()
+        return no_content_response()
 
     plant(monkeypatch, "DELETE souls-one", run=shelve_all)
     said = findings("owner", "DELETE souls-one")
@@ -155,13 +155,15 @@ def test_an_operation_that_writes_to_other_workspaces_is_found(findings, monkeyp
 
 
 def test_an_operation_that_does_nothing_is_found(findings, monkeypatch):
-    plant(monkeypatch, "DELETE souls-one", run=lambda call, key: empty())
+    plant(monkeypatch, "DELETE souls-one", run=lambda call, key: no_content_response())
     assert any("the positive control is empty" in said for said in findings("owner", "DELETE souls-one"))
 
 
 def test_an_operation_that_nobody_has_listed_is_found():
-    body = shape({"shadow": line(20)})
-    secret = Operation(lambda call, key: empty(), "Secret", permission=Permission.EDIT, body=body)
+    body = object_schema({"shadow": line_schema(20)})
+    secret = Operation(
+        lambda call, key: no_content_response(), "Secret", permission=Permission.EDIT, body=body
+    )
     door = Door("POST", endpoint("secrets/<slug:key>", "secrets", post=secret), secret)
     assert any(
         "POST secrets has no row: say in tests/isolation" in said for said in flaws([*all_doors(), door])

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from personas.agents.views import AgentPages
 from personas.models import Agent, Identity, Membership, ScopedManager, User, WorkspaceOwned
-from personas.records.forms import RecordChoice
+from personas.records.forms import RecordChoiceField
 from personas.records.views import RecordPages
 from personas.tenancy import middleware
 from personas.tenancy.models import TenantQuerySet
@@ -106,14 +106,14 @@ def test_a_child_in_another_workspace_than_its_parent_is_found(stage):
 
 def test_a_gate_that_lets_strangers_in_is_found(stage, monkeypatch):
     everybody = Membership.unscoped.select_related("workspace").filter(role="owner")
-    monkeypatch.setattr(middleware, "memberships_of", lambda user: list(everybody))
+    monkeypatch.setattr(middleware, "list_memberships", lambda user: list(everybody))
     findings = inside(stage, "stranger without one", "agents:list", "agents:archive")
     assert any("expected 404, got 200" in said for said in findings)
     assert any("was refused and yet wrote to" in said for said in findings)
 
 
 def test_a_gate_that_does_not_ask_for_the_role_is_found(stage, monkeypatch):
-    monkeypatch.setattr(middleware, "may", lambda role, permission: True)
+    monkeypatch.setattr(middleware, "has_permission", lambda role, permission: True)
     findings = inside(stage, "viewer", "agents:archive", "members:remove")
     assert any("members:remove · own: expected 403, got 302" in said for said in findings)
 
@@ -181,7 +181,7 @@ def test_a_choice_that_offers_foreign_records_is_found(stage, monkeypatch):
     def offer(self, rows, current=None):
         self.queryset = rows.model.unscoped.all()
 
-    monkeypatch.setattr(RecordChoice, "offer", offer)
+    monkeypatch.setattr(RecordChoiceField, "offer", offer)
     findings = run_form_fields(stage).findings
     assert any("agents:new identity: leaks Identity" in said for said in findings)
 

@@ -84,7 +84,7 @@ def test_the_owners_key_is_answered_the_same_behind_the_wall(every, stage, calle
 
 @pytest.mark.planted
 def test_a_gate_that_forgets_to_tell_is_noticed(stage, callers, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(workspace_scope, "enter", lambda workspace_id: None)
+    monkeypatch.setattr(workspace_scope, "enter_workspace", lambda workspace_id: None)
     assert len(compare(lambda: pages(stage, 20)).findings) >= 3
     assert len(compare(lambda: operations(stage, callers, 40)).findings) >= 2
 

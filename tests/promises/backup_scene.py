@@ -24,19 +24,28 @@ from django.db import connection, connections  # noqa: E402
 
 from benches.history import lengthen  # noqa: E402
 from personas.actors import Actor  # noqa: E402
-from personas.agents.services import create_named  # noqa: E402
+from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key, revoke_key  # noqa: E402
 from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record, edit_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from project.backup import create as backup_create  # noqa: E402
-from project.backup.snapshot import POSTGRES  # noqa: E402
+from project.backup.snapshot import SNAPSHOT_SETTINGS  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
-from prompts.ledger.blocks import seal_workspace  # noqa: E402
+from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
-from prompts.replay.services import segments_then  # noqa: E402
-from prompts.serving import PLAIN, BadKey, Bot, Call, Recall, ServingDown, Wanted, hand_out  # noqa: E402
+from prompts.replay.services import load_built_segments  # noqa: E402
+from prompts.serving import (  # noqa: E402
+    EMPTY_SLOTS,
+    CallContext,
+    InvalidKey,
+    KeyClient,
+    PromptRequest,
+    ServingCache,
+    ServingUnavailable,
+    serve_prompt,
+)
 
 BY = Actor("scene")
 AGENTS, SAMPLE = 20, 200
@@ -52,7 +61,7 @@ def build(folder: Path, versions: int, rows: int) -> None:
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     for number in range(AGENTS):
         words = {"label": f"Soul {number}", "text": f"Be brave, {number}. " * 200}
-        soul = create_named(Soul, workspace, words, by=BY)
+        soul = create_named_record(Soul, workspace, words, by=BY)
         told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, told, by=BY)
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
@@ -75,7 +84,7 @@ def some_texts(workspace: Workspace) -> dict[str, str]:
 
 
 def text_of(version: PromptVersion) -> str:
-    return "".join(segment.text for segment in segments_then(version)[0])
+    return "".join(segment.text for segment in load_built_segments(version)[0])
 
 
 # --- backing up under load -----------------------------------------------------------------------------
@@ -105,7 +114,7 @@ class Writers:
         try:
             fetch(self.facts["live"], f"a{secrets.randbelow(AGENTS)}", self.facts["channel"])
             self.done["fetches"] += 1
-        except ServingDown:
+        except ServingUnavailable:
             # On SQLite writers wait for each other; on a busy machine that takes long, and they are put off.
             self.done["put off"] += 1
 
@@ -120,7 +129,7 @@ class Writers:
         time.sleep(0.05)
 
     def seal(self) -> None:
-        seal_workspace(self.workspace.pk)
+        seal_ledger(self.workspace.pk)
         sign_checkpoint(self.workspace.pk)
         self.done["seals"] += 1
         time.sleep(0.2)
@@ -140,8 +149,10 @@ class Writers:
 
 
 def fetch(secret: str, agent: str, channel: str) -> Any:
-    call = Call(PLAIN, f"scene-{secrets.token_hex(8)}", ())
-    return hand_out(Bot(secret), Wanted(agent, channel, "production"), call, recall=Recall())
+    call = CallContext(EMPTY_SLOTS, f"scene-{secrets.token_hex(8)}", ())
+    return serve_prompt(
+        KeyClient(secret), PromptRequest(agent, channel, "production"), call, recall=ServingCache()
+    )
 
 
 def take(folder: Path, name: str, fault: str = "") -> None:
@@ -150,7 +161,7 @@ def take(folder: Path, name: str, fault: str = "") -> None:
         vars(backup_create)["held_moment"] = no_moment
     with Writers(facts) as writers:
         before, began = dict(writers.done), time.monotonic()
-        manifest = backup_create.make_backup(folder / name)
+        manifest = backup_create.create_backup(folder / name)
         took = time.monotonic() - began
         meanwhile = {what: writers.done[what] - before[what] for what in before}
     tell(
@@ -167,7 +178,7 @@ def take(folder: Path, name: str, fault: str = "") -> None:
 def no_moment() -> Iterator[str]:
     """The fault: every table as it is when its turn comes; how its rows are read is as ever."""
     with connection.cursor() as cursor:
-        for statement in POSTGRES if connection.vendor == "postgresql" else ():
+        for statement in SNAPSHOT_SETTINGS if connection.vendor == "postgresql" else ():
             cursor.execute(statement.replace("LOCAL ", ""))
     yield ""
 
@@ -182,7 +193,7 @@ def check(folder: Path) -> None:
     try:
         fetch(facts["revoked"], "a1", facts["channel"])
         refused = False
-    except BadKey:
+    except InvalidKey:
         refused = True
     served = fetch(facts["live"], "a1", facts["channel"])
     tell(same=len(same), refused=refused, served=served.status)

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from project.supervisor.supervisor import die_with_parent
+from project.supervisor.supervisor import set_parent_death_signal
 from tests.servers import postgres_programs, unprivileged
 
 UP_SECONDS = 30.0
@@ -45,7 +45,7 @@ class Cluster:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=die_with_parent,
+                preexec_fn=set_parent_death_signal,
                 **unprivileged(),
             )
         return self.wait_until_up()

@@ -24,7 +24,7 @@ def row_after_answer() -> None:
     from prompts.serving import services as serving_services
 
     later: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
-    write = ledger_insert.record
+    write = ledger_insert.insert_ledger_row
 
     def write_later() -> None:
         while True:
@@ -81,7 +81,7 @@ def without_translation() -> None:
 
     from personas.api import exception_handler
 
-    del exception_handler.KINDS[(OperationalError, InterfaceError)]
+    del exception_handler.PROBLEM_BUILDERS[(OperationalError, InterfaceError)]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

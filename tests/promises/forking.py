@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from project.supervisor.supervisor import die_with_parent
+from project.supervisor.supervisor import set_parent_death_signal
 
 ROOT = Path(__file__).resolve().parents[2]
 # Python itself and its `-m`: the module to run follows.
@@ -38,7 +38,7 @@ class Nursery:
                 stderr=output,
                 text=True,
                 start_new_session=True,
-                preexec_fn=die_with_parent,
+                preexec_fn=set_parent_death_signal,
             )
 
     def start(self, command: Sequence[str], more: Mapping[str, str], log: Path) -> int:
@@ -86,7 +86,7 @@ def read_the_product() -> None:
 def fork_server(command: list[str], more: dict[str, str], log: str) -> int:
     if pid := os.fork():
         return pid
-    die_with_parent()
+    set_parent_death_signal()
     os.setsid()
     for place, number in ((os.devnull, 0), (log, 1), (log, 2)):
         os.dup2(os.open(place, os.O_RDWR | os.O_APPEND | os.O_CREAT), number)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from project.supervisor.children import web_command
+from project.supervisor.children import build_web_command
 from tests.clients.live import HOST, free_port
 from tests.database_dump import ready_database
 from tests.personas.api.revocation_load import Ask
@@ -134,7 +134,7 @@ class Web:
 
     def start(self) -> None:
         product, own = "project.wsgi:application", "tests.promises.door:application"
-        command = [own if word == product else word for word in web_command(HOST, self.house.port)]
+        command = [own if word == product else word for word in build_web_command(HOST, self.house.port)]
         self.pid = self.nursery.start(command, self.more, self.log)
         self.wait_until_up()
 

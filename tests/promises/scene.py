@@ -22,17 +22,17 @@ from django.db.models import F  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from personas.actors import Actor  # noqa: E402
-from personas.agents.services import create_named  # noqa: E402
+from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.format import ADMIN  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Content, Revision, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.builds.sweep import agents_waiting  # noqa: E402
+from prompts.builds.sweep import list_waiting_agents  # noqa: E402
 from prompts.integrity.verify import verify_workspace  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptLabel, PromptVersion  # noqa: E402
-from prompts.versions.segments import digests_in  # noqa: E402
+from prompts.versions.segments import list_content_digests  # noqa: E402
 from tests.factories import signed_in  # noqa: E402
 
 BY = Actor("scene")
@@ -49,7 +49,7 @@ def build(folder: Path) -> dict[str, Any]:
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     for number in range(AGENTS):
         words = {"label": f"Soul {number}", "text": SENTENCE * 20}
-        soul = create_named(Soul, workspace, words, by=BY)
+        soul = create_named_record(Soul, workspace, words, by=BY)
         told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, told, by=BY)
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
@@ -96,7 +96,7 @@ def check(folder: Path) -> dict[str, Any]:
 
 def build_what_was_left(workspace: Workspace) -> int:
     """What the sweep does: edits whose build ended with the server."""
-    waiting = [ids for number, ids in agents_waiting(timezone.now() + timedelta(days=1))]
+    waiting = [ids for number, ids in list_waiting_agents(timezone.now() + timedelta(days=1))]
     for ids in waiting:
         rebuild_agents(workspace, ids)
     return sum(map(len, waiting))
@@ -121,7 +121,7 @@ def torn(workspace: Workspace) -> list[str]:
         found += [
             f"the words of {version}"
             for version in versions
-            if not {*digests_in(version.segments, version.tools), version.report} <= held
+            if not {*list_content_digests(version.segments, version.tools), version.report} <= held
         ]
         soul = prompt.agent.soul
         assert soul is not None
@@ -135,7 +135,7 @@ def torn(workspace: Workspace) -> list[str]:
 
 def is_in_force(soul: Soul, version: PromptVersion | None) -> bool:
     rows = Content.objects.in_workspace(soul.workspace_id)
-    digests = digests_in(version.segments, version.tools) if version else ()
+    digests = list_content_digests(version.segments, version.tools) if version else ()
     return any(
         soul.text.strip().encode() in bytes(data or b"")
         for data in rows.filter(digest__in=digests).values_list("data", flat=True)

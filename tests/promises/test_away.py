@@ -9,7 +9,7 @@ from django.db import OperationalError, ProgrammingError, connection
 from django.test import Client
 
 from personas.api import exception_handler
-from personas.api_keys.format import new_secret
+from personas.api_keys.format import generate_key_secret
 from project import error_views
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("R7")]
@@ -32,7 +32,7 @@ def asked(client: Client, path: str, error: Exception | None = None) -> Any:
 
 @pytest.mark.parametrize("path", ["/", "/profile/", "/w/harbour/agents/", "/api/v1/souls"])
 def test_whoever_asks_while_the_database_is_away_is_told_to_come_again(as_alice, path):
-    as_alice.defaults["HTTP_AUTHORIZATION"] = f"Bearer {new_secret()}"
+    as_alice.defaults["HTTP_AUTHORIZATION"] = f"Bearer {generate_key_secret()}"
     answer = asked(as_alice, path)
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
     assert b"closed the connection" not in answer.content
@@ -49,5 +49,5 @@ def test_a_fault_of_ours_is_still_a_fault(as_alice):
 
 @pytest.mark.planted
 def test_a_page_that_is_not_told_apart_is_found(as_alice, monkeypatch):
-    monkeypatch.setattr(error_views, "problem_of", lambda _: exception_handler.FAULT)
+    monkeypatch.setattr(error_views, "exception_to_problem", lambda _: exception_handler.SERVER_ERROR_PROBLEM)
     assert asked(as_alice, "/w/harbour/agents/").status_code == 500

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.task_queue import FAILURES, PAUSE, Breaker
+from core.task_queue import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
 
 pytestmark = pytest.mark.promise("R6")
 
@@ -13,28 +13,28 @@ def clock() -> list[float]:
 
 
 @pytest.fixture
-def breaker(clock) -> Breaker:
-    opened = Breaker(lambda: clock[0])
-    for _ in range(FAILURES):
+def breaker(clock) -> CircuitBreaker:
+    opened = CircuitBreaker(lambda: clock[0])
+    for _ in range(MAX_FAILURES):
         assert opened.may_try()
         opened.failed()
     return opened
 
 
-def tries_of(breaker: Breaker, callers: int = 8) -> int:
+def tries_of(breaker: CircuitBreaker, callers: int = 8) -> int:
     return sum(breaker.may_try() for _ in range(callers))
 
 
 def test_after_the_pause_one_goes_first(breaker, clock):
     assert tries_of(breaker) == 0
-    clock[0] += PAUSE
+    clock[0] += OPEN_SECONDS
     assert tries_of(breaker) == 1
     breaker.failed()
     assert tries_of(breaker) == 0
 
 
 def test_when_the_first_comes_back_all_may_go(breaker, clock):
-    clock[0] += PAUSE
+    clock[0] += OPEN_SECONDS
     assert tries_of(breaker) == 1
     breaker.worked()
     assert tries_of(breaker) == 8
@@ -42,6 +42,6 @@ def test_when_the_first_comes_back_all_may_go(breaker, clock):
 
 @pytest.mark.planted
 def test_a_breaker_that_lets_all_of_them_try_is_found(breaker, clock, monkeypatch):
-    monkeypatch.setattr(Breaker, "may_try", lambda self: not self.is_open)
-    clock[0] += PAUSE
+    monkeypatch.setattr(CircuitBreaker, "may_try", lambda self: not self.is_open)
+    clock[0] += OPEN_SECONDS
     assert tries_of(breaker) > 1

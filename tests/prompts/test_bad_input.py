@@ -10,8 +10,8 @@ from personas.errors import DomainError
 from personas.models import Agent, Workspace
 from personas.records.services import archive_record, edit_record
 from prompts.builds.services import rebuild_agents
-from prompts.errors import NotAllowed, StrangeVersion, UnknownLabel
-from prompts.labels.services import move_label, roll_back, take_off_label
+from prompts.errors import ForeignVersion, NotAllowed, UnknownLabel
+from prompts.labels.services import move_label, remove_label, roll_back
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
@@ -22,7 +22,7 @@ from prompts.models import (
     Release,
     ReleaseStatus,
 )
-from prompts.releases.services import approve_release, carry_out_release, request_release
+from prompts.releases.services import approve_release, request_release, run_release
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving.serving_stage import make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -112,7 +112,7 @@ def test_an_unknown_label_is_neither_taken_off_nor_rolled_back(quick, by_alice):
     refused(
         UnknownLabel,
         "There is no label “canary” on this prompt",
-        lambda: take_off_label(quick, "canary", by=by_alice),
+        lambda: remove_label(quick, "canary", by=by_alice),
     )
     refused(
         UnknownLabel,
@@ -132,15 +132,15 @@ def test_of_many_prompts_one_without_the_label_keeps_all_where_they_are(quick, c
 def test_another_agents_version_is_refused_by_every_verb_that_takes_one(quick, careful, by_alice):
     strange = numbered(careful, 1)
     words = "belongs to another prompt"
-    refused(StrangeVersion, words, lambda: move_label(quick, "canary", strange, expected=None, by=by_alice))
-    refused(StrangeVersion, words, lambda: roll_back([quick], by=by_alice, note="Back.", to=strange))
+    refused(ForeignVersion, words, lambda: move_label(quick, "canary", strange, expected=None, by=by_alice))
+    refused(ForeignVersion, words, lambda: roll_back([quick], by=by_alice, note="Back.", to=strange))
 
 
 def test_another_workspaces_version_is_refused_too(quick, elsewhere, by_alice):
     agent = make_agent(elsewhere, "spy", channels=[make_channel(elsewhere, "attic")])
     strange = numbered(prompt_of(agent), 1)
     words = "belongs to another prompt"
-    refused(StrangeVersion, words, lambda: move_label(quick, "canary", strange, expected=None, by=by_alice))
+    refused(ForeignVersion, words, lambda: move_label(quick, "canary", strange, expected=None, by=by_alice))
 
 
 def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, quick, careful, soul):
@@ -162,7 +162,7 @@ def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, qui
 def test_the_author_cannot_approve_and_the_release_stays_open_for_others(careful, workspace, by_alice):
     release = request_release(workspace, [careful], message="Go", by=by_alice)
     refused(NotAllowed, "Somebody else", lambda: approve_release(release, by=by_alice))
-    refused(NotAllowed, "must approve this first", lambda: carry_out_release(release, by=by_alice))
+    refused(NotAllowed, "must approve this first", lambda: run_release(release, by=by_alice))
 
 
 def test_an_approval_after_a_change_moves_no_label_and_says_what_changed(

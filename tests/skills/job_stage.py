@@ -7,10 +7,10 @@ from itertools import count
 from pathlib import Path
 
 from core.task_queue import breaker
-from project.redis_client import connect
+from project.redis_client import connect_redis
 from skills.models import ContextFile, FileRevision, RefreshRun, Source
 from skills.refresh.runs import request_refresh
-from skills.tasks import dispatch, sweep_sources_job
+from skills.tasks import enqueue_refresh_run, sweep_sources_job
 from tests.factories import BY
 from tests.frozen_process import freeze, thaw
 from tests.servers import Server, start_redis
@@ -64,7 +64,7 @@ class JobStage:
         return "\n".join(process.log.read_text()[-3_000:] for process in self.processes)
 
     def flush(self) -> None:
-        with connect(self.broker.url) as client:
+        with connect_redis(self.broker.url) as client:
             client.flushall()
 
     def freeze(self) -> None:
@@ -94,7 +94,7 @@ def job_stage(scratch: Path, roots: Path) -> Iterator[JobStage]:
 
 def ask(source: Source) -> RefreshRun:
     run = request_refresh(source, cause="person", by=BY)
-    dispatch(run)
+    enqueue_refresh_run(run)
     return run
 
 

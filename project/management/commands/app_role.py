@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from project.database.roles import UnfitRole, prepare_role
+from project.database.roles import UnsuitableRole, prepare_role
 
 
 class Command(BaseCommand):
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         name: str = options["name"]
         try:
             is_new = prepare_role(name, settings.DATABASE_APP_PASSWORD)
-        except (UnfitRole, DatabaseError) as error:
+        except (UnsuitableRole, DatabaseError) as error:
             raise CommandError(" ".join(str(error).split())) from None
         self.stdout.write(
             f"{name} was {'made' if is_new else 'there'} and may use the tables, one workspace at a time."

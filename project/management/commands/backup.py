@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from project.backup.create import SAMPLE, make_backup
+from project.backup.create import DEFAULT_SAMPLE_SIZE, create_backup
 from project.backup.errors import BackupError
 
 
@@ -15,12 +15,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, help="a folder that is not there yet")
-        parser.add_argument("--sample", type=int, default=SAMPLE, help="prompts whose text is noted")
+        parser.add_argument(
+            "--sample", type=int, default=DEFAULT_SAMPLE_SIZE, help="prompts whose text is noted"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         target: Path = options["folder"].absolute()
         try:
-            made = make_backup(target, sample=options["sample"])
+            made = create_backup(target, sample=options["sample"])
         except BackupError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from project.doctor.results import Finding, State
-from project.doctor.run import examine, is_well
+from project.doctor.results import Finding, FindingState
+from project.doctor.run import has_passed, run_checks
 
 
 class Command(BaseCommand):
@@ -22,17 +22,21 @@ class Command(BaseCommand):
         parser.add_argument("--whole", action="store_true", help="recompute the whole record; may take long")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        findings = examine(whole=options["whole"])
+        findings = run_checks(whole=options["whole"])
         if options["json"]:
-            told = {"is_well": is_well(findings), "findings": [finding.data() for finding in findings]}
+            told = {"is_well": has_passed(findings), "findings": [finding.data() for finding in findings]}
             self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
         else:
             for finding in findings:
                 self.tell(finding)
-        if not is_well(findings):
+        if not has_passed(findings):
             sys.exit(1)
 
     def tell(self, finding: Finding) -> None:
-        styles = {State.OK: self.style.SUCCESS, State.WARN: self.style.WARNING, State.FAIL: self.style.ERROR}
+        styles = {
+            FindingState.OK: self.style.SUCCESS,
+            FindingState.WARN: self.style.WARNING,
+            FindingState.FAIL: self.style.ERROR,
+        }
         mark = styles[finding.state](f"{finding.state:<4}")
         self.stdout.write(f"{mark}  {finding.name}: {finding.words} {finding.advice}".rstrip())

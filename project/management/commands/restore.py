@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from project.backup.create import SAMPLE
+from project.backup.create import DEFAULT_SAMPLE_SIZE
 from project.backup.errors import BackupError
 from project.backup.manifest import read_manifest
 from project.backup.restore import restore_backup
@@ -21,7 +21,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, help="what `manage.py backup` has made")
-        parser.add_argument("--sample", type=int, default=SAMPLE, help="prompts to be compared to the byte")
+        parser.add_argument(
+            "--sample", type=int, default=DEFAULT_SAMPLE_SIZE, help="prompts to be compared to the byte"
+        )
         parser.add_argument("--only-check", action="store_true", help="look at the files and load nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:

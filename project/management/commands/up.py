@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from project.supervisor import children, prepare_database
 from project.supervisor.supervisor import Supervisor
-from project.supervisor.valkey import NoServer
+from project.supervisor.valkey import ValkeyUnavailable
 
 
 class Command(BaseCommand):
@@ -26,27 +26,27 @@ class Command(BaseCommand):
         host, port = options["host"], options["port"]
         supervisor = Supervisor()
         try:
-            children.refuse_used_port(host, port)
+            children.require_free_port(host, port)
             self.start_all(supervisor, host, port, empty=options["empty"])
             self.report(supervisor.watch())
-        except (NoServer, prepare_database.NotPrepared, children.PortInUse) as error:
+        except (ValkeyUnavailable, prepare_database.DatabaseNotReady, children.PortInUse) as error:
             raise CommandError(str(error)) from None
         finally:
             supervisor.stop()
 
     def start_all(self, supervisor: Supervisor, host: str, port: int, *, empty: bool) -> None:
-        environment = children.child_environment(host, port)
+        environment = children.build_child_environment(host, port)
         children.start_broker(supervisor)
         prepare_database.prepare_database(empty=empty)
         # The web first and alone: it is what people wait for.
         if children.start_web(supervisor, environment, host, port):
             self.welcome(host, port)
-            children.start_jobs(supervisor, environment)
+            children.start_workers(supervisor, environment)
 
     def welcome(self, host: str, port: int) -> None:
         address = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}/"
         self.stdout.write(self.style.SUCCESS(f"\n  Dramatis is running at {address}"))
-        if login := prepare_database.demo_login():
+        if login := prepare_database.get_demo_login():
             self.stdout.write(f"  Log in as {login[0]} with the password {login[1]}")
         self.stdout.write("  Stop with Ctrl-C\n")
         self.stdout.flush()

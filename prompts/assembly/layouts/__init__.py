@@ -1,11 +1,14 @@
 """The six dialects; a new one is a module here and a line below."""
 
 from prompts.assembly.layout import Layout
-from prompts.assembly.layouts.dramatis import DRAMATIS
-from prompts.assembly.layouts.moltis import MOLTIS
-from prompts.assembly.layouts.nova import NOVA
-from prompts.assembly.layouts.opal import OPAL
-from prompts.assembly.layouts.pi import PI
-from prompts.assembly.layouts.ptc import PTC
+from prompts.assembly.layouts.dramatis import DRAMATIS_LAYOUT
+from prompts.assembly.layouts.moltis import MOLTIS_LAYOUT
+from prompts.assembly.layouts.nova import NOVA_LAYOUT
+from prompts.assembly.layouts.opal import OPAL_LAYOUT
+from prompts.assembly.layouts.pi import PI_LAYOUT
+from prompts.assembly.layouts.ptc import PTC_LAYOUT
 
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (DRAMATIS, OPAL, PI, MOLTIS, NOVA, PTC)}
+LAYOUTS: dict[str, Layout] = {
+    layout.name: layout
+    for layout in (DRAMATIS_LAYOUT, OPAL_LAYOUT, PI_LAYOUT, MOLTIS_LAYOUT, NOVA_LAYOUT, PTC_LAYOUT)
+}

@@ -5,62 +5,81 @@ from typing import Any
 
 from prompts.assembly import sections, tool_guidance
 from prompts.assembly.budget import cut_elements, cut_entries
-from prompts.assembly.data_inventory import data_problems, inventory
-from prompts.assembly.file_sections import cut_files, name_of, own_files, speaking
-from prompts.assembly.frames import heading, tag
+from prompts.assembly.data_inventory import build_data_inventory, list_data_problems
+from prompts.assembly.file_sections import (
+    describe_truncated_files,
+    exclude_blank_files,
+    get_file_name,
+    prepare_workspace_files,
+)
+from prompts.assembly.frames import build_heading_frame, build_tag_frame
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.layout import Layout, Part, call_part
-from prompts.assembly.layouts.dramatis_slots import BACKGROUND, ERROR, NOW, PLANNING, SAID, TASK
-from prompts.assembly.layouts.nova import directories, responsibilities, storage
-from prompts.assembly.layouts.pi import documentation
-from prompts.assembly.placeholders import expanded, unfilled
-from prompts.assembly.sections import NOTHING_TO_SAY
-from prompts.assembly.segments import CHANNEL, REFRESH, SESSION, TURN, USER, Piece, Pieces
-from prompts.assembly.text import on_one_line
+from prompts.assembly.layout import Layout, LayoutPart, build_call_part
+from prompts.assembly.layouts.dramatis_slots import (
+    BACKGROUND_SLOT,
+    CALL_SLOT,
+    ERROR_SLOT,
+    NOW_SLOT,
+    PLANNING_SLOT,
+    TASK_SLOT,
+)
+from prompts.assembly.layouts.nova import (
+    build_directories_section,
+    build_responsibilities_section,
+    build_storage_section,
+)
+from prompts.assembly.layouts.pi import build_documentation_section
+from prompts.assembly.placeholders import expand_placeholders, list_placeholder_problems
+from prompts.assembly.sections import NO_CHUNKS
+from prompts.assembly.segments import CHANNEL, REFRESH, SESSION, TURN, USER, TextChunk, TextChunks
+from prompts.assembly.text import collapse_lines
 from prompts.assembly.texts import dramatis as words
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
-from prompts.assembly.tool_lines import tool_part
-from prompts.assembly.tool_rules import DRAMATIS_RULES, Guidelines
+from prompts.assembly.tool_lines import build_tool_part
+from prompts.assembly.tool_rules import DRAMATIS_RULES, ToolGuidelines
 
-GUIDELINES = Guidelines(DRAMATIS_RULES)
-IDENTITY = ("identity.name", "identity.emoji", "identity.creature", "identity.vibe", "identity.text")
-USER_FIELDS = ("user.name", "user.timezone", "user.location", "user.notes")
+DRAMATIS_GUIDELINES = ToolGuidelines(DRAMATIS_RULES)
+IDENTITY_INPUTS = ("identity.name", "identity.emoji", "identity.creature", "identity.vibe", "identity.text")
+USER_INPUTS = ("user.name", "user.timezone", "user.location", "user.notes")
 
 
-def told(name: str) -> Any:
+def build_text_section(name: str) -> Any:
     """A section that is one text of the inputs, as it is."""
 
-    def section(inputs: PromptInputs) -> Pieces:
+    def section(inputs: PromptInputs) -> TextChunks:
         held = getattr(inputs, name)
-        return [Piece(held.text, held.origin)] if held is not None and held.text else NOTHING_TO_SAY
+        return [TextChunk(held.text, held.origin)] if held is not None and held.text else NO_CHUNKS
 
     return section
 
 
-def soul(inputs: PromptInputs) -> Pieces:
+def build_dramatis_soul(inputs: PromptInputs) -> TextChunks:
     """Absent or empty gives way to the built-in."""
     if inputs.soul is None or not inputs.soul.text.strip():
-        return [Piece(DEFAULT_SOUL)]
-    return [Piece(inputs.soul.text, inputs.soul.origin)]
+        return [TextChunk(DEFAULT_SOUL)]
+    return [TextChunk(inputs.soul.text, inputs.soul.origin)]
 
 
-def mission(inputs: PromptInputs) -> Pieces:
+def build_dramatis_mission(inputs: PromptInputs) -> TextChunks:
     if inputs.mission is None or not inputs.mission.text.strip():
-        return NOTHING_TO_SAY
-    return expanded(inputs.mission, inputs.data, "mission")
+        return NO_CHUNKS
+    return expand_placeholders(inputs.mission, inputs.data, "mission")
 
 
-def planning_tools(inputs: PromptInputs) -> Pieces:
+def build_dramatis_planning_tools(inputs: PromptInputs) -> TextChunks:
     tools = [tool for tool in inputs.tools if tool.use == "planning"]
-    return tool_guidance.tool_schemas(tools, native=True)
+    return tool_guidance.build_tool_schemas(tools, native=True)
 
 
-def skills(inputs: PromptInputs) -> Pieces:
+def build_dramatis_skills(inputs: PromptInputs) -> TextChunks:
     """A menu of those a model may use by itself, each with the place it can be read at."""
-    return sections.unled(
+    return sections.strip_first_gap(
         [
             (
-                f"\n- **{on_one_line(skill.name)}**: {on_one_line(skill.description)}{place(skill.location)}",
+                (
+                    f"\n- **{collapse_lines(skill.name)}**: {collapse_lines(skill.description)}"
+                    f"{format_skill_location(skill.location)}"
+                ),
                 skill.origin,
             )
             for skill in inputs.skills
@@ -69,139 +88,186 @@ def skills(inputs: PromptInputs) -> Pieces:
     )
 
 
-def place(location: str) -> str:
-    return f" ({on_one_line(location)})" if location else ""
+def format_skill_location(location: str) -> str:
+    return f" ({collapse_lines(location)})" if location else ""
 
 
-def context_files(inputs: PromptInputs) -> Pieces:
+def build_dramatis_context_files(inputs: PromptInputs) -> TextChunks:
     """Project files outermost first, then those of the workspace, within one allowance."""
-    found, own = speaking(inputs.context_files), own_files(inputs.workspace_files)
-    fitting = sections.fitted([*found, *own], inputs.limits.per_file, inputs.limits.all_files)
+    found, own = exclude_blank_files(inputs.context_files), prepare_workspace_files(inputs.workspace_files)
+    fitting = sections.fit_files([*found, *own], inputs.limits.per_file, inputs.limits.all_files)
     made = [
-        sections.element("context", text, sections.file_origin(file), source=file.path)
+        sections.build_tagged_element("context", text, sections.get_file_origin(file), source=file.path)
         if at < len(found)
-        else sections.element("workspace-file", text, sections.file_origin(file), source=name_of(file))
+        else sections.build_tagged_element(
+            "workspace-file", text, sections.get_file_origin(file), source=get_file_name(file)
+        )
         for at, (file, text) in enumerate(fitting)
     ]
-    return sections.listed(made, "\n\n")
+    return sections.join_chunks(made, "\n\n")
 
 
-def user(inputs: PromptInputs) -> Pieces:
+def build_dramatis_user(inputs: PromptInputs) -> TextChunks:
     """What is known about the person, then the notes."""
     if inputs.user is None:
-        return NOTHING_TO_SAY
+        return NO_CHUNKS
     held = inputs.user
     facts = (("Name", held.name), ("Timezone", held.timezone), ("Location", held.location))
-    lines = "\n".join([f"{label}: {on_one_line(value)}" for label, value in facts if value])
+    lines = "\n".join([f"{label}: {collapse_lines(value)}" for label, value in facts if value])
     whole = f"{lines}\n\n{held.notes}" if lines and held.notes else lines or held.notes
-    return [Piece(whole, held.origin)] if whole else NOTHING_TO_SAY
+    return [TextChunk(whole, held.origin)] if whole else NO_CHUNKS
 
 
-def problems(inputs: PromptInputs) -> list[str]:
-    said = [*cut_files(inputs, inputs.workspace_files), *data_problems(inputs)]
-    return said if inputs.mission is None else [*said, *unfilled(inputs.mission, inputs.data, "mission")]
+def list_dramatis_problems(inputs: PromptInputs) -> list[str]:
+    said = [*describe_truncated_files(inputs, inputs.workspace_files), *list_data_problems(inputs)]
+    return (
+        said
+        if inputs.mission is None
+        else [*said, *list_placeholder_problems(inputs.mission, inputs.data, "mission")]
+    )
 
 
-def for_top_level(inputs: PromptInputs) -> Mapping[str, Any] | None:
+def get_dramatis_planning_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
     """Planning is for whoever has the session."""
     return None if inputs.is_sub_agent else {}
 
 
-SKILLS, PLANNING_TOOLS = tag("skills"), tag("planning-tools")
-CUTTABLE: dict[str, Any] = {"is_cuttable": True, "shorten": cut_entries}
+SKILLS_FRAME, PLANNING_TOOLS_FRAME = build_tag_frame("skills"), build_tag_frame("planning-tools")
+CUTTABLE_OPTIONS: dict[str, Any] = {"is_cuttable": True, "shorten": cut_entries}
 
-DRAMATIS = Layout(
+DRAMATIS_LAYOUT = Layout(
     name="dramatis",
     summary="Everything the other five can say, slow facts first, with cache boundaries in between.",
     slots=(
         *("now", "timezone", "zone", "host", "sandbox", "session", "task", "is_background"),
         *("previous_error", "tools", "append"),
     ),
-    problems=problems,
+    problems=list_dramatis_problems,
     parts=(
-        Part("base", told("base"), tag("base"), uses=("base",)),
-        Part("identity", sections.identity, tag("identity"), uses=IDENTITY, needs="no identity"),
-        Part("soul", soul, tag("soul"), uses=("soul",)),
-        Part("instructions", sections.instructions, tag("instructions"), uses=("instructions",)),
-        Part("append", told("append"), tag("further-instructions"), uses=("append",)),
-        Part("mission", mission, tag("mission"), uses=("mission",)),
-        Part(
+        LayoutPart("base", build_text_section("base"), build_tag_frame("base"), uses=("base",)),
+        LayoutPart(
+            "identity",
+            sections.build_identity_section,
+            build_tag_frame("identity"),
+            uses=IDENTITY_INPUTS,
+            needs="no identity",
+        ),
+        LayoutPart("soul", build_dramatis_soul, build_tag_frame("soul"), uses=("soul",)),
+        LayoutPart(
+            "instructions",
+            sections.build_instructions_section,
+            build_tag_frame("instructions"),
+            uses=("instructions",),
+        ),
+        LayoutPart(
+            "append", build_text_section("append"), build_tag_frame("further-instructions"), uses=("append",)
+        ),
+        LayoutPart("mission", build_dramatis_mission, build_tag_frame("mission"), uses=("mission",)),
+        LayoutPart(
             "responsibilities",
-            responsibilities,
-            tag("Responsibilities"),
+            build_responsibilities_section,
+            build_tag_frame("Responsibilities"),
             uses=("responsibilities",),
             shorten=cut_entries,
         ),
-        tool_part(
+        build_tool_part(
             "dramatis.tools",
-            tool_guidance.tool_schemas,
-            frame=tag("tools"),
+            tool_guidance.build_tool_schemas,
+            frame=build_tag_frame("tools"),
             keeps=("description", "snippet", "parameters"),
             needs="no tools",
         ),
-        tool_part(
-            "dramatis.tool_calling", tool_guidance.calling, frame=tag("tool-calling"), needs="native tools"
+        build_tool_part(
+            "dramatis.tool_calling",
+            tool_guidance.build_calling_guide,
+            frame=build_tag_frame("tool-calling"),
+            needs="native tools",
         ),
-        tool_part(
+        build_tool_part(
             "dramatis.tool_guidelines",
-            tool_guidance.ruled(GUIDELINES),
-            frame=tag("tool-guidelines"),
+            tool_guidance.build_guidelines_section(DRAMATIS_GUIDELINES),
+            frame=build_tag_frame("tool-guidelines"),
             keeps=("guidelines",),
             needs="no tool asks for any",
         ),
-        Part(
+        LayoutPart(
             "planning_tools",
-            planning_tools,
-            lambda body: PLANNING_TOOLS(heading(words.PLANNING_TOOLS)(body)),
+            build_dramatis_planning_tools,
+            lambda body: PLANNING_TOOLS_FRAME(build_heading_frame(words.PLANNING_TOOLS_INTRODUCTION)(body)),
             uses=("planning_tools",),
         ),
-        Part("documentation", documentation, tag("documentation"), uses=("documentation",)),
-        Part(
+        LayoutPart(
+            "documentation",
+            build_documentation_section,
+            build_tag_frame("documentation"),
+            uses=("documentation",),
+        ),
+        LayoutPart(
             "skills",
-            skills,
-            lambda body: SKILLS(heading(words.SKILLS)(body)),
+            build_dramatis_skills,
+            lambda body: SKILLS_FRAME(build_heading_frame(words.SKILLS_INTRODUCTION)(body)),
             uses=("skills",),
             volatility=REFRESH,
-            **CUTTABLE,
+            **CUTTABLE_OPTIONS,
         ),
-        Part(
+        LayoutPart(
             "context_files",
-            context_files,
+            build_dramatis_context_files,
             uses=("context_files", "workspace_files"),
             volatility=REFRESH,
             is_cuttable=True,
             shorten=cut_elements,
         ),
-        Part(
+        LayoutPart(
             "directories",
-            directories,
-            tag("directories"),
+            build_directories_section,
+            build_tag_frame("directories"),
             uses=("working_directory", "directories"),
             volatility=REFRESH,
         ),
-        Part("storage", storage, tag("storage"), uses=("capabilities",), volatility=REFRESH),
-        Part(
+        LayoutPart(
+            "storage",
+            build_storage_section,
+            build_tag_frame("storage"),
+            uses=("capabilities",),
+            volatility=REFRESH,
+        ),
+        LayoutPart(
             "formatting",
-            sections.formatting,
-            tag("formatting"),
+            sections.build_formatting_section,
+            build_tag_frame("formatting"),
             uses=("channel.formatting",),
             volatility=CHANNEL,
         ),
-        Part("user", user, tag("user"), uses=USER_FIELDS, volatility=USER),
-        Part("data", inventory, tag("data"), uses=("data",), volatility=USER, **CUTTABLE),
-        Part("memories", sections.memories, tag("memories"), uses=("memories",), volatility=USER, **CUTTABLE),
-        call_part("now", NOW, TURN),
-        call_part("task", TASK, SESSION),
-        call_part("background", BACKGROUND, TURN),
-        Part(
+        LayoutPart("user", build_dramatis_user, build_tag_frame("user"), uses=USER_INPUTS, volatility=USER),
+        LayoutPart(
+            "data",
+            build_data_inventory,
+            build_tag_frame("data"),
+            uses=("data",),
+            volatility=USER,
+            **CUTTABLE_OPTIONS,
+        ),
+        LayoutPart(
+            "memories",
+            sections.build_memories_section,
+            build_tag_frame("memories"),
+            uses=("memories",),
+            volatility=USER,
+            **CUTTABLE_OPTIONS,
+        ),
+        build_call_part("now", NOW_SLOT, TURN),
+        build_call_part("task", TASK_SLOT, SESSION),
+        build_call_part("background", BACKGROUND_SLOT, TURN),
+        LayoutPart(
             "planning",
-            lambda _: (Piece("⟦planning⟧"),),
+            lambda _: (TextChunk("⟦planning⟧"),),
             volatility=SESSION,
-            slot=PLANNING,
-            given=for_top_level,
+            slot=PLANNING_SLOT,
+            given=get_dramatis_planning_data,
             needs="sub-agents do not plan",
         ),
-        call_part("previous_error", ERROR, TURN),
-        call_part("call", SAID, TURN),
+        build_call_part("previous_error", ERROR_SLOT, TURN),
+        build_call_part("call", CALL_SLOT, TURN),
     ),
 )

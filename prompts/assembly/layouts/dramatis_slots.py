@@ -3,55 +3,61 @@
 from collections.abc import Mapping
 from typing import Any
 
-from prompts.assembly.dates import date_words, hour_words, zone_words
-from prompts.assembly.frames import tagged
-from prompts.assembly.runtime_lines import runtime_lines
-from prompts.assembly.slots import Slots, slot
-from prompts.assembly.task_text import task_words
-from prompts.assembly.text import bullet, normalised, on_one_line, single_line
+from prompts.assembly.dates import format_24_hour_time, format_date, get_zone_name
+from prompts.assembly.frames import wrap_in_tag
+from prompts.assembly.runtime_lines import format_runtime_lines
+from prompts.assembly.slots import Slots, register_slot
+from prompts.assembly.task_text import format_task
+from prompts.assembly.text import collapse_lines, collapse_whitespace, format_bullet, normalize_line_ends
 from prompts.assembly.texts import dramatis as words
 
-NOW, TASK, BACKGROUND = "dramatis.now", "dramatis.task", "dramatis.background"
-PLANNING, ERROR, SAID = "dramatis.planning", "dramatis.error", "dramatis.call"
+NOW_SLOT, TASK_SLOT, BACKGROUND_SLOT = "dramatis.now", "dramatis.task", "dramatis.background"
+PLANNING_SLOT, ERROR_SLOT, CALL_SLOT = "dramatis.planning", "dramatis.error", "dramatis.call"
 
 
-@slot(NOW)
-def now(slots: Slots, _: Mapping[str, Any]) -> str:
+@register_slot(NOW_SLOT)
+def render_dramatis_now(slots: Slots, _: Mapping[str, Any]) -> str:
     """The time, then where the call runs."""
-    said = runtime_lines(slots)
+    said = format_runtime_lines(slots)
     if slots.now is not None:
-        zone = slots.timezone or zone_words(slots.now, slots.zone)
-        said.insert(0, f"Current time: {date_words(slots.now)} at {hour_words(slots.now)} ({zone})")
-    return tagged("now", "\n".join(said))
+        zone = slots.timezone or get_zone_name(slots.now, slots.zone)
+        said.insert(0, f"Current time: {format_date(slots.now)} at {format_24_hour_time(slots.now)} ({zone})")
+    return wrap_in_tag("now", "\n".join(said))
 
 
-@slot(TASK)
-def task(slots: Slots, _: Mapping[str, Any]) -> str:
-    return tagged("task", task_words(slots.task)) if slots.task else ""
+@register_slot(TASK_SLOT)
+def render_dramatis_task(slots: Slots, _: Mapping[str, Any]) -> str:
+    return wrap_in_tag("task", format_task(slots.task)) if slots.task else ""
 
 
-@slot(BACKGROUND)
-def background(slots: Slots, _: Mapping[str, Any]) -> str:
-    return tagged("background", words.BACKGROUND) if slots.is_background else ""
+@register_slot(BACKGROUND_SLOT)
+def render_dramatis_background(slots: Slots, _: Mapping[str, Any]) -> str:
+    return wrap_in_tag("background", words.BACKGROUND_NOTICE) if slots.is_background else ""
 
 
-@slot(PLANNING)
-def planning(slots: Slots, _: Mapping[str, Any]) -> str:
+@register_slot(PLANNING_SLOT)
+def render_dramatis_planning(slots: Slots, _: Mapping[str, Any]) -> str:
     if slots.session is None or not slots.session.plan_path:
         return ""
-    return tagged("planning", words.PLANNING.format(path=on_one_line(slots.session.plan_path)))
+    return wrap_in_tag(
+        "planning", words.PLANNING_TEMPLATE.format(path=collapse_lines(slots.session.plan_path))
+    )
 
 
-@slot(ERROR)
-def previous_error(slots: Slots, _: Mapping[str, Any]) -> str:
+@register_slot(ERROR_SLOT)
+def render_dramatis_error(slots: Slots, _: Mapping[str, Any]) -> str:
     failed = slots.previous_error
     if failed is None:
         return ""
-    facts = (("Error", single_line(failed.error)), ("Message", failed.message), ("Context", failed.context))
-    said = [bullet(f"{label}: {fact}") for label, fact in facts if fact]
-    return tagged("previous-error", "\n".join([*said, "", words.PREVIOUS_ERROR]))
+    facts = (
+        ("Error", collapse_whitespace(failed.error)),
+        ("Message", failed.message),
+        ("Context", failed.context),
+    )
+    said = [format_bullet(f"{label}: {fact}") for label, fact in facts if fact]
+    return wrap_in_tag("previous-error", "\n".join([*said, "", words.PREVIOUS_ERROR_ADVICE]))
 
 
-@slot(SAID)
-def call(slots: Slots, _: Mapping[str, Any]) -> str:
-    return tagged("this-call", normalised(slots.append))
+@register_slot(CALL_SLOT)
+def render_dramatis_call(slots: Slots, _: Mapping[str, Any]) -> str:
+    return wrap_in_tag("this-call", normalize_line_ends(slots.append))

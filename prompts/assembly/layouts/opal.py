@@ -5,20 +5,20 @@ from typing import Any
 
 from prompts.assembly import sections
 from prompts.assembly.budget import cut_elements
-from prompts.assembly.frames import Frame, heading, tag, tagged
+from prompts.assembly.frames import Frame, build_heading_frame, build_tag_frame, wrap_in_tag
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.layout import Layout, Part, awaited, when_said
-from prompts.assembly.sections import NOTHING_TO_SAY
-from prompts.assembly.segments import OURS, REFRESH, SESSION, Piece, Pieces
-from prompts.assembly.skill_rules import offered, refusals
-from prompts.assembly.slots import Slots, slot
-from prompts.assembly.text import on_one_line
+from prompts.assembly.layout import Layout, LayoutPart, build_slot_placeholder, frame_unless_placeholder
+from prompts.assembly.sections import NO_CHUNKS
+from prompts.assembly.segments import LAYOUT_ORIGIN, REFRESH, SESSION, TextChunk, TextChunks
+from prompts.assembly.skill_rules import describe_rejected_skills, list_valid_skills
+from prompts.assembly.slots import Slots, register_slot
+from prompts.assembly.text import collapse_lines
 from prompts.assembly.texts import opal as words
-from prompts.assembly.tool_lines import guideline_pieces, guideline_words, own_guidelines
-from prompts.assembly.tool_rules import OPAL_RULES, Guidelines
+from prompts.assembly.tool_lines import build_guideline_chunks, format_guidelines, get_own_guidelines
+from prompts.assembly.tool_rules import OPAL_RULES, ToolGuidelines
 
-GUIDELINES = Guidelines(OPAL_RULES)
-OWN_WORDS = (
+OPAL_GUIDELINES = ToolGuidelines(OPAL_RULES)
+AGENT_TEXT_INPUTS = (
     "identity.name",
     "identity.emoji",
     "identity.creature",
@@ -28,133 +28,144 @@ OWN_WORDS = (
 )
 
 
-def identity(inputs: PromptInputs) -> Pieces:
+def build_opal_identity(inputs: PromptInputs) -> TextChunks:
     """The system prompt that was handed in; else the agent's own words; else the default."""
     if inputs.base is not None and inputs.base.text:
-        return [Piece(inputs.base.text, inputs.base.origin)]
-    own = [*sections.identity(inputs), *sections.instructions(inputs)]
-    return sections.listed(own, "\n\n") if own else [Piece(words.IDENTITY)]
+        return [TextChunk(inputs.base.text, inputs.base.origin)]
+    own = [*sections.build_identity_section(inputs), *sections.build_instructions_section(inputs)]
+    return sections.join_chunks(own, "\n\n") if own else [TextChunk(words.DEFAULT_IDENTITY)]
 
 
-def default_only(frame: Frame) -> Frame:
+def frame_default_only(frame: Frame) -> Frame:
     """The frame around our own words; whoever brings their own controls the format."""
-    return lambda body: frame(body) if body[0][1] is OURS else body
+    return lambda body: frame(body) if body[0][1] is LAYOUT_ORIGIN else body
 
 
-def project_context(inputs: PromptInputs) -> Pieces:
+def build_opal_project_context(inputs: PromptInputs) -> TextChunks:
     """Every file in an element of its own, the root's first, so that the nearest has the last word."""
     limits = inputs.limits
-    return sections.listed(
+    return sections.join_chunks(
         [
-            sections.element("project-context", text, sections.file_origin(file), source=file.path)
-            for file, text in sections.fitted(inputs.context_files, limits.per_file, limits.all_files)
+            sections.build_tagged_element(
+                "project-context", text, sections.get_file_origin(file), source=file.path
+            )
+            for file, text in sections.fit_files(inputs.context_files, limits.per_file, limits.all_files)
             if text and not text.isspace()
         ],
         "\n\n",
     )
 
 
-def skills(inputs: PromptInputs) -> Pieces:
+def build_opal_skills(inputs: PromptInputs) -> TextChunks:
     """A menu; full instructions are loaded on demand, so skills that hide from the model elsewhere stay."""
-    return sections.unled(
+    return sections.strip_first_gap(
         [
-            (f"\n- **{skill.name}**: {on_one_line(skill.description)}", skill.origin)
-            for skill in offered(inputs.skills)
+            (f"\n- **{skill.name}**: {collapse_lines(skill.description)}", skill.origin)
+            for skill in list_valid_skills(inputs.skills)
         ]
     )
 
 
-MENU, INTRODUCTION = tag("skills"), heading(words.SKILLS)
+SKILLS_FRAME, SKILLS_HEADING_FRAME = build_tag_frame("skills"), build_heading_frame(words.SKILLS_INTRODUCTION)
 
 
-def menu(body: Pieces) -> Pieces:
-    return MENU(INTRODUCTION(body))
+def frame_skills_menu(body: TextChunks) -> TextChunks:
+    return SKILLS_FRAME(SKILLS_HEADING_FRAME(body))
 
 
-def skill_problems(inputs: PromptInputs) -> Sequence[str]:
-    return refusals(inputs.skills) if inputs.skills else ()
+def list_opal_problems(inputs: PromptInputs) -> Sequence[str]:
+    return describe_rejected_skills(inputs.skills) if inputs.skills else ()
 
 
-def environment(inputs: PromptInputs) -> Pieces:
-    directory = on_one_line(inputs.working_directory)
-    return [Piece(f"Working directory: {directory}")] if directory else NOTHING_TO_SAY
+def build_opal_environment(inputs: PromptInputs) -> TextChunks:
+    directory = collapse_lines(inputs.working_directory)
+    return [TextChunk(f"Working directory: {directory}")] if directory else NO_CHUNKS
 
 
-def guidelines(inputs: PromptInputs) -> Pieces:
+def build_opal_guidelines(inputs: PromptInputs) -> TextChunks:
     """Kept open when the agent's tools call for none: those of a call may."""
-    return guideline_pieces(GUIDELINES, inputs) or awaited("tool-guidelines")
+    return build_guideline_chunks(OPAL_GUIDELINES, inputs) or build_slot_placeholder("tool-guidelines")
 
 
-@slot("opal.guidelines")
-def guidelines_of_call(slots: Slots, given: Mapping[str, Any]) -> str | None:
+@register_slot("opal.guidelines")
+def render_opal_guidelines(slots: Slots, given: Mapping[str, Any]) -> str | None:
     if slots.tools is None:
         return None if given["is_built"] else ""
-    return tagged("tool-guidelines", guideline_words(GUIDELINES, slots.tools, given["own"]))
+    return wrap_in_tag("tool-guidelines", format_guidelines(OPAL_GUIDELINES, slots.tools, given["own"]))
 
 
-def given_to_guidelines(inputs: PromptInputs) -> Mapping[str, Any]:
-    own = own_guidelines(inputs)
-    is_built = any(own.values()) or GUIDELINES.speak({tool.name for tool in inputs.active_tools()})
+def get_opal_guidelines_data(inputs: PromptInputs) -> Mapping[str, Any]:
+    own = get_own_guidelines(inputs)
+    is_built = any(own.values()) or OPAL_GUIDELINES.speak({tool.name for tool in inputs.active_tools()})
     return {"own": own, "is_built": is_built}
 
 
-@slot("opal.planning")
-def planning(slots: Slots, _: Mapping[str, Any]) -> str:
+@register_slot("opal.planning")
+def render_opal_planning(slots: Slots, _: Mapping[str, Any]) -> str:
     if slots.session is None or not slots.session.plan_path:
         return ""
-    return tagged("planning", words.PLANNING.format(path=on_one_line(slots.session.plan_path)))
+    return wrap_in_tag(
+        "planning", words.PLANNING_TEMPLATE.format(path=collapse_lines(slots.session.plan_path))
+    )
 
 
-def for_top_level(inputs: PromptInputs) -> Mapping[str, Any] | None:
+def get_opal_planning_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
     """Sub-agents handle delegated work; planning is not theirs, whatever session a call names."""
     return None if inputs.is_sub_agent else {}
 
 
-def displaced(inputs: PromptInputs) -> Sequence[str]:
+def list_opal_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
     """A system prompt that was handed in takes the place of the agent's own words."""
-    return OWN_WORDS if inputs.base is not None and inputs.base.text else ()
+    return AGENT_TEXT_INPUTS if inputs.base is not None and inputs.base.text else ()
 
 
-OPAL = Layout(
+OPAL_LAYOUT = Layout(
     name="opal",
     summary="Six sections in XML-style tags; guidelines follow the tools, planning needs a session.",
     slots=("session", "tools"),
-    problems=skill_problems,
-    displaced=displaced,
+    problems=list_opal_problems,
+    displaced=list_opal_displaced_inputs,
     parts=(
-        Part("identity", identity, default_only(tag("identity")), uses=("base", *OWN_WORDS)),
-        Part(
+        LayoutPart(
+            "identity",
+            build_opal_identity,
+            frame_default_only(build_tag_frame("identity")),
+            uses=("base", *AGENT_TEXT_INPUTS),
+        ),
+        LayoutPart(
             "project-context",
-            project_context,
+            build_opal_project_context,
             uses=("context_files",),
             volatility=REFRESH,
             is_cuttable=True,
             shorten=cut_elements,
         ),
-        Part(
+        LayoutPart(
             "skills",
-            skills,
-            menu,
+            build_opal_skills,
+            frame_skills_menu,
             uses=("skills",),
             volatility=REFRESH,
             is_cuttable=True,
             needs="no skill that may be offered",
         ),
-        Part("environment", environment, tag("environment"), uses=("working_directory",)),
-        Part(
+        LayoutPart(
+            "environment", build_opal_environment, build_tag_frame("environment"), uses=("working_directory",)
+        ),
+        LayoutPart(
             "tool-guidelines",
-            guidelines,
-            when_said(tag("tool-guidelines")),
+            build_opal_guidelines,
+            frame_unless_placeholder(build_tag_frame("tool-guidelines")),
             uses=("tools",),
             slot="opal.guidelines",
-            given=given_to_guidelines,
+            given=get_opal_guidelines_data,
         ),
-        Part(
+        LayoutPart(
             "planning",
-            lambda _: awaited("planning"),
+            lambda _: build_slot_placeholder("planning"),
             volatility=SESSION,
             slot="opal.planning",
-            given=for_top_level,
+            given=get_opal_planning_data,
             needs="sub-agents do not plan",
         ),
     ),

@@ -1,29 +1,29 @@
 """What the moltis layout says in our own words: tool guidance, routing, memory, calling by text, silence."""
 
-from prompts.assembly.tool_rules import Needs, Rule
+from prompts.assembly.tool_rules import ToolCondition, ToolRule
 
 TOOL_RULES = (
-    Rule(
-        Needs(),
+    ToolRule(
+        ToolCondition(),
         ("Answer from what you know when that is enough; small talk and plain questions need no tool.",),
     ),
-    Rule(
-        Needs(every={"exec"}),
+    ToolRule(
+        ToolCondition(every={"exec"}),
         (
             "Use `exec` when the work lies on a machine: running a command, looking at files, changing them.",
             "Before a command deletes, overwrites or sends, say what it will do and wait for a yes.",
         ),
     ),
-    Rule(
-        Needs(every={"browser"}),
+    ToolRule(
+        ToolCondition(every={"browser"}),
         ("Use `browser` for pages that must be opened, clicked through or seen as a visitor sees them.",),
     ),
-    Rule(
-        Needs(some={"web_search", "web_fetch"}),
+    ToolRule(
+        ToolCondition(some={"web_search", "web_fetch"}),
         ("Look up on the web what may have changed since you learned it, and name the page you rely on.",),
     ),
-    Rule(
-        Needs(),
+    ToolRule(
+        ToolCondition(),
         (
             "Take one step at a time and look at its result; if one fails, say why and what you try next.",
             "Do not parrot raw tool output: the user has it on screen. Say what it means, or what matters.",
@@ -42,16 +42,16 @@ SILENT_REPLIES = (
 )
 
 MEMORY_RULES = (
-    Rule(
-        Needs(),
+    ToolRule(
+        ToolCondition(),
         ("What you learned in earlier sessions lies outside this prompt, behind your memory tools.",),
     ),
-    Rule(
-        Needs(some={"memory_search", "memory_get"}),
+    ToolRule(
+        ToolCondition(some={"memory_search", "memory_get"}),
         ("Search there before you say that you do not know a fact, a preference or an earlier decision.",),
     ),
-    Rule(
-        Needs(every={"memory_save"}),
+    ToolRule(
+        ToolCondition(every={"memory_save"}),
         (
             "When the user asks you to remember something, or it will matter again, save it with the tool.",
             "A promise in words is gone when the session ends.",
@@ -71,7 +71,7 @@ not a fault.
 - The route can change between two turns. Take it as it is, and mention it only where it explains a result.\
 """
 
-CALLING = """\
+TOOL_CALLING_GUIDE = """\
 This provider has no interface for tools, so a call is text. To call a tool, answer with one fenced block \
 and nothing else:
 

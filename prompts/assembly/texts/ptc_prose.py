@@ -1,6 +1,6 @@
 """The words of PTC prompts that never change, to the letter of their specification."""
 
-ROLE = """\
+AGENT_ROLE = """\
 You are a PTC-Lisp program generator. Your task is to write programs that accomplish
 the user's mission by calling tools and processing data.
 
@@ -15,7 +15,7 @@ You are a PTC-Lisp expression evaluator. Evaluate the given expression and retur
 the result directly. No `return` call is needed - your expression result is the answer.\
 """
 
-RULES = """\
+BASE_RULES = """\
 1. Respond with EXACTLY ONE ```clojure code block
 2. Do not include explanatory text outside the code block
 3. Use `(call "tool-name" args)` to invoke tools
@@ -57,13 +57,13 @@ ENDING_TOOLS = (
     ),
 )
 
-CALLABLE = "## Tools you can call"
-PLANNING = """\
+CALLABLE_TOOLS_HEADING = "## Tools you can call"
+PLANNING_TOOLS_INTRODUCTION = """\
 ## Tools for planning (do not call)
 
 These tools are shown for context but cannot be called directly:\
 """
 
-ERROR_CONTEXT = "`ctx/fail` contains the full error details"
+DEFAULT_ERROR_CONTEXT = "`ctx/fail` contains the full error details"
 ERROR_OPENING = "# Previous Turn Error\n\nYour previous program failed with:"
 ERROR_CLOSING = "Please fix the issue and try again."

@@ -1,6 +1,6 @@
 """PTC-Lisp in one page: one text for each heading, so that a cut leaves whole ones standing."""
 
-REFERENCE = (
+LANGUAGE_REFERENCE = (
     """\
 ## Syntax
 - Reads like Clojure, from which it is taken

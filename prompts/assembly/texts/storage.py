@@ -1,6 +1,6 @@
 """How to choose among the four ways to keep something."""
 
-STORAGE = """\
+STORAGE_GUIDE = """\
 What you do not write down is gone when this run ends. Four places keep things, each for its own kind:
 
 - Files hold work: drafts, data, notes too long to remember. Look for a file that exists before you add one.

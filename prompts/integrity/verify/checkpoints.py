@@ -10,8 +10,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from personas.models import Workspace
-from prompts.hashed_rows import Columns, Line
-from prompts.integrity.verify.row_stream import Prompts, chunks, each_row
+from prompts.hashed_rows import PromptKey, RowLike
+from prompts.integrity.verify.row_stream import WorkspacePrompts, iterate_chunks, iterate_rows
 from prompts.models import (
     Checkpoint,
     LabelMove,
@@ -20,94 +20,96 @@ from prompts.models import (
     PromptVersion,
     SigningKey,
 )
-from prompts.proof.chain_heads import Head, Heads, read_heads
+from prompts.proof.chain_heads import ChainHead, ChainHeads, read_heads
 from prompts.proof.checkpoint_comparison import (
-    Place,
-    Present,
-    compare,
-    hash_of,
-    judge_checkpoints,
-    missing_checkpoints,
-    name_of,
-    named,
+    ChainPosition,
+    StoredHashes,
+    compare_checkpoint,
+    find_missing_checkpoints,
+    get_checkpoint_hash,
+    get_checkpoint_name,
+    get_checkpoint_names,
+    iterate_checkpoint_faults,
 )
-from prompts.proof.checkpoints import Checkpoint as Statement
+from prompts.proof.checkpoints import CheckpointStatement as Statement
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint
 from prompts.proof.faults import Fault
-from prompts.proof.signing_keys import PublicKey, UnusableKey, key_id, load_public, public_pem
+from prompts.proof.signing_keys import PublicKey, UnusableKey, dump_public_key, get_key_id, load_public_key
 
-TABLE, KEYS = "checkpoint", "signing-key"
-COLUMNS = (
+TABLE, KEY_TABLE = "checkpoint", "signing-key"
+CHECKPOINT_COLUMNS = (
     *("workspace_id", "sequence", "body", "heads", "at", "previous_hash", "hash", "key_id", "signature"),
 )
 KEY_COLUMNS = ("key_id", "public_key", "first_used_at")
-BATCH, PLACES = 100, 300
+BATCH_SIZE, MAX_PLACES_PER_QUERY = 100, 300
 # A copy is written just after its row.
-ON_ITS_WAY = timedelta(minutes=5)
+COPY_GRACE_PERIOD = timedelta(minutes=5)
 
 
-class Seen(NamedTuple):
+class ReadableCheckpoint(NamedTuple):
     """A checkpoint that can be read, to be held against what stands now."""
 
     statement: Statement
-    heads: Heads
+    heads: ChainHeads
 
 
-class Checkpoints:
+class CheckpointVerifier:
     """The checkpoints of a workspace on their way past."""
 
-    def __init__(self, workspace: Workspace, prompts: Prompts) -> None:
+    def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
         self.ids = {prompt.line: prompt.id for prompt in prompts.by_id.values()}
         self.keys: dict[str, PublicKey] = {}
         self.first_used: dict[str, Any] = {}
-        self.last: Columns = None
+        self.last: RowLike = None
         self.sequence = 0
-        self.seen: list[Seen] = []
+        self.seen: list[ReadableCheckpoint] = []
 
     # --- keys -------------------------------------------------------------------------------------------
 
     def judge_keys(self) -> Iterator[Fault | None]:
         rows = SigningKey.objects.in_workspace(self.workspace).order_by("id")
-        for row in each_row(rows, KEY_COLUMNS, KEYS):
+        for row in iterate_rows(rows, KEY_COLUMNS, KEY_TABLE):
             yield row if isinstance(row, Fault) else self.key_fault(row)
 
-    def key_fault(self, row: Columns) -> Fault | None:
+    def key_fault(self, row: RowLike) -> Fault | None:
         name = f"signing key {row.key_id}"
         try:
-            key = load_public(row.public_key)
+            key = load_public_key(row.public_key)
         except UnusableKey as error:
-            return Fault(KEYS, name, str(error))
-        if key_id(key) != row.key_id or public_pem(key) != row.public_key:
-            return Fault(KEYS, name, "the key under this id is another")
+            return Fault(KEY_TABLE, name, str(error))
+        if get_key_id(key) != row.key_id or dump_public_key(key) != row.public_key:
+            return Fault(KEY_TABLE, name, "the key under this id is another")
         self.keys[row.key_id], self.first_used[row.key_id] = key, row.first_used_at
         return None
 
     def idle_keys(self) -> Iterator[Fault]:
         """Each key came with a checkpoint; after the look none is left over."""
         for key in self.first_used:
-            yield Fault(KEYS, f"signing key {key}", "no checkpoint was signed with it when it is said to be")
+            yield Fault(
+                KEY_TABLE, f"signing key {key}", "no checkpoint was signed with it when it is said to be"
+            )
 
     # --- rows -------------------------------------------------------------------------------------------
 
     def judge(self) -> Iterator[Fault | None]:
         """Every row by itself and after the one before it, then, batch by batch, against what stands now."""
         rows = Checkpoint.objects.in_workspace(self.workspace).order_by("sequence")
-        waiting = each_row(rows, COLUMNS, TABLE)
-        for judged in chunks(self.each(waiting), BATCH):
+        waiting = iterate_rows(rows, CHECKPOINT_COLUMNS, TABLE)
+        for judged in iterate_chunks(self.each(waiting), BATCH_SIZE):
             yield from judged
             yield from self.compare_seen()
 
-    def each(self, rows: Iterable[Columns | Fault]) -> Iterator[Fault | None]:
+    def each(self, rows: Iterable[RowLike | Fault]) -> Iterator[Fault | None]:
         unread: list[Fault] = []
-        for fault in judge_checkpoints(self.signed(rows, unread), self.keys):
+        for fault in iterate_checkpoint_faults(self.signed(rows, unread), self.keys):
             yield from unread
             unread.clear()
             beside = self.column_fault()
             yield fault or beside
         yield from unread
 
-    def signed(self, rows: Iterable[Columns | Fault], unread: list[Fault]) -> Iterator[SignedCheckpoint]:
+    def signed(self, rows: Iterable[RowLike | Fault], unread: list[Fault]) -> Iterator[SignedCheckpoint]:
         for row in rows:
             if isinstance(row, Fault):
                 unread.append(row)
@@ -124,7 +126,7 @@ class Checkpoints:
             # The judge has said so already.
             return None
         self.sequence += 1
-        self.seen.append(Seen(statement, heads))
+        self.seen.append(ReadableCheckpoint(statement, heads))
         if self.first_used.get(row.key_id) == row.at:
             del self.first_used[row.key_id]
         signed = SignedCheckpoint(row.body, row.signature, row.key_id)
@@ -140,9 +142,9 @@ class Checkpoints:
         seen, self.seen = self.seen, []
         present = self.present(seen)
         for statement, heads in seen:
-            yield from compare(statement, heads, present)
+            yield from compare_checkpoint(statement, heads, present)
 
-    def present(self, seen: Sequence[Seen]) -> Present:
+    def present(self, seen: Sequence[ReadableCheckpoint]) -> StoredHashes:
         """The hashes that stand now at every place these checkpoints name."""
         versions = [head for each in seen for head in each.heads.versions]
         moves = [head for each in seen for head in each.heads.label_moves]
@@ -152,18 +154,20 @@ class Checkpoints:
         gone = LedgerRollOff.objects.in_workspace(self.workspace)
         at_block = {each.statement.ledger.sequence for each in seen}
         at_gone = {each.statement.roll_offs.sequence for each in seen}
-        return Present(
+        return StoredHashes(
             versions=self.hashes(rows, "number", versions),
             label_moves=self.hashes(moved, "sequence", moves),
             blocks=dict(blocks.filter(sequence__in=at_block).values_list("sequence", "hash")),
             roll_offs=dict(gone.filter(block__sequence__in=at_gone).values_list("block__sequence", "hash")),
         )
 
-    def hashes(self, rows: QuerySet[Any], place: str, heads: Iterable[Head]) -> Mapping[Place, str]:
-        found: dict[Place, str] = {}
+    def hashes(
+        self, rows: QuerySet[Any], place: str, heads: Iterable[ChainHead]
+    ) -> Mapping[ChainPosition, str]:
+        found: dict[ChainPosition, str] = {}
         lines = {key: line for line, key in self.ids.items()}
-        wanted = {(self.ids.get(Line(head.agent, head.channel), 0), head.number) for head in heads}
-        for some in chunks(wanted, PLACES):
+        wanted = {(self.ids.get(PromptKey(head.agent, head.channel), 0), head.number) for head in heads}
+        for some in iterate_chunks(wanted, MAX_PLACES_PER_QUERY):
             asked = reduce(or_, (Q(prompt_id=key, **{place: number}) for key, number in some))
             for key, number, hashed in rows.filter(asked).values_list("prompt_id", place, "hash"):
                 found[(*lines[key], number)] = hashed
@@ -175,7 +179,7 @@ class Checkpoints:
         """The copy, line by line, then what only one of the two has."""
         names: dict[str, str] = {}
         unread: list[Fault] = []
-        for fault in judge_checkpoints(noted(copies, names, unread), self.keys):
+        for fault in iterate_checkpoint_faults(filter_readable_copies(copies, names, unread), self.keys):
             yield from unread
             unread.clear()
             yield fault
@@ -184,12 +188,14 @@ class Checkpoints:
 
     def in_one_only(self, names: Mapping[str, str]) -> list[Fault]:
         rows = Checkpoint.objects.in_workspace(self.workspace).order_by("sequence")
-        stored = rows.values_list("body", "signature", "key_id").iterator(chunk_size=BATCH)
-        young = rows.filter(at__gt=timezone.now() - ON_ITS_WAY).values_list("hash", flat=True)
-        return missing_checkpoints(named(SignedCheckpoint(*row) for row in stored), names, frozenset(young))
+        stored = rows.values_list("body", "signature", "key_id").iterator(chunk_size=BATCH_SIZE)
+        young = rows.filter(at__gt=timezone.now() - COPY_GRACE_PERIOD).values_list("hash", flat=True)
+        return find_missing_checkpoints(
+            get_checkpoint_names(SignedCheckpoint(*row) for row in stored), names, frozenset(young)
+        )
 
 
-def noted(
+def filter_readable_copies(
     copies: Iterable[SignedCheckpoint | Fault], names: dict[str, str], unread: list[Fault]
 ) -> Iterator[SignedCheckpoint]:
     """Those that can be read, on their way to the judge."""
@@ -197,5 +203,5 @@ def noted(
         if isinstance(each, Fault):
             unread.append(each)
             continue
-        names[hash_of(each)] = name_of(each)
+        names[get_checkpoint_hash(each)] = get_checkpoint_name(each)
         yield each

@@ -4,40 +4,40 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from personas.models import Content, Erasure, Workspace
-from prompts.hashed_rows import Columns
-from prompts.integrity.verify.row_stream import each_row
+from prompts.hashed_rows import RowLike
+from prompts.integrity.verify.row_stream import iterate_rows
 from prompts.proof.faults import Fault
 
 TABLE = "content"
 COLUMNS = ("digest", "size", "data", "erased_at")
 # Some are as long as a file may be.
-FEW = 100
+CONTENT_CHUNK_SIZE = 100
 
 
-def judge_contents(workspace: Workspace) -> Iterator[Fault | None]:
-    tombs = erased_digests(workspace)
+def verify_contents(workspace: Workspace) -> Iterator[Fault | None]:
+    tombs = list_erased_digests(workspace)
     rows = Content.objects.in_workspace(workspace).order_by("digest")
-    for row in each_row(rows, COLUMNS, TABLE, chunk=FEW):
-        yield row if isinstance(row, Fault) else fault_of(row, tombs)
+    for row in iterate_rows(rows, COLUMNS, TABLE, chunk=CONTENT_CHUNK_SIZE):
+        yield row if isinstance(row, Fault) else verify_content(row, tombs)
 
 
-def erased_digests(workspace: Workspace) -> set[str]:
+def list_erased_digests(workspace: Workspace) -> set[str]:
     rows = Erasure.objects.in_workspace(workspace).values_list("digests", flat=True)
     return {digest for digests in rows for digest in digests}
 
 
-def fault_of(row: Columns, tombs: set[str]) -> Fault | None:
-    reason = why_erased(row, tombs) if row.data is None else why_other(row)
+def verify_content(row: RowLike, tombs: set[str]) -> Fault | None:
+    reason = describe_erasure_fault(row, tombs) if row.data is None else describe_content_fault(row)
     return Fault(TABLE, f"content {str(row.digest)[:16]}…", reason) if reason else None
 
 
-def why_erased(row: Columns, tombs: set[str]) -> str:
+def describe_erasure_fault(row: RowLike, tombs: set[str]) -> str:
     if row.digest in tombs and row.erased_at is not None:
         return ""
     return "its words are gone, and no erasure says so"
 
 
-def why_other(row: Columns) -> str:
+def describe_content_fault(row: RowLike) -> str:
     if not isinstance(row.data, bytes | memoryview):
         return "its words are not kept as bytes"
     data = bytes(row.data)

@@ -4,14 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from personas.models import Workspace
-from prompts.hashed_rows import Columns, block_row, ledger_row, roll_off_row
-from prompts.integrity.verify.row_stream import CHUNK, UNREADABLE, Numbers, Prompts, chunks, each_row
-from prompts.ledger.retention import FLOOR, months_before
+from prompts.hashed_rows import RowLike, build_block_row, build_ledger_row, build_roll_off_row
+from prompts.integrity.verify.row_stream import (
+    CHUNK_SIZE,
+    READ_ERRORS,
+    VersionNumbers,
+    WorkspacePrompts,
+    iterate_chunks,
+    iterate_rows,
+)
+from prompts.ledger.retention import MIN_MONTHS, subtract_months
 from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.proof.canonical import json_digest
 from prompts.proof.faults import Fault
-from prompts.proof.hashed_rows import LedgerBlockRow, LedgerRow, RollOffRow, Stored
-from prompts.proof.ledger_blocks import Sealed
+from prompts.proof.hashed_rows import LedgerBlockRow, LedgerRow, RollOffRow, StoredRow
+from prompts.proof.ledger_blocks import SealedRow
 
 ENTRY_COLUMNS = (
     *("workspace_id", "key_id", "user_id", "reader_label", "prompt_id", "label", "version_id", "slots"),
@@ -22,38 +29,49 @@ BLOCK_COLUMNS = (
     *("previous_hash", "hash"),
 )
 # As many months as can be asked for.
-MOST = 1_200
-NOTE_COLUMNS = ("workspace_id", "block_id", "first_id", "last_id", "months", "at", "previous_hash", "hash")
+MAX_MONTHS = 1_200
+ROLL_OFF_COLUMNS = (
+    "workspace_id",
+    "block_id",
+    "first_id",
+    "last_id",
+    "months",
+    "at",
+    "previous_hash",
+    "hash",
+)
 
 
-def sealed_rows(workspace: Workspace, prompts: Prompts, numbers: Numbers) -> Iterator[Sealed]:
+def iterate_sealed_rows(
+    workspace: Workspace, prompts: WorkspacePrompts, numbers: VersionNumbers
+) -> Iterator[SealedRow]:
     """By id, with their stored seals."""
     rows = LedgerEntry.objects.in_workspace(workspace).order_by("id")
-    for chunk in chunks(each_row(rows, ENTRY_COLUMNS, LedgerRow.table, spelled="at"), CHUNK):
+    for chunk in iterate_chunks(iterate_rows(rows, ENTRY_COLUMNS, LedgerRow.table, spelled="at"), CHUNK_SIZE):
         numbers.learn(row.version_id for row in chunk if not isinstance(row, Fault))
         for row in chunk:
-            yield row if isinstance(row, Fault) else proved(row, prompts, numbers)
+            yield row if isinstance(row, Fault) else build_sealed_row(row, prompts, numbers)
 
 
-def proved(row: Columns, prompts: Prompts, numbers: Numbers) -> Sealed:
+def build_sealed_row(row: RowLike, prompts: WorkspacePrompts, numbers: VersionNumbers) -> SealedRow:
     number = numbers.of(row.version_id, row.prompt_id) or 0
     try:
-        return ledger_row(row, prompts.line(row.prompt_id), number, json_digest), row.seal
-    except UNREADABLE as error:
+        return build_ledger_row(row, prompts.line(row.prompt_id), number, json_digest), row.seal
+    except READ_ERRORS as error:
         return Fault(LedgerRow.table, f"ledger row {row.id}", f"its content cannot be hashed: {error}")
 
 
-def stored_blocks(workspace: Workspace) -> Iterator[Stored[LedgerBlockRow] | Fault]:
+def iterate_stored_blocks(workspace: Workspace) -> Iterator[StoredRow[LedgerBlockRow] | Fault]:
     rows = LedgerBlock.objects.in_workspace(workspace).order_by("sequence")
-    for row in each_row(rows, BLOCK_COLUMNS, LedgerBlockRow.table):
-        yield row if isinstance(row, Fault) else (block_row(row), row.hash, row.previous_hash)
+    for row in iterate_rows(rows, BLOCK_COLUMNS, LedgerBlockRow.table):
+        yield row if isinstance(row, Fault) else (build_block_row(row), row.hash, row.previous_hash)
 
 
-def blocks_alone(workspace: Workspace) -> Iterator[LedgerBlockRow]:
-    return (each[0] for each in stored_blocks(workspace) if not isinstance(each, Fault))
+def iterate_block_rows(workspace: Workspace) -> Iterator[LedgerBlockRow]:
+    return (each[0] for each in iterate_stored_blocks(workspace) if not isinstance(each, Fault))
 
 
-class RollOffs:
+class RollOffVerifier:
     """The notes that blocks were let go, in their order, each held against its block."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -62,9 +80,9 @@ class RollOffs:
         self.last = 0
         self.untimely: list[Fault] = []
 
-    def stored(self) -> Iterator[Stored[RollOffRow] | Fault]:
+    def stored(self) -> Iterator[StoredRow[RollOffRow] | Fault]:
         rows = LedgerRollOff.objects.in_workspace(self.workspace).order_by("id")
-        for chunk in chunks(each_row(rows, NOTE_COLUMNS, RollOffRow.table), CHUNK):
+        for chunk in iterate_chunks(iterate_rows(rows, ROLL_OFF_COLUMNS, RollOffRow.table), CHUNK_SIZE):
             blocks = self.blocks_of(chunk)
             for row in chunk:
                 yield row if isinstance(row, Fault) else self.proved(row, blocks.get(row.block_id))
@@ -73,15 +91,19 @@ class RollOffs:
         ids = [row.block_id for row in chunk if not isinstance(row, Fault)]
         return LedgerBlock.objects.in_workspace(self.workspace).in_bulk(ids)
 
-    def proved(self, row: Columns, block: LedgerBlock | None) -> Stored[RollOffRow]:
-        made = roll_off_row(row, block.sequence if block else 0)
+    def proved(self, row: RowLike, block: LedgerBlock | None) -> StoredRow[RollOffRow]:
+        made = build_roll_off_row(row, block.sequence if block else 0)
         self.last = max(self.last, made.block)
-        if block and not is_timely(row, block):
+        if block and not is_roll_off_due(row, block):
             self.untimely.append(Fault(made.table, made.name, "its rows were let go before their time"))
         return made, row.hash, row.previous_hash
 
 
-def is_timely(note: Columns, block: LedgerBlock) -> bool:
+def is_roll_off_due(note: RowLike, block: LedgerBlock) -> bool:
     """Whether the note speaks of just this block, which had outlived the months that it names."""
     span = (note.first_id, note.last_id) == (block.first_id, block.last_id)
-    return span and FLOOR <= note.months <= MOST and block.last_at < months_before(note.at, note.months)
+    return (
+        span
+        and MIN_MONTHS <= note.months <= MAX_MONTHS
+        and block.last_at < subtract_months(note.at, note.months)
+    )

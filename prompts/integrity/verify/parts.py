@@ -6,41 +6,44 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
 from personas.models import Workspace
-from prompts.hashed_rows import Columns, Line
-from prompts.integrity.verify.row_stream import Prompts, each_row
+from prompts.hashed_rows import PromptKey, RowLike
+from prompts.integrity.verify.row_stream import WorkspacePrompts, iterate_rows
 from prompts.models import PromptVersion, VersionPart
 from prompts.proof.faults import Fault
-from prompts.proof.hashed_rows import line_name, version_name
-from prompts.versions.lockfile import Held, held_parts, next_parts, part_changes
+from prompts.proof.hashed_rows import format_chain_name, format_version_name
+from prompts.versions.lockfile import PartRevisions, apply_lockfile, diff_part_revisions, get_part_revisions
 
 TABLE = "version-part"
 COLUMNS = ("prompt_id", "version_id", "kind", "object_id", "revision")
 # Kind, id and revision.
-Change = tuple[str, int, int | None]
+PartChange = tuple[str, int, int | None]
 
 
-class Following:
+class PartTracker:
     """Goes along the versions of one prompt and tells what each has come to hold, or holds no more."""
 
     def __init__(self) -> None:
-        self.held: Held = {}
+        self.held: PartRevisions = {}
         self.parts: dict[str, str] = {}
 
-    def changes(self, version: Columns) -> list[Change]:
-        self.parts = next_parts(self.parts, version.lockfile)
-        before, self.held = self.held, held_parts(version.segments, self.parts if version.tools else ())
-        changed = part_changes(before, self.held)
+    def changes(self, version: RowLike) -> list[PartChange]:
+        self.parts = apply_lockfile(self.parts, version.lockfile)
+        before, self.held = (
+            self.held,
+            get_part_revisions(version.segments, self.parts if version.tools else ()),
+        )
+        changed = diff_part_revisions(before, self.held)
         return [(kind, key, revision) for (kind, key), revision in changed.items()]
 
 
-class PartSums:
+class PartChecksums:
     """One number per prompt: what its versions say is added, what the table says is taken away.
 
     Where both say the same nothing is left, in whatever order they were met, and nothing has to be held.
     The marks are made with a secret of this look, so that nobody can choose rows that cancel out.
     """
 
-    def __init__(self, workspace: Workspace, prompts: Prompts) -> None:
+    def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
         self.secret = os.urandom(16)
         self.sums: Counter[int] = Counter()
@@ -51,14 +54,14 @@ class PartSums:
         hashed = blake2b(repr(part).encode(), digest_size=16, key=self.secret)
         return int.from_bytes(hashed.digest(), "big")
 
-    def expect(self, prompt: int, version: int, changes: Iterable[Change]) -> None:
+    def expect(self, prompt: int, version: int, changes: Iterable[PartChange]) -> None:
         for change in changes:
             self.sums[prompt] += self.mark(prompt, version, *change)
 
     def rows(self) -> Iterator[Fault | None]:
         """Take away what the table says."""
         rows = VersionPart.objects.in_workspace(self.workspace).order_by("pk")
-        for row in each_row(rows, COLUMNS, TABLE):
+        for row in iterate_rows(rows, COLUMNS, TABLE):
             if isinstance(row, Fault):
                 yield row
                 continue
@@ -75,24 +78,24 @@ class PartSums:
     def first_wrong(self, prompt: int) -> str:
         """The first version of which the table tells something else; looked for only when there is one."""
         line = self.prompts.line(prompt)
-        noted = noted_changes(self.workspace, prompt)
-        following = Following()
+        noted = get_stored_changes(self.workspace, prompt)
+        following = PartTracker()
         versions = PromptVersion.objects.in_workspace(self.workspace).filter(prompt_id=prompt)
         for version in versions.order_by("number").iterator(chunk_size=200):
             if Counter(following.changes(version)) != noted.pop(version.pk, Counter()):
-                return version_name(*line, version.number)
-        return stranger(line, noted)
+                return format_version_name(*line, version.number)
+        return describe_unknown_version(line, noted)
 
 
-def noted_changes(workspace: Workspace, prompt: int) -> dict[int, Counter[Change]]:
+def get_stored_changes(workspace: Workspace, prompt: int) -> dict[int, Counter[PartChange]]:
     """By version, what the table says of it."""
-    found: dict[int, Counter[Change]] = defaultdict(Counter)
+    found: dict[int, Counter[PartChange]] = defaultdict(Counter)
     rows = VersionPart.objects.in_workspace(workspace).filter(prompt_id=prompt)
     for version, kind, key, revision in rows.values_list("version_id", "kind", "object_id", "revision"):
         found[version][kind, key, revision] += 1
     return found
 
 
-def stranger(line: Line, noted: dict[int, Counter[Change]]) -> str:
+def describe_unknown_version(line: PromptKey, noted: dict[int, Counter[PartChange]]) -> str:
     """What is noted of a version that the prompt does not have."""
-    return f"a version with the id {min(noted, default=0)}, which is none of {line_name(*line)}"
+    return f"a version with the id {min(noted, default=0)}, which is none of {format_chain_name(*line)}"

@@ -7,15 +7,15 @@ from typing import Any
 from prompts.proof.faults import Fault
 
 # So many are told in full; the rest are counted.
-MOST_FAULTS = 50
+MAX_FAULTS = 50
 # Rows between two words about the progress.
-STEP = 10_000
+PROGRESS_INTERVAL = 10_000
 
-Progress = Callable[[str, int], None]
+ProgressCallback = Callable[[str, int], None]
 
 
 @dataclass
-class Verification:
+class WorkspaceVerification:
     """One look; sound when not a single row is bad."""
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -51,7 +51,9 @@ class Verification:
 
     # --- while it goes on -------------------------------------------------------------------------------
 
-    def take(self, table: str, judged: Iterable[Fault | None], progress: Progress | None = None) -> None:
+    def take(
+        self, table: str, judged: Iterable[Fault | None], progress: ProgressCallback | None = None
+    ) -> None:
         """Count what a judge says of row after row, keeping none of them but the first bad ones."""
         checked = self.rows.get(table, 0)
         try:
@@ -59,7 +61,7 @@ class Verification:
                 checked += 1
                 if fault:
                     self.blame(fault)
-                if progress and checked % STEP == 0:
+                if progress and checked % PROGRESS_INTERVAL == 0:
                     progress(table, checked)
         except (TypeError, ValueError, AttributeError, LookupError) as error:
             # Only a row that is not of its table's kind at all gets as far; what comes after it is not seen.
@@ -68,5 +70,5 @@ class Verification:
 
     def blame(self, fault: Fault) -> None:
         self.bad += 1
-        if len(self.faults) < MOST_FAULTS:
+        if len(self.faults) < MAX_FAULTS:
             self.faults.append(fault)

@@ -7,9 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
 from personas.models import Workspace
-from prompts.integrity.checkpoint_files import copy_path
+from prompts.integrity.checkpoint_files import get_checkpoint_path
 from prompts.integrity.checkpoints import sign_checkpoint
-from prompts.management.commands.verify_chain import named
+from prompts.management.commands.verify_chain import list_named_workspaces
 
 
 class Command(BaseCommand):
@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("workspace", nargs="?", default="", help="the workspace's address; all if none")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for workspace in named(options):
+        for workspace in list_named_workspaces(options):
             self.stdout.write(f"{workspace.slug}: {self.sign(workspace)}")
 
     def sign(self, workspace: Workspace) -> str:
@@ -29,4 +29,5 @@ class Command(BaseCommand):
             raise CommandError(error.message) from None
         if made is None:
             return "nothing has moved since the last checkpoint"
-        return f"checkpoint {made.sequence}, signed with {made.key_id}, copied to {copy_path(workspace.pk)}"
+        copy = get_checkpoint_path(workspace.pk)
+        return f"checkpoint {made.sequence}, signed with {made.key_id}, copied to {copy}"

@@ -6,13 +6,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet
 
-from personas.actors import SYSTEM
+from personas.actors import SYSTEM_ACTOR
 from personas.errors import DomainError
 from personas.models import Agent, Channel, Workspace
-from prompts.builds.causes import ask_for_rebuild
-from prompts.builds.progress import pairs_of, unbuilt_prompts
-from prompts.builds.services import Built, rebuild_agent, rebuild_agents
-from prompts.tasks import hand_on
+from prompts.builds.causes import request_rebuild
+from prompts.builds.progress import list_agent_channels, list_unbuilt_prompts
+from prompts.builds.services import RebuildResult, rebuild_agent, rebuild_agents
+from prompts.tasks import enqueue_rebuilds
 
 
 class Command(BaseCommand):
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--later", action="store_true", help="leave it to the workers")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        chosen = [(home, agents_named(home, options)) for home in workspaces_named(options)]
+        chosen = [(home, list_selected_agents(home, options)) for home in list_selected_workspaces(options)]
         failed = sum(self.take_on(home, agents, options) for home, agents in chosen)
         if failed:
             raise CommandError(f"{failed:,} could not be built: bots still get what they got before.")
@@ -42,17 +42,17 @@ class Command(BaseCommand):
         if options["later"] and (ids or not options["agent"]):
             self.leave_to_workers(home, ids)
             return 0
-        built = rebuilt(agents[0]) if options["agent"] else rebuild_agents(home, ids)
+        built = rebuild_single_agent(agents[0]) if options["agent"] else rebuild_agents(home, ids)
         self.tell(home, built, ids)
         return built.failed
 
     def leave_to_workers(self, home: Workspace, ids: list[int]) -> None:
         # The rows say what is to be done, so a broker that is down only delays it.
-        ask_for_rebuild(home, ids, by=SYSTEM)
-        hand_on(home.pk, ids)
-        self.stdout.write(f"{home.slug}: {pairs_of(home, ids).count():,} left to the workers")
+        request_rebuild(home, ids, by=SYSTEM_ACTOR)
+        enqueue_rebuilds(home.pk, ids)
+        self.stdout.write(f"{home.slug}: {list_agent_channels(home, ids).count():,} left to the workers")
 
-    def tell(self, home: Workspace, built: Built, ids: list[int]) -> None:
+    def tell(self, home: Workspace, built: RebuildResult, ids: list[int]) -> None:
         self.stdout.write(
             f"{home.slug}: {len(built.versions):,} built, {built.unchanged:,} unchanged, "
             f"{built.failed:,} failed"
@@ -60,18 +60,18 @@ class Command(BaseCommand):
         for version in built.versions:
             self.stdout.write(f"  built {version.prompt}: version {version.number}")
         if built.failed:
-            for prompt in unbuilt_prompts(home).filter(agent__in=ids):
+            for prompt in list_unbuilt_prompts(home).filter(agent__in=ids):
                 self.stdout.write(f"  failed {prompt}: {prompt.problem}")
 
 
-def rebuilt(agent: Agent) -> Built:
+def rebuild_single_agent(agent: Agent) -> RebuildResult:
     try:
         return rebuild_agent(agent)
     except DomainError as error:
         raise CommandError(error.message) from None
 
 
-def workspaces_named(options: dict[str, Any]) -> list[Workspace]:
+def list_selected_workspaces(options: dict[str, Any]) -> list[Workspace]:
     rows = Workspace.objects.order_by("pk")
     if options["workspace"]:
         rows = rows.filter(slug=options["workspace"])
@@ -82,11 +82,11 @@ def workspaces_named(options: dict[str, Any]) -> list[Workspace]:
     return list(rows)
 
 
-def agents_named(home: Workspace, options: dict[str, Any]) -> list[Agent]:
+def list_selected_agents(home: Workspace, options: dict[str, Any]) -> list[Agent]:
     """Named ones must be there: a slip of the pen is not the same as nothing to do."""
     rows = Agent.objects.in_workspace(home).order_by("pk")
     if options["channel"]:
-        rows = speaking_on(home, options["channel"], rows)
+        rows = filter_by_channel(home, options["channel"], rows)
     if not options["agent"]:
         return list(rows)
     found = list(rows.filter(slug=options["agent"]))
@@ -96,7 +96,7 @@ def agents_named(home: Workspace, options: dict[str, Any]) -> list[Agent]:
     return found
 
 
-def speaking_on(home: Workspace, channel: str, rows: QuerySet[Agent]) -> QuerySet[Agent]:
+def filter_by_channel(home: Workspace, channel: str, rows: QuerySet[Agent]) -> QuerySet[Agent]:
     if not Channel.objects.in_workspace(home).filter(slug=channel, archived_at=None).exists():
         raise CommandError(f"There is no channel “{channel}” in use in “{home.slug}”.")
     return rows.filter(channel_links__channel__slug=channel)

@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
 
-from prompts.assembly.builder import Prompt, render
+from prompts.assembly.builder import AssembledPrompt, build_filled_prompt
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.json_codec import dump, load
+from prompts.assembly.json_codec import dataclass_json, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.sizes import size_table
+from prompts.assembly.sizes import list_section_sizes
 from prompts.assembly.slots import Slots
 from prompts.builds.tokens import count_tokens
 
@@ -32,57 +32,57 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         layout = LAYOUTS.get(options["layout"])
         if layout is None:
-            refuse(f"{options['layout']}: no such layout; there are {', '.join(LAYOUTS)}")
+            exit_with_error(f"{options['layout']}: no such layout; there are {', '.join(LAYOUTS)}")
         if options["inputs"] == options["slots"] == "-":
-            refuse("standard input can be read once: give inputs or slots as a file")
+            exit_with_error("standard input can be read once: give inputs or slots as a file")
         try:
-            inputs = load(PromptInputs, read_json(options["inputs"]))
-            slots = load(Slots, read_json(options["slots"]) if options["slots"] else {})
-            prompt = render(layout, inputs, slots)
+            inputs = parse_dataclass(PromptInputs, read_json_file(options["inputs"]))
+            slots = parse_dataclass(Slots, read_json_file(options["slots"]) if options["slots"] else {})
+            prompt = build_filled_prompt(layout, inputs, slots)
         except AssemblyError as error:
-            refuse(str(error))
-        said = as_json(report_of(prompt)) + "\n" if options["report"] else prompt.text
+            exit_with_error(str(error))
+        said = format_json(prompt_report_json(prompt)) + "\n" if options["report"] else prompt.text
         # Bytes, so that no platform's line ends or encoding come between.
         sys.stdout.buffer.write(said.encode())
         sys.stdout.buffer.flush()
 
 
-def read_json(name: str) -> Any:
+def read_json_file(name: str) -> Any:
     """The JSON in a file, or on standard input for `-`."""
     try:
         raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return json.loads(raw.decode("utf-8-sig"))
     except OSError as error:
-        refuse(f"{name}: {error.strerror}")
+        exit_with_error(f"{name}: {error.strerror}")
     except RecursionError:
-        refuse(f"{name}: this JSON is nested too deeply")
+        exit_with_error(f"{name}: this JSON is nested too deeply")
     except ValueError as error:
-        refuse(f"{name}: not JSON: {error}")
+        exit_with_error(f"{name}: not JSON: {error}")
 
 
-def report_of(prompt: Prompt) -> dict[str, Any]:
+def prompt_report_json(prompt: AssembledPrompt) -> dict[str, Any]:
     """Everything known about a prompt but its text."""
     return {
         "layout": prompt.layout,
         "characters": len(prompt.text),
         "tokens": count_tokens(prompt.text),
-        "report": dump(prompt.report),
-        "sizes": [row._asdict() for row in size_table(prompt, count_tokens)],
-        "segments": [segment_of(segment) for segment in prompt.segments],
-        "messages": dump(prompt.messages),
+        "report": dataclass_json(prompt.report),
+        "sizes": [row._asdict() for row in list_section_sizes(prompt, count_tokens)],
+        "segments": [segment_report_json(segment) for segment in prompt.segments],
+        "messages": dataclass_json(prompt.messages),
         "tools": [tool._asdict() for tool in prompt.tools],
     }
 
 
-def segment_of(segment: Any) -> dict[str, Any]:
+def segment_report_json(segment: Any) -> dict[str, Any]:
     said = {"section": segment.section, "characters": len(segment.text), "volatility": segment.volatility}
-    return said | {"origin": dump(segment.origin), "slot": segment.slot}
+    return said | {"origin": dataclass_json(segment.origin), "slot": segment.slot}
 
 
-def as_json(data: Any) -> str:
+def format_json(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2, default=dict)
 
 
-def refuse(message: str) -> NoReturn:
+def exit_with_error(message: str) -> NoReturn:
     """One line on standard error and exit 2."""
     raise CommandError(message, returncode=2)

@@ -12,13 +12,13 @@ from django.core.management.base import BaseCommand, CommandError
 from personas.errors import DomainError
 from personas.models import Workspace
 from prompts.models import PRODUCTION
-from prompts.replay.evidence import evidence_of
+from prompts.replay.evidence import build_evidence
 from prompts.replay.services import (
     Replay,
-    entries_of_request,
+    build_replay,
+    list_request_entries,
     replay_entry,
-    replay_moment,
-    replayed,
+    replay_prompt_by_slugs,
 )
 
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            replay = self.find(chosen_workspace(options["workspace"]), options)
+            replay = self.find(get_chosen_workspace(options["workspace"]), options)
             if options["evidence"]:
                 self.write_evidence(replay, Path(options["evidence"]))
             replay.refuse_other()
@@ -55,20 +55,20 @@ class Command(BaseCommand):
             return self.of_request(workspace, options["request"])
         if not (options["agent"] and options["channel"] and options["at"]):
             raise CommandError("Name a --ledger row, a --request, or --agent, --channel and --at.")
-        at = read_moment(options["at"])
-        return replay_moment(workspace, options["agent"], options["channel"], at, options["label"])
+        at = parse_replay_time(options["at"])
+        return replay_prompt_by_slugs(workspace, options["agent"], options["channel"], at, options["label"])
 
     def of_request(self, workspace: Workspace, request_id: str) -> Replay:
-        found = entries_of_request(workspace, request_id)
+        found = list_request_entries(workspace, request_id)
         if len(found) > 1:
             rows = "".join(
                 f"\n  --ledger {row.pk}: {row.prompt}, version {row.version.number}" for row in found
             )
             raise CommandError(f"That request was handed {len(found)} prompts. Name one:{rows}")
-        return replayed(found[0])
+        return build_replay(found[0])
 
     def write_evidence(self, replay: Replay, path: Path) -> None:
-        data = json.dumps(evidence_of(replay), indent=2, ensure_ascii=False)
+        data = json.dumps(build_evidence(replay), indent=2, ensure_ascii=False)
         path.write_text(f"{data}\n", encoding="utf-8")
         self.stderr.write(f"The evidence is in {path}.")
 
@@ -86,14 +86,14 @@ class Command(BaseCommand):
         )
 
 
-def chosen_workspace(slug: str | None) -> Workspace:
+def get_chosen_workspace(slug: str | None) -> Workspace:
     found = list(Workspace.objects.filter(slug=slug) if slug else Workspace.objects.all()[:2])
     if len(found) == 1:
         return found[0]
     raise CommandError(f"There is no workspace “{slug}”." if slug else "Name the workspace by its address.")
 
 
-def read_moment(said: str) -> datetime:
+def parse_replay_time(said: str) -> datetime:
     try:
         at = datetime.fromisoformat(said)
     except ValueError:

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.errors import DomainError
-from prompts.integrity.checkpoints import public_key_told
-from prompts.proof.signing_keys import dump_key, new_key
+from prompts.integrity.checkpoints import get_public_key
+from prompts.proof.signing_keys import dump_private_key, generate_signing_key
 
 
 class Command(BaseCommand):
@@ -23,10 +23,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["new"]:
-            self.stdout.write(dump_key(new_key()).decode(), ending="")
+            self.stdout.write(dump_private_key(generate_signing_key()).decode(), ending="")
             return
         try:
-            key, pem = public_key_told()
+            key, pem = get_public_key()
         except DomainError as error:
             raise CommandError(error.message) from None
         self.stdout.write(pem if options["public"] else f"{key}\n", ending="")

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.models import Workspace
-from prompts.integrity.fault_descriptions import blamed
-from prompts.integrity.verify import Verification, verify_workspace
+from prompts.integrity.fault_descriptions import describe_faults
+from prompts.integrity.verify import WorkspaceVerification, verify_workspace
 
 
 class Command(BaseCommand):
@@ -22,14 +22,16 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="tell it to a program")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = {workspace.slug: self.verify(workspace, options) for workspace in named(options)}
+        found = {
+            workspace.slug: self.verify(workspace, options) for workspace in list_named_workspaces(options)
+        }
         if options["json"]:
             told = {slug: one.data() for slug, one in found.items()}
             self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
         if not all(one.is_sound for one in found.values()):
             sys.exit(1)
 
-    def verify(self, workspace: Workspace, options: dict[str, Any]) -> Verification:
+    def verify(self, workspace: Workspace, options: dict[str, Any]) -> WorkspaceVerification:
         has_patience = options["verbosity"] > 1 and not options["json"]
         found = verify_workspace(workspace, self.tell_progress if has_patience else None)
         if not options["json"]:
@@ -39,7 +41,7 @@ class Command(BaseCommand):
     def tell_progress(self, table: str, checked: int) -> None:
         self.stderr.write(f"  {checked:,} {table}")
 
-    def tell(self, workspace: Workspace, found: Verification) -> None:
+    def tell(self, workspace: Workspace, found: WorkspaceVerification) -> None:
         speed = found.checked / found.seconds if found.seconds else 0
         self.stdout.write(
             f"{workspace.slug}: {found.checked:,} rows in {found.seconds:.1f} s ({speed:,.0f} a second)"
@@ -51,13 +53,13 @@ class Command(BaseCommand):
         if found.first is None:
             self.stdout.write("  Everything stands as it was written.")
             return
-        first, *others = blamed(workspace, [vars(fault) for fault in found.faults])
+        first, *others = describe_faults(workspace, [vars(fault) for fault in found.faults])
         self.stdout.write(f"  {found.bad:,} BAD. The first: {first.name}: {first.reason}")
         for fault in others:
             self.stdout.write(f"  {fault.name}: {fault.reason}")
 
 
-def named(options: dict[str, Any]) -> list[Workspace]:
+def list_named_workspaces(options: dict[str, Any]) -> list[Workspace]:
     rows = Workspace.objects.order_by("pk")
     if not options["workspace"]:
         return list(rows)

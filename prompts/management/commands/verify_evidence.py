@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from prompts.proof.canonical import read_json
-from prompts.proof.evidence import Check, stands, verify_evidence
-from prompts.replay.rebuild_text import fill_again
+from prompts.proof.canonical import parse_strict_json
+from prompts.proof.evidence import CheckResult, is_evidence_valid, verify_evidence
+from prompts.replay.rebuild_text import rebuild_evidence_text
 
-ALL_OK, FAILED, ABSENT = 0, 1, 3
-SIGNS = {"ok": "ok", "failed": "FAILED", "absent": "absent"}
+EXIT_OK, EXIT_FAILED, EXIT_ABSENT = 0, 1, 3
+STATE_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent"}
 
 
 class Command(BaseCommand):
@@ -27,30 +27,30 @@ class Command(BaseCommand):
         parser.add_argument("--key", help="the operator's key, known by another way: its id, or a PEM file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        data, key = read_evidence(options["file"]), expected(options["key"])
-        checks = verify_evidence(data, fill=fill_again, expected_key=key)
+        data, key = read_evidence(options["file"]), read_expected_key(options["key"])
+        checks = verify_evidence(data, fill=rebuild_evidence_text, expected_key=key)
         width = max(len(check.name) for check in checks)
         for check in checks:
-            self.stdout.write(f"{SIGNS[check.state]:<7} {check.name:<{width}}  {check.words}")
-        sys.exit(code_of(checks))
+            self.stdout.write(f"{STATE_LABELS[check.state]:<7} {check.name:<{width}}  {check.words}")
+        sys.exit(get_exit_code(checks))
 
 
-def code_of(checks: list[Check]) -> int:
-    if not stands(checks):
-        return FAILED
-    return ALL_OK if all(check.state == "ok" for check in checks) else ABSENT
+def get_exit_code(checks: list[CheckResult]) -> int:
+    if not is_evidence_valid(checks):
+        return EXIT_FAILED
+    return EXIT_OK if all(check.state == "ok" for check in checks) else EXIT_ABSENT
 
 
 def read_evidence(name: str) -> Any:
     try:
-        return read_json(Path(name).read_bytes().decode("utf-8-sig"))
+        return parse_strict_json(Path(name).read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from None
     except ValueError as error:
         raise CommandError(f"{name}: not JSON that means one thing only: {error}") from None
 
 
-def expected(key: str | None) -> str | None:
+def read_expected_key(key: str | None) -> str | None:
     """An id stays as it is; a file is read."""
     if key is None or not Path(key).is_file():
         return key

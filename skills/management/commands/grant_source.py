@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from personas.actors import SYSTEM
-from personas.errors import Invalid
+from personas.actors import SYSTEM_ACTOR
+from personas.errors import InvalidInput
 from personas.models import Workspace
 from skills.sources.grants import grant_folder
 
@@ -24,8 +24,8 @@ class Command(BaseCommand):
         if workspace is None:
             raise CommandError(f"There is no workspace “{options['workspace']}”.")
         try:
-            grant = grant_folder(workspace, options["path"], note=options["note"], by=SYSTEM)
-        except Invalid as error:
+            grant = grant_folder(workspace, options["path"], note=options["note"], by=SYSTEM_ACTOR)
+        except InvalidInput as error:
             raise CommandError(
                 " ".join(said for all_said in error.errors.values() for said in all_said)
             ) from None

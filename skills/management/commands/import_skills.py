@@ -9,15 +9,15 @@ from django.core.management.base import BaseCommand, CommandError
 
 from personas.actors import Actor
 from personas.models import Workspace
-from skills.discovery import FoundFile, discover
-from skills.discovery.harnesses import Harness, Rule
-from skills.library.services import FILE_NAME, NotASkill, import_skill, is_same
+from skills.discovery import DiscoveredFile, discover_files
+from skills.discovery.harnesses import DiscoveryRule, Harness
+from skills.library.services import SKILL_FILE_NAME, InvalidSkillFile, import_skill, is_same_skill
 from skills.models import Skill
-from skills.skill_format.parser import Problem
+from skills.skill_format.parser import SkillProblem
 
-BY = Actor(label="import_skills")
+IMPORT_ACTOR = Actor(label="import_skills")
 # Nothing but the skills right below the folder.
-BELOW = Harness("import", (Rule("skill", (f"*/{FILE_NAME}",), "project"),))
+IMPORT_HARNESS = Harness("import", (DiscoveryRule("skill", (f"*/{SKILL_FILE_NAME}",), "project"),))
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         home = Workspace.objects.filter(slug=workspace).first()
         if home is None:
             raise CommandError(f"There is no workspace “{workspace}”.")
-        found = discover(folder, "", BELOW)
+        found = discover_files(folder, "", IMPORT_HARNESS)
         for refusal in found.refusals:
             self.stderr.write(f"{refusal.path}: {refusal.reason}")
         taken = [self.take(home, file) for file in found.skills]
@@ -40,25 +40,25 @@ class Command(BaseCommand):
         if failed:
             sys.exit(1)
 
-    def take(self, workspace: Workspace, file: FoundFile) -> bool:
+    def take(self, workspace: Workspace, file: DiscoveredFile) -> bool:
         """Each by itself: one bad file costs no other its place."""
         content, name = file.content or b"", file.path.partition("/")[0]
         known = Skill.objects.in_workspace(workspace).filter(name=name).first()
-        if known is not None and is_same(known, content):
+        if known is not None and is_same_skill(known, content):
             self.stdout.write(f"{file.path}: there already")
             return True
         try:
             skill, warnings = import_skill(
-                workspace, content, by=BY, folder=name, message=f"Imported from {file.path}"[:200]
+                workspace, content, by=IMPORT_ACTOR, folder=name, message=f"Imported from {file.path}"[:200]
             )
-        except NotASkill as error:
+        except InvalidSkillFile as error:
             self.tell(file.path, error.problems)
             return False
         self.stdout.write(f"{file.path}: taken in as {skill.name}")
         self.tell(file.path, warnings)
         return True
 
-    def tell(self, path: str, problems: tuple[Problem, ...]) -> None:
+    def tell(self, path: str, problems: tuple[SkillProblem, ...]) -> None:
         for problem in problems:
             place = f" ({problem.field})" if problem.field else ""
             self.stderr.write(f"{path}:{problem.line}{place}: {problem.message}")

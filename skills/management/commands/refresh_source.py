@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from personas.actors import SYSTEM
+from personas.actors import SYSTEM_ACTOR
 from personas.errors import DomainError
 from personas.models import Workspace
 from skills.models import RefreshRun, Source
@@ -23,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         source = self.find(options["workspace"], options["source"])
         try:
-            asked = request_refresh(source, cause="command", by=SYSTEM)
+            asked = request_refresh(source, cause="command", by=SYSTEM_ACTOR)
         except DomainError as error:
             raise CommandError(error.message) from None
         run = claim_run(source.workspace_id, asked.pk)

@@ -10,7 +10,14 @@ import structlog
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, close_old_connections
 
-from skills.refresh.watch import Changes, Survey, ask_for_looks, basis_of, make_survey, watched_sources
+from skills.refresh.watch import (
+    FileChanges,
+    WatchPlan,
+    build_watch_plan,
+    get_plan_basis,
+    list_watched_sources,
+    request_refreshes,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +25,7 @@ log = structlog.get_logger(__name__)
 DEBOUNCE_MS, STEP_MS = 200, 50
 TICK_MS = 250
 # How soon a new source is noticed, and how long to rest after something failed.
-SURVEY_SECONDS, REST_SECONDS = 2.0, 2.0
+PLAN_CHECK_SECONDS, RETRY_SECONDS = 2.0, 2.0
 
 
 class Command(BaseCommand):
@@ -33,12 +40,12 @@ class Command(BaseCommand):
             raise CommandError("Watching needs the package watchfiles.") from error
         # It tells of every file, also of those that matter to nobody.
         logging.getLogger("watchfiles").setLevel(logging.WARNING)
-        watcher = Watcher()
+        watcher = SourceWatcher()
         while True:
             watcher.keep_on()
 
 
-class Watcher:
+class SourceWatcher:
     """Goes on whatever happens to folders, database or broker: files are then found by the schedule."""
 
     def __init__(self) -> None:
@@ -49,24 +56,24 @@ class Watcher:
     def keep_on(self) -> None:
         """Watch until the folders to be watched are others."""
         try:
-            survey = make_survey()
+            survey = build_watch_plan()
             # New to us, edited or back again: who knows what changed while nobody watched.
             self.pending |= {pk for pk, basis in survey.basis.items() if self.known.get(pk) != basis}
             self.known = survey.basis
             self.follow(survey)
         except (DatabaseError, OSError, RuntimeError) as error:
             # Too many watches, a folder that went in the same moment, a database that restarts.
-            log.warning("watching_interrupted", error=str(error))
-            time.sleep(REST_SECONDS)
+            log.warning("source_watch_interrupted", error=str(error))
+            time.sleep(RETRY_SECONDS)
         finally:
             close_old_connections()
 
-    def follow(self, survey: Survey) -> None:
+    def follow(self, survey: WatchPlan) -> None:
         checked = time.monotonic()
-        with closing(changes_in(survey.folders())) as batches:
+        with closing(watch_folders(survey.folders())) as batches:
             # Under watch only now: a folder that came while the others were listed would stay unknown.
             self.ask(survey.touched(next(batches)))
-            if make_survey().folders() != survey.folders():
+            if build_watch_plan().folders() != survey.folders():
                 return
             for changes in batches:
                 moved = survey.moved(changes)
@@ -75,21 +82,21 @@ class Watcher:
                 if moved:
                     self.pending |= moved
                     return
-                if time.monotonic() - checked > SURVEY_SECONDS:
+                if time.monotonic() - checked > PLAN_CHECK_SECONDS:
                     checked = time.monotonic()
-                    if basis_of(watched_sources()) != survey.basis:
+                    if get_plan_basis(list_watched_sources()) != survey.basis:
                         return
                     close_old_connections()
 
     def ask(self, touched: set[int]) -> None:
         self.pending |= touched
         if self.pending:
-            ask_for_looks(self.pending)
-            log.info("looks_asked_for", sources=sorted(self.pending))
+            request_refreshes(self.pending)
+            log.info("source_scans_requested", sources=sorted(self.pending))
             self.pending.clear()
 
 
-def changes_in(folders: list[str]) -> Generator[Changes]:
+def watch_folders(folders: list[str]) -> Generator[FileChanges]:
     """Batches of changes; an empty one now and then, the first as soon as all folders are watched."""
     from watchfiles import watch
 

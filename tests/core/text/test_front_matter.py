@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.text.front_matter import FrontMatterError, Problem, join, load, split
+from core.text.front_matter import (
+    FrontMatterError,
+    TextProblem,
+    join_front_matter,
+    parse_front_matter,
+    split_front_matter,
+)
 
 BOMB = "a: &a [lol, lol]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghij"))
 
@@ -63,14 +69,14 @@ NASTY = {
 }
 
 
-def problems_of(head: str) -> tuple[Problem, ...]:
+def problems_of(head: str) -> tuple[TextProblem, ...]:
     with pytest.raises(FrontMatterError) as caught:
-        load(head)
+        parse_front_matter(head)
     return caught.value.problems
 
 
 def values_of(head: str) -> dict[str | None, object]:
-    return {block.key: block.value for block in load(head) if block.key is not None}
+    return {block.key: block.value for block in parse_front_matter(head) if block.key is not None}
 
 
 @pytest.mark.promise("R8")
@@ -91,19 +97,19 @@ def test_no_head_under_the_limit_takes_a_second(fill):
     head = ("k: [" + fill * 16_000)[: 16 * 1024]
     began = time.process_time()
     with pytest.raises(FrontMatterError):
-        load(head)
+        parse_front_matter(head)
     assert time.process_time() - began < 1
 
 
 def test_the_largest_ordinary_head_loads_within_a_second():
     head = "".join(f"k{number}: [a, b]\n" for number in range(1_000))[: 16 * 1024].rsplit("\n", 1)[0] + "\n"
     began = time.process_time()
-    assert load(head)[-1].value == ["a", "b"]
+    assert parse_front_matter(head)[-1].value == ["a", "b"]
     assert time.process_time() - began < 1
 
 
 def test_twenty_levels_are_allowed_and_one_more_is_not():
-    assert load("a: " + "[" * 19 + "]" * 19 + "\n")
+    assert parse_front_matter("a: " + "[" * 19 + "]" * 19 + "\n")
     assert "20 deep" in problems_of("a: " + "[" * 20 + "]" * 20 + "\n")[0].message
 
 
@@ -118,8 +124,8 @@ def test_the_problems_of_a_hostile_head_stay_few():
 
 def test_a_duplicate_key_names_its_field_and_counts_lines_from_where_the_head_begins():
     with pytest.raises(FrontMatterError) as caught:
-        load("name: Ada\nname: Bob\n", first_line=2)
-    assert caught.value.problems == (Problem("name", 3, 'The key "name" appears twice; keep one.'),)
+        parse_front_matter("name: Ada\nname: Bob\n", first_line=2)
+    assert caught.value.problems == (TextProblem("name", 3, 'The key "name" appears twice; keep one.'),)
     assert str(caught.value) == 'line 3: The key "name" appears twice; keep one.'
 
 
@@ -152,7 +158,7 @@ def test_each_key_owns_its_lines_and_the_comments_right_above_it():
         "# lone\n\n# about a\n# more\na: 1  # beside\n\n# lone too\n\n"
         "b:\n- x\n- y\n# about c\nc: |+\n  text\n\n# d\nd: {x: 1,\n  y: 2}\n# end\n"
     )
-    assert [(block.key, block.source) for block in load(head)] == [
+    assert [(block.key, block.source) for block in parse_front_matter(head)] == [
         (None, "# lone\n\n"),
         ("a", "# about a\n# more\na: 1  # beside\n"),
         (None, "\n# lone too\n\n"),
@@ -164,7 +170,7 @@ def test_each_key_owns_its_lines_and_the_comments_right_above_it():
 
 
 def test_a_block_knows_the_line_of_its_key():
-    assert [(block.key, block.line) for block in load("# a\na: 1\n\nb: 2\n", first_line=2)] == [
+    assert [(block.key, block.line) for block in parse_front_matter("# a\na: 1\n\nb: 2\n", first_line=2)] == [
         ("a", 3), (None, 4), ("b", 5),
     ]  # fmt: skip
 
@@ -183,7 +189,7 @@ LINES = st.lists(
 @given(st.one_of(YAMLISH, st.text(), LINES.map("\n".join)))
 def test_any_text_loads_whole_or_is_refused_with_reasons(head):
     try:
-        blocks = load(head)
+        blocks = parse_front_matter(head)
     except FrontMatterError as error:
         problems = error.problems
     else:
@@ -196,7 +202,7 @@ def test_any_text_loads_whole_or_is_refused_with_reasons(head):
 
 
 def test_text_without_front_matter_is_all_body():
-    assert split("\nHello\n---\nthere\n") == ("", "\nHello\n---\nthere", 1)
+    assert split_front_matter("\nHello\n---\nthere\n") == ("", "\nHello\n---\nthere", 1)
 
 
 @pytest.mark.parametrize(
@@ -209,18 +215,18 @@ def test_text_without_front_matter_is_all_body():
     ],
 )
 def test_byte_order_mark_line_ends_and_blanks_after_dashes_do_not_matter(text):
-    assert split(text) == ("name: Ada\n", "Hello", 5)
+    assert split_front_matter(text) == ("name: Ada\n", "Hello", 5)
 
 
 def test_front_matter_that_is_never_closed_is_refused():
     with pytest.raises(FrontMatterError) as caught:
-        split("---\nname: Ada\n\nHello\n")
+        split_front_matter("---\nname: Ada\n\nHello\n")
     assert caught.value.problems[0].line == 1
     assert "no line of --- closes it" in caught.value.problems[0].message
 
 
 def test_indented_or_longer_dashes_close_nothing():
-    assert split("---\na: |\n  ---\n  ----\n----\n---\n")[0] == "a: |\n  ---\n  ----\n----\n"
+    assert split_front_matter("---\na: |\n  ---\n  ----\n----\n---\n")[0] == "a: |\n  ---\n  ----\n----\n"
 
 
 @pytest.mark.parametrize(
@@ -228,13 +234,13 @@ def test_indented_or_longer_dashes_close_nothing():
 )
 @pytest.mark.parametrize("head", ["", "a: b\n"])
 def test_awkward_bodies_survive_join_and_split(head, body):
-    assert split(join(head, body))[:2] == (head, body)
+    assert split_front_matter(join_front_matter(head, body))[:2] == (head, body)
 
 
 @settings(deadline=None)
 @given(st.sampled_from(["", "a: b\n", "\n"]), st.text(st.characters(exclude_characters="\r")))
 def test_every_body_survives_join_and_split(head, body):
-    assert split(join(head, body))[:2] == (head, body)
+    assert split_front_matter(join_front_matter(head, body))[:2] == (head, body)
 
 
 def test_the_persona_files_need_no_django():

@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.text import yaml_events
-from core.text.front_matter import FrontMatterError, load, split
+from core.text.front_matter import FrontMatterError, parse_front_matter, split_front_matter
 from core.text.yaml_blocks import read_blocks
-from core.text.yaml_events import LIBYAML, is_read_differently, libyaml_events
+from core.text.yaml_events import LIBYAML, is_ambiguous_yaml, parse_with_libyaml
 from tests.core.text.test_front_matter import LINES, NASTY, YAMLISH
 from tests.example_counts import examples
 
 SAMPLES = sorted((Path(__file__).parents[2] / "skills/skill_format/samples").glob("*/SKILL.md"))
-HEADS = [split(path.read_text(encoding="utf-8"))[0] for path in SAMPLES]
+HEADS = [split_front_matter(path.read_text(encoding="utf-8"))[0] for path in SAMPLES]
 WHOLE = """\
 # lone
 
@@ -66,7 +66,7 @@ needs_libyaml = pytest.mark.skipif(LIBYAML is None, reason="PyYAML was built wit
 
 def outcome(head):
     try:
-        return load(head, 2)
+        return parse_front_matter(head, 2)
     except FrontMatterError as error:
         return error.problems
 
@@ -79,7 +79,7 @@ def slow_outcome(head):
 
 
 def quick_blocks(head):
-    return read_blocks(head, 2, libyaml_events(head))
+    return read_blocks(head, 2, parse_with_libyaml(head))
 
 
 def nasty_heads():
@@ -126,7 +126,7 @@ def test_both_readers_say_the_same_of_any_head(head):
 @needs_libyaml
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_where_the_readers_differ_pyyaml_decides(name):
-    assert is_read_differently(DIFFERENCES[name])
+    assert is_ambiguous_yaml(DIFFERENCES[name])
     assert outcome(DIFFERENCES[name]) == slow_outcome(DIFFERENCES[name])
 
 
@@ -135,7 +135,7 @@ def test_where_the_readers_differ_pyyaml_decides(name):
 @pytest.mark.planted
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_without_the_look_for_differences_libyaml_would_be_believed(name, monkeypatch):
-    monkeypatch.setattr(yaml_events, "is_read_differently", lambda text: False)
+    monkeypatch.setattr(yaml_events, "is_ambiguous_yaml", lambda text: False)
     assert outcome(DIFFERENCES[name]) != slow_outcome(DIFFERENCES[name])
 
 
@@ -169,8 +169,14 @@ def test_a_hostile_head_is_soon_given_up(fill):
 
 def test_a_block_knows_where_brackets_and_braces_open():
     head = "a: b\nc:\n- [d,\n  {e: f}]\n- g\nh: {}\n"
-    assert [(block.key, block.flow_lines) for block in load(head)] == [("a", ()), ("c", (3, 4)), ("h", (6,))]
-    assert [(block.key, block.source, block.flow_lines) for block in load("# i\n{}\n")] == [(None, "", (2,))]
+    assert [(block.key, block.flow_lines) for block in parse_front_matter(head)] == [
+        ("a", ()),
+        ("c", (3, 4)),
+        ("h", (6,)),
+    ]
+    assert [(block.key, block.source, block.flow_lines) for block in parse_front_matter("# i\n{}\n")] == [
+        (None, "", (2,))
+    ]
 
 
 def test_without_libyaml_files_are_read_all_the_same():

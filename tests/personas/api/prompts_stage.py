@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.urls import Resolver404, resolve
 
-from personas.api.validation import validator
+from personas.api.validation import build_validator
 from personas.api_keys.format import ADMIN, BOT
 from personas.models import Agent, Soul, User, Workspace
 from personas.records.services import edit_record
 from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.serving import Served
+from prompts.serving import ServedPrompt
 from tests.api_client import V1, Api
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving.serving_stage import fetch
@@ -44,7 +44,7 @@ class Deck:
         rows = PromptVersion.objects.in_workspace(self.workspace).select_related("prompt")
         return rows.get(prompt=self.prompt(agent), number=number)
 
-    def fetch(self, api: Api, agent: str = "pilot", **asked: Any) -> Served:
+    def fetch(self, api: Api, agent: str = "pilot", **asked: Any) -> ServedPrompt:
         return fetch(api.secret, agent, "deck", **asked)
 
 
@@ -106,7 +106,9 @@ def good(answer: Any, status: int = 200) -> Any:
         raise AssertionError(f"There is no address {request.path}.") from None
     operation = found.func.cls.operations[request.method]  # type: ignore[attr-defined]  # a view of the base
     said = answer.json()
-    wrong = [f"{error.json_path}: {error.message}" for error in validator(operation.answer).iter_errors(said)]
+    wrong = [
+        f"{error.json_path}: {error.message}" for error in build_validator(operation.answer).iter_errors(said)
+    ]
     assert not wrong, wrong
     assert answer.status_code == operation.status
     return said

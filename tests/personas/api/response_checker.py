@@ -4,14 +4,14 @@ from typing import Any
 
 from django.urls import resolve
 
-from personas.api.validation import validator
-from project.api.openapi import PROBLEM, operations_of, refusals_of
+from personas.api.validation import build_validator
+from project.api.openapi import PROBLEM_SCHEMA, get_operations, get_problem_codes
 from project.api.urls import urlpatterns
 from tests.api_client import V1, Api
 
 PATTERNS = {pattern.name: pattern for pattern in urlpatterns}
 # The document's own reference leads elsewhere.
-OPEN_PROBLEM = PROBLEM | {"properties": PROBLEM["properties"] | {"errors": {"type": "array"}}}
+OPEN_PROBLEM = PROBLEM_SCHEMA | {"properties": PROBLEM_SCHEMA["properties"] | {"errors": {"type": "array"}}}
 
 
 class TrueApi(Api):
@@ -28,19 +28,20 @@ class TrueApi(Api):
 
 def hold(method: str, address: str, answer: Any) -> None:
     pattern = PATTERNS[resolve(address.partition("?")[0]).url_name]
-    operation = operations_of(pattern)[method]
+    operation = get_operations(pattern)[method]
     others = [status for status, _ in operation.others]
     if answer.status_code == operation.status:
         if operation.answer is not None and answer["Content-Type"] == "application/json":
             fit(operation.answer, answer.json())
     elif answer.status_code not in others:
-        assert answer.status_code in refusals_of(pattern, operation), (method, address, answer.content)
+        assert answer.status_code in get_problem_codes(pattern, operation), (method, address, answer.content)
         fit(OPEN_PROBLEM, answer.json())
 
 
 def fit(shape: dict[str, Any], value: Any) -> None:
     wrong = [
-        f"{list(error.absolute_path)}: {error.message}"[:300] for error in validator(shape).iter_errors(value)
+        f"{list(error.absolute_path)}: {error.message}"[:300]
+        for error in build_validator(shape).iter_errors(value)
     ]
     assert not wrong, wrong
 

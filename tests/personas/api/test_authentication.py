@@ -9,16 +9,16 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.api import rate_limits
-from personas.api.problems import TITLES, ProblemError
-from personas.api.rate_limits import Buckets
-from personas.api_keys.format import ADMIN, new_secret
+from personas.api.problems import PROBLEM_TITLES, ProblemError
+from personas.api.rate_limits import RateLimiter
+from personas.api_keys.format import ADMIN, generate_key_secret
 from personas.api_keys.services import revoke_key
-from personas.erasure.services import erase_words
+from personas.erasure.services import erase_record_text
 from personas.errors import DomainError
 from personas.members.services import change_role, remove_member
 from personas.models import ApiKey, Membership, Memory, User, Workspace
 from personas.roles import Role
-from project.api.docs_views import ADVICE
+from project.api.docs_views import PROBLEM_ADVICE
 from tests.api_client import Api
 from tests.factories import make_agent
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
@@ -45,7 +45,7 @@ def test_what_cannot_be_a_key_costs_no_query(
 
 def test_every_reason_to_refuse_a_key_looks_alike(admin: Api, workspace: Workspace, alice: User) -> None:
     rows = ApiKey.objects.in_workspace(workspace)
-    unknown = Api(new_secret(ADMIN), admin.client).get("souls").json()
+    unknown = Api(generate_key_secret(ADMIN), admin.client).get("souls").json()
     rows.update(expires_at=timezone.now() - timedelta(seconds=1))
     expired = admin.get("souls").json()
     rows.update(expires_at=timezone.now() + timedelta(days=1))
@@ -90,14 +90,14 @@ def test_a_budget_runs_out_and_fills_again(admin: Api, settings: Any) -> None:
 def test_a_workspace_has_a_budget_of_its_own(settings: Any) -> None:
     settings.DRAMATIS_RATE_LIMITS = {"read": (10, 3)}
     now = [0.0]
-    buckets = Buckets(lambda: now[0])
+    buckets = RateLimiter(lambda: now[0])
     for key in (1, 2, 3):
-        rate_limits.take_from_budgets(key, 7, "read", buckets=buckets)
+        rate_limits.charge_rate_limit(key, 7, "read", buckets=buckets)
     with pytest.raises(ProblemError):
-        rate_limits.take_from_budgets(4, 7, "read", buckets=buckets)
+        rate_limits.charge_rate_limit(4, 7, "read", buckets=buckets)
     now[0] += 20
-    rate_limits.take_from_budgets(4, 7, "read", buckets=buckets)
-    rate_limits.take_from_budgets(4, 8, "read", buckets=buckets)
+    rate_limits.charge_rate_limit(4, 7, "read", buckets=buckets)
+    rate_limits.charge_rate_limit(4, 8, "read", buckets=buckets)
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "nowhere", 404), ("DELETE", "souls", 405)])
@@ -115,7 +115,7 @@ def test_a_fault_of_ours_says_no_more_than_that(admin: Api, monkeypatch: pytest.
     def broken(*args: object) -> None:
         raise RuntimeError("a path: /etc/secret")
 
-    monkeypatch.setattr("personas.api.record_resource.page_of_rows", broken)
+    monkeypatch.setattr("personas.api.record_resource.paginate_rows", broken)
     answer = admin.get("souls")
     assert (answer.status_code, answer.json()["code"]) == (500, "server_error")
     assert b"secret" not in answer.content
@@ -140,8 +140,8 @@ def test_every_refusal_has_its_words() -> None:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
         found.add(kind.code)
-    assert found - set(TITLES) == set()
-    assert set(TITLES) == set(ADVICE)
+    assert found - set(PROBLEM_TITLES) == set()
+    assert set(PROBLEM_TITLES) == set(PROBLEM_ADVICE)
 
 
 def test_nobody_makes_a_key_that_may_more_than_his_own(
@@ -166,7 +166,7 @@ def test_a_stranger_is_refused_before_a_body_is_read(client: Client) -> None:
             f"/api/v1/{path}",
             b"[" * 900_000,
             content_type="application/json",
-            headers={"Authorization": f"Bearer {new_secret()}"},
+            headers={"Authorization": f"Bearer {generate_key_secret()}"},
         )
         assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
 
@@ -196,7 +196,7 @@ def test_a_retry_of_another_key_is_another_call(
 
 def test_erased_words_are_not_kept_for_retries(admin: Api, workspace: Workspace, alice: User) -> None:
     made = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()
-    erase_words(
+    erase_record_text(
         Memory.objects.in_workspace(workspace).get(pk=made["id"]), reason="Asked", by=Actor.person(alice)
     )
     again = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()

@@ -57,7 +57,7 @@ def test_answers_are_kept_for_a_day(admin: Api, workspace: Workspace) -> None:
         admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
     admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
     assert Soul.objects.in_workspace(workspace).count() == 2
-    assert idempotency.forget_old(timedelta()) == 1
+    assert idempotency.delete_expired_responses(timedelta()) == 1
 
 
 @pytest.mark.django_db
@@ -118,7 +118,7 @@ def test_a_call_still_under_way_is_said_to_be(admin: Api, workspace: Workspace) 
 
     def hold() -> None:
         with transaction.atomic():
-            idempotency.refuse_while_running(workspace, route_of(admin, workspace), "one")
+            idempotency.lock_idempotency_key(workspace, route_of(admin, workspace), "one")
             is_held.set()
             may_go.wait(30)
         connection.close()
@@ -139,7 +139,7 @@ def test_a_call_still_under_way_is_said_to_be(admin: Api, workspace: Workspace) 
 def test_without_the_kept_row_a_retry_makes_two(
     admin: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idempotency, "keep", lambda *args: None)
+    monkeypatch.setattr(idempotency, "store_response", lambda *args: None)
     for _ in range(2):
         admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
     assert Soul.objects.in_workspace(workspace).count() == 2

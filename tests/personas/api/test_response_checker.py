@@ -24,12 +24,12 @@ def test_a_field_that_was_not_published_is_noticed(
 ) -> None:
     make_skill(workspace, "tea", agents=[make_agent(workspace, "mira")])
     true(bot).get("agents/mira/skills/tea")
-    told = agent_api.instructions_told
+    told = agent_api.instructions_json
 
     def chatty(found: Any) -> dict[str, Any]:
         return told(found) | {"secret": 1}
 
-    monkeypatch.setattr(agent_api, "instructions_told", chatty)
+    monkeypatch.setattr(agent_api, "instructions_json", chatty)
     with pytest.raises(AssertionError, match="secret"):
         true(bot).get("agents/mira/skills/tea")
 
@@ -42,6 +42,6 @@ def test_a_status_that_was_not_published_is_noticed(
     def refuse(*_: Any) -> None:
         raise ProblemError(Problem(410, "erased", "Gone."))
 
-    monkeypatch.setattr(agent_api, "given_to", refuse)
+    monkeypatch.setattr(agent_api, "get_effective_context", refuse)
     with pytest.raises(AssertionError, match="Gone"):
         true(bot).get("agents/mira/skills")

@@ -13,14 +13,28 @@ from django.utils import timezone
 from personas.actors import Actor
 from personas.api_keys import scopes as api_keys_scopes
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.scopes import VERBS, VERBS_OF, BadScopes, allows, power_of, settled_scopes, verbs_of
-from personas.api_keys.selectors import powers_of
-from personas.api_keys.services import NotYours, create_key, revoke_key, rotate_key
-from personas.errors import DomainError, Invalid
+from personas.api_keys.scopes import (
+    VERBS,
+    VERBS_BY_KIND,
+    BadScopes,
+    get_key_verbs,
+    is_in_scope,
+    normalise_scopes,
+    resolve_permissions,
+)
+from personas.api_keys.selectors import get_key_permissions
+from personas.api_keys.services import NotKeyOwner, create_key, revoke_key, rotate_key
+from personas.errors import DomainError, InvalidInput
 from personas.members import services as members_services
-from personas.members.services import accept_invitation, change_role, invitation_token, invite, remove_member
+from personas.members.services import (
+    accept_invitation,
+    build_invitation_token,
+    change_role,
+    invite_member,
+    remove_member,
+)
 from personas.models import ApiKey, AuditEvent, Membership
-from personas.roles import ALLOWED, Permission, Role, may
+from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
 from tests.personas.records.test_concurrency import at_once
 
 MANAGING = {Permission.MANAGE_SOURCES, Permission.MANAGE_KEYS, Permission.MANAGE_MEMBERS}
@@ -39,22 +53,22 @@ class Key:
 
 def test_a_bots_key_may_never_approve_or_manage_whatever_its_scopes_say():
     for scopes in ({}, {"verbs": list(VERBS)}):
-        assert verbs_of(scopes, BOT) == {"fetch", "render", "read", "write"}
-        assert not allows(scopes, "approve")
-        assert not allows(scopes, "manage", kind=BOT)
-        assert allows(scopes, "manage", kind=ADMIN)
+        assert get_key_verbs(scopes, BOT) == {"fetch", "render", "read", "write"}
+        assert not is_in_scope(scopes, "approve")
+        assert not is_in_scope(scopes, "manage", kind=BOT)
+        assert is_in_scope(scopes, "manage", kind=ADMIN)
 
 
 def test_a_kind_that_is_not_known_opens_nothing():
-    assert not any(allows({}, verb, kind="root") for verb in VERBS)
-    assert not any(power_of(Key("root"), role) for role in Role.values)
+    assert not any(is_in_scope({}, verb, kind="root") for verb in VERBS)
+    assert not any(resolve_permissions(Key("root"), role) for role in Role.values)
 
 
 @pytest.mark.parametrize("verb", ["approve", "manage"])
 def test_verbs_of_people_are_refused_to_bots_by_name(verb):
     with pytest.raises(BadScopes, match=f"may not {verb}: that takes an admin key"):
-        settled_scopes({"verbs": ["read", verb]}, BOT)
-    assert settled_scopes({"verbs": [verb]}, ADMIN) == {"verbs": [verb]}
+        normalise_scopes({"verbs": ["read", verb]}, BOT)
+    assert normalise_scopes({"verbs": [verb]}, ADMIN) == {"verbs": [verb]}
 
 
 # --- powers --------------------------------------------------------------------------------------------
@@ -70,33 +84,35 @@ def test_an_admin_key_may_do_what_its_scopes_and_its_makers_role_both_allow():
     for role in (*Role.values, "", "emperor"):
         for size in range(1, len(VERBS) + 1):
             for verbs in combinations(VERBS, size):
-                wanted = {one for verb in verbs for one in gives.get(verb, ()) if may(role, one)}
-                assert power_of(Key(ADMIN, {"verbs": list(verbs)}), role) == wanted, (role, verbs)
+                wanted = {one for verb in verbs for one in gives.get(verb, ()) if has_permission(role, one)}
+                assert resolve_permissions(Key(ADMIN, {"verbs": list(verbs)}), role) == wanted, (role, verbs)
 
 
 def test_no_admin_key_may_do_more_than_its_maker():
     for role in Role:
-        assert power_of(Key(ADMIN), role) == {one for one in Permission if role in ALLOWED[one]}
-    assert power_of(Key(ADMIN), "") == frozenset()
+        assert resolve_permissions(Key(ADMIN), role) == {
+            one for one in Permission if role in ROLES_BY_PERMISSION[one]
+        }
+    assert resolve_permissions(Key(ADMIN), "") == frozenset()
 
 
 def test_a_bots_key_reads_whoever_made_it_and_never_edits_records():
     for role in ("", *Role.values):
-        assert power_of(Key(BOT), role) == {Permission.READ}
-        assert power_of(Key(BOT, {"verbs": list(VERBS)}), role) == {Permission.READ}
-        assert power_of(Key(BOT, {"verbs": ["fetch", "write"]}), role) == frozenset()
+        assert resolve_permissions(Key(BOT), role) == {Permission.READ}
+        assert resolve_permissions(Key(BOT, {"verbs": list(VERBS)}), role) == {Permission.READ}
+        assert resolve_permissions(Key(BOT, {"verbs": ["fetch", "write"]}), role) == frozenset()
 
 
 @pytest.mark.planted
 def test_a_power_that_does_not_look_at_the_role_is_found(monkeypatch):
-    monkeypatch.setattr(api_keys_scopes, "may", lambda role, permission: True)
+    monkeypatch.setattr(api_keys_scopes, "has_permission", lambda role, permission: True)
     with pytest.raises(AssertionError):
         test_no_admin_key_may_do_more_than_its_maker()
 
 
 @pytest.mark.planted
 def test_verbs_that_a_bots_list_could_add_to_are_found(monkeypatch):
-    monkeypatch.setitem(VERBS_OF, BOT, VERBS)
+    monkeypatch.setitem(VERBS_BY_KIND, BOT, VERBS)
     with pytest.raises(AssertionError):
         test_a_bots_key_may_never_approve_or_manage_whatever_its_scopes_say()
 
@@ -122,21 +138,21 @@ def test_an_admin_key_is_known_by_its_beginning_and_kept_with_its_maker(bobs_adm
 
 @pytest.mark.parametrize("by", [Actor.bot("scout"), Actor("dramatis")])
 def test_only_a_person_can_make_an_admin_key(workspace, by):
-    with pytest.raises(Invalid, match="only a person") as caught:
+    with pytest.raises(InvalidInput, match="only a person") as caught:
         create_key(workspace, "Script", {}, by=by, kind=ADMIN)
     assert "kind" in caught.value.errors
     assert create_key(workspace, "Bot", {}, by=by)[0].kind == BOT
 
 
 def test_only_a_member_can_make_an_admin_key(workspace, mallory):
-    with pytest.raises(Invalid, match="acts for a member"):
+    with pytest.raises(InvalidInput, match="acts for a member"):
         create_key(workspace, "Script", {}, by=Actor.person(mallory), kind=ADMIN)
 
 
 def test_there_is_no_third_kind(workspace, by_alice):
-    with pytest.raises(Invalid, match="not a kind of key"):
+    with pytest.raises(InvalidInput, match="not a kind of key"):
         create_key(workspace, "Root", {}, by=by_alice, kind="root")
-    with pytest.raises(Invalid, match="may not manage"):
+    with pytest.raises(InvalidInput, match="may not manage"):
         create_key(workspace, "Bot", {"verbs": ["manage"]}, by=by_alice)
 
 
@@ -153,7 +169,7 @@ def test_the_database_itself_keeps_kinds_and_makers(bobs_admin_key, workspace, r
 def test_nobody_gets_to_act_for_another_by_rotating_their_key(bobs_admin_key, by_alice, by_bob):
     key, ends = bobs_admin_key[0], timezone.now() + timedelta(hours=1)
     for stranger in (by_alice, Actor.bot("scout")):
-        with pytest.raises((NotYours, Invalid)):
+        with pytest.raises((NotKeyOwner, InvalidInput)):
             rotate_key(key, ends_at=ends, by=stranger)
     new, secret = rotate_key(key, ends_at=ends, by=by_bob)
     assert (new.kind, new.created_by_id, secret[:10]) == (ADMIN, key.created_by_id, "drm_admin_")
@@ -164,7 +180,7 @@ def test_a_rotation_sent_twice_makes_one_key(workspace, by_alice):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
     ends = timezone.now() + timedelta(days=400)
     rotate_key(key, ends_at=ends, by=by_alice, name="Desk next")
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInput) as caught:
         rotate_key(key, ends_at=ends, by=by_alice, name="Desk next")
     assert "name" in caught.value.errors
     assert ApiKey.objects.in_workspace(workspace).count() == 2
@@ -206,7 +222,9 @@ def assert_no_key_outlives(workspace, person):
 
 def test_a_key_does_not_come_back_with_its_maker(workspace, bob, bobs_admin_key, by_alice):
     remove_member(membership(workspace, bob), by=by_alice)
-    accept_invitation(invitation_token(invite(workspace, bob.email, Role.OWNER, by=by_alice)), bob)
+    accept_invitation(
+        build_invitation_token(invite_member(workspace, bob.email, Role.OWNER, by=by_alice)), bob
+    )
     bobs_admin_key[0].refresh_from_db()
     assert bobs_admin_key[0].revoked_at is not None
 
@@ -221,18 +239,18 @@ def test_a_member_who_cannot_be_removed_keeps_their_keys(workspace, alice, by_al
 
 def test_a_lowered_role_counts_at_once_for_the_keys_too(workspace, bob, bobs_admin_key, by_alice):
     key, _ = bobs_admin_key
-    assert powers_of(key) == {Permission.READ, Permission.EDIT}
+    assert get_key_permissions(key) == {Permission.READ, Permission.EDIT}
     change_role(membership(workspace, bob), Role.VIEWER, by=by_alice)
-    assert powers_of(key) == {Permission.READ}
+    assert get_key_permissions(key) == {Permission.READ}
     bob.is_active = False
     bob.save()
-    assert powers_of(key) == frozenset()
+    assert get_key_permissions(key) == frozenset()
 
 
 @pytest.mark.planted
 @pytest.mark.usefixtures("bobs_admin_key")
 def test_a_removal_that_forgets_the_keys_is_found(workspace, elsewhere, bob, by_alice, monkeypatch):
-    monkeypatch.setattr(members_services, "revoke_keys_of", lambda *args, **kwargs: [])
+    monkeypatch.setattr(members_services, "revoke_member_keys", lambda *args, **kwargs: [])
     with pytest.raises(AssertionError):
         test_the_admin_keys_of_a_removed_member_end_with_the_membership(workspace, elsewhere, bob, by_alice)
 

@@ -13,11 +13,11 @@ from django.utils import timezone
 from personas.actors import Actor
 from personas.api_keys import scopes as api_keys_scopes
 from personas.api_keys import views as pages
-from personas.api_keys.format import ADMIN, key_digest, well_formed
-from personas.api_keys.services import create_key, note_uses, revoke_key
+from personas.api_keys.format import ADMIN, is_well_formed_key, key_digest
+from personas.api_keys.services import create_key, revoke_key, save_last_used
 from personas.models import AgentChannel, ApiKey
 from personas.roles import Role
-from prompts.labels.selectors import label_names
+from prompts.labels.selectors import list_label_names
 from prompts.labels.services import move_label
 from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_user, signed_in
 from tests.prompts.serving.serving_stage import make_stage
@@ -76,7 +76,7 @@ def test_the_list_tells_all_there_is_to_know_of_a_key(as_alice, home, workspace,
     make_agent(workspace, "pilot")
     scopes = {"verbs": ["render", "fetch"], "agents": ["pilot"], "labels": ["canary"]}
     key, secret = create_key(workspace, "Front desk", scopes, by=by_alice)
-    note_uses(workspace, {key.pk: timezone.now()})
+    save_last_used(workspace, {key.pk: timezone.now()})
     page = words(as_alice.get(home))
     for word in (
         "Front desk",
@@ -140,7 +140,7 @@ def test_a_new_key_is_shown_once_and_works_at_once(as_alice, home, workspace, al
     )
     assert answer.status_code == 200
     secret = secret_in(answer)
-    assert well_formed(secret)
+    assert is_well_formed_key(secret)
     made = keys_in(workspace).get(digest=key_digest(secret))
     assert (made.name, made.kind, made.created_by) == ("Desk", "bot", alice)
     assert made.scopes == {
@@ -166,13 +166,13 @@ def test_nobody_keeps_the_secret(as_alice, home):
 @pytest.mark.planted
 def test_a_secret_that_is_told_through_the_session_is_found(as_alice, home, monkeypatch):
     """Messages wait in the session until a page shows them."""
-    show_once = pages.show_once
+    show_once = pages.render_secret_once
 
     def careless(request, key, secret, before=None):
         request.session["last"] = secret
         return show_once(request, key, secret, before)
 
-    monkeypatch.setattr(pages, "show_once", careless)
+    monkeypatch.setattr(pages, "render_secret_once", careless)
     with pytest.raises(AssertionError):
         test_nobody_keeps_the_secret(as_alice, home)
 
@@ -261,7 +261,7 @@ def test_only_things_of_this_workspace_are_offered(as_alice, home, workspace, el
 
 
 def test_labels_are_offered_once_they_point_somewhere(as_alice, home, workspace, elsewhere, monkeypatch):
-    monkeypatch.setattr(api_keys_scopes, "SOURCES", [label_names])
+    monkeypatch.setattr(api_keys_scopes, "LABEL_SOURCES", [list_label_names])
     for place, label in ((workspace, "canary"), (elsewhere, "secret-plan")):
         prompt = make_stage(place).prompt
         assert prompt.latest is not None

@@ -11,54 +11,56 @@ from personas.api_keys import format as api_keys_format
 from personas.api_keys.format import (
     ADMIN,
     BASE62,
-    BEGINNINGS,
-    checksum,
+    KEY_PREFIXES,
+    compute_checksum,
+    generate_key_secret,
+    get_key_kind,
+    is_well_formed_key,
     key_digest,
-    kind_of,
-    new_secret,
-    well_formed,
 )
-from personas.api_keys.scopes import BadScopes, allows, settled_scopes
-from personas.api_keys.services import KeyEnded, create_key, note_uses, revoke_key, rotate_key
-from personas.errors import Invalid
+from personas.api_keys.scopes import BadScopes, is_in_scope, normalise_scopes
+from personas.api_keys.services import KeyEnded, create_key, revoke_key, rotate_key, save_last_used
+from personas.errors import InvalidInput
 from personas.models import ApiKey, AuditEvent
-from skills.scanning import key_checksum, scan
+from skills.scanning import compute_key_checksum, scan_text
 from tests.factories import make_agent, make_channel
 
-KINDS = list(BEGINNINGS)
+KINDS = list(KEY_PREFIXES)
 
 # --- the shape -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_is_its_kind_thirty_characters_and_six_of_checksum(kind):
-    secret = new_secret(kind)
+    secret = generate_key_secret(kind)
     assert secret.startswith(f"drm_{kind}_")
     body = secret.removeprefix(f"drm_{kind}_")
     assert len(body) == 36
     assert set(body) <= set(BASE62)
-    assert well_formed(secret)
-    assert kind_of(secret) == kind
-    assert kind_of(f"x{secret}") == kind_of("drm_root_" + body) == ""
+    assert is_well_formed_key(secret)
+    assert get_key_kind(secret) == kind
+    assert get_key_kind(f"x{secret}") == get_key_kind("drm_root_" + body) == ""
 
 
 def test_no_two_keys_are_alike():
-    assert len({new_secret() for _ in range(2_000)}) == 2_000
+    assert len({generate_key_secret() for _ in range(2_000)}) == 2_000
 
 
 def test_the_scanner_knows_our_keys_by_the_same_checksum():
-    bodies = [new_secret().rpartition("_")[2][:30] for _ in range(500)]
-    assert all(checksum(body) == key_checksum(body) for body in bodies)
+    bodies = [generate_key_secret().rpartition("_")[2][:30] for _ in range(500)]
+    assert all(compute_checksum(body) == compute_key_checksum(body) for body in bodies)
     for kind in KINDS:
-        assert [finding.rule for finding in scan(f"Use {new_secret(kind)} for it.")] == ["secret-own-key"]
+        assert [finding.rule for finding in scan_text(f"Use {generate_key_secret(kind)} for it.")] == [
+            "secret-own-key"
+        ]
 
 
 def test_every_single_mistyped_character_is_noticed():
-    secret = new_secret(ADMIN)
-    for place in range(len(BEGINNINGS[ADMIN]), len(secret)):
+    secret = generate_key_secret(ADMIN)
+    for place in range(len(KEY_PREFIXES[ADMIN]), len(secret)):
         for letter in BASE62:
             if letter != secret[place]:
-                assert not well_formed(secret[:place] + letter + secret[place + 1 :])
+                assert not is_well_formed_key(secret[:place] + letter + secret[place + 1 :])
 
 
 @pytest.mark.parametrize(
@@ -66,22 +68,22 @@ def test_every_single_mistyped_character_is_noticed():
     ["", "drm_bot_", "drm_admin_" + "a" * 36, "drm_bot_" + "a" * 36, " ", "x" * 44, "drm_bot_" + "é" * 36],
 )
 def test_what_cannot_be_a_key_is_told_without_a_query(secret):
-    assert not well_formed(secret)
-    assert not well_formed(new_secret() + "0")
-    assert not well_formed(new_secret()[:-1])
-    assert well_formed(new_secret())
+    assert not is_well_formed_key(secret)
+    assert not is_well_formed_key(generate_key_secret() + "0")
+    assert not is_well_formed_key(generate_key_secret()[:-1])
+    assert is_well_formed_key(generate_key_secret())
 
 
 @pytest.mark.planted
 def test_another_checksum_than_the_scanners_is_found(monkeypatch):
-    monkeypatch.setattr(api_keys_format, "checksum", lambda body: key_checksum(body)[::-1])
+    monkeypatch.setattr(api_keys_format, "compute_checksum", lambda body: compute_key_checksum(body)[::-1])
     with pytest.raises(AssertionError):
         test_the_scanner_knows_our_keys_by_the_same_checksum()
 
 
 @pytest.mark.planted
 def test_a_checksum_that_does_not_look_at_the_key_is_found(monkeypatch):
-    monkeypatch.setattr(api_keys_format, "checksum", lambda body: "0" * 6)
+    monkeypatch.setattr(api_keys_format, "compute_checksum", lambda body: "0" * 6)
     with pytest.raises(AssertionError):
         test_every_single_mistyped_character_is_noticed()
 
@@ -91,10 +93,10 @@ def test_a_checksum_that_does_not_look_at_the_key_is_found(monkeypatch):
 
 def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
     scopes = {"verbs": ["fetch"], "agents": ["pilot"]}
-    assert allows(scopes, "fetch", "pilot", "deck", "production")
-    assert not allows(scopes, "render", "pilot", "deck", "production")
-    assert not allows(scopes, "fetch", "cook", "deck", "production")
-    assert allows({}, "write", "anyone", "anywhere", "anything")
+    assert is_in_scope(scopes, "fetch", "pilot", "deck", "production")
+    assert not is_in_scope(scopes, "render", "pilot", "deck", "production")
+    assert not is_in_scope(scopes, "fetch", "cook", "deck", "production")
+    assert is_in_scope({}, "write", "anyone", "anywhere", "anything")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
 )
 def test_scopes_that_say_nothing_sensible_are_refused(scopes, said):
     with pytest.raises(BadScopes, match=said):
-        settled_scopes(scopes)
+        normalise_scopes(scopes)
 
 
 # --- verbs ---------------------------------------------------------------------------------------------
@@ -141,7 +143,7 @@ def test_a_key_lasts_half_a_year_unless_told_and_a_year_at_most(workspace, by_al
     assert timedelta(days=179) < usual.expires_at - now <= timedelta(days=181)
     create_key(workspace, "Year", {}, now + timedelta(days=365), by=by_alice)
     for days in (366, 0, -1):
-        with pytest.raises(Invalid) as caught:
+        with pytest.raises(InvalidInput) as caught:
             create_key(workspace, f"In {days}", {}, now + timedelta(days=days), by=by_alice)
         assert "expires_at" in caught.value.errors
 
@@ -149,7 +151,7 @@ def test_a_key_lasts_half_a_year_unless_told_and_a_year_at_most(workspace, by_al
 @pytest.mark.django_db
 def test_a_key_needs_a_name_of_its_own(key, workspace, by_alice):
     for name in ("Reception", "", "two\nlines", "n" * 81):
-        with pytest.raises(Invalid) as caught:
+        with pytest.raises(InvalidInput) as caught:
             create_key(workspace, name, {}, by=by_alice)
         assert "name" in caught.value.errors
 
@@ -172,9 +174,9 @@ def test_scopes_name_agents_and_channels_of_this_workspace(workspace, elsewhere,
         "channels": ["deck"],
         "labels": ["canary"],
     }
-    with pytest.raises(Invalid, match="no agent “spy”"):
+    with pytest.raises(InvalidInput, match="no agent “spy”"):
         create_key(workspace, "Wide", {"agents": ["spy"]}, by=by_alice)
-    with pytest.raises(Invalid, match="no channel “moon”"):
+    with pytest.raises(InvalidInput, match="no channel “moon”"):
         create_key(workspace, "Wide", {"channels": ["moon"]}, by=by_alice)
 
 
@@ -233,14 +235,14 @@ def test_a_key_that_has_ended_is_not_rotated(key, workspace, by_alice):
 def test_the_last_use_is_written_once_a_minute(key, workspace):
     made, now = key[0], timezone.now()
     for seconds, seen in ((0, 0), (59, 0), (61, 61), (30, 61)):
-        note_uses(workspace, {made.pk: now + timedelta(seconds=seconds)})
+        save_last_used(workspace, {made.pk: now + timedelta(seconds=seconds)})
         made.refresh_from_db()
         assert made.last_used_at == now + timedelta(seconds=seen)
 
 
 @pytest.mark.django_db
 def test_nobody_elses_keys_are_noted(key, elsewhere):
-    note_uses(elsewhere, {key[0].pk: timezone.now()})
+    save_last_used(elsewhere, {key[0].pk: timezone.now()})
     key[0].refresh_from_db()
     assert key[0].last_used_at is None
 

@@ -13,7 +13,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from personas.api_keys import last_used
-from personas.api_keys.last_used import KeyUses
+from personas.api_keys.last_used import KeyUseTracker
 from personas.api_keys.services import create_key
 from tests.workers import url_of_test_database
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture
 def uses():
     """A collector that is looked at by hand."""
-    uses = KeyUses(every=3600)
+    uses = KeyUseTracker(every=3600)
     uses.begin()
     yield uses
     uses.is_collecting = False
@@ -46,7 +46,7 @@ def of_ours() -> list[threading.Thread]:
 
 
 def test_nothing_is_collected_and_no_thread_runs_before_a_server_says_so():
-    uses = KeyUses()
+    uses = KeyUseTracker()
     uses.used(1, 1, timezone.now())
     assert uses.thread is None
     assert uses.flush() == 0
@@ -69,9 +69,9 @@ def test_the_last_of_many_uses_is_written_in_one_statement(uses, key, django_ass
 
 
 def test_a_flood_of_keys_is_bounded(uses):
-    for number in range(last_used.MOST + 50):
+    for number in range(last_used.MAX_PENDING_KEYS + 50):
         uses.used(1, number, timezone.now())
-    assert len(uses._seen) == last_used.MOST
+    assert len(uses._seen) == last_used.MAX_PENDING_KEYS
 
 
 def test_a_use_costs_next_to_nothing(uses):
@@ -101,7 +101,7 @@ def test_a_database_that_is_away_costs_no_call_and_no_use(uses, key):
 @pytest.mark.django_db(transaction=True)
 def test_the_thread_writes_by_itself_is_one_and_goes_when_it_is_told(workspace, by_alice):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
-    uses, now = KeyUses(every=0.02), timezone.now()
+    uses, now = KeyUseTracker(every=0.02), timezone.now()
     uses.begin()
     callers = [threading.Thread(target=uses.used, args=(workspace.pk, key.pk, now)) for _ in range(20)]
     for caller in callers:

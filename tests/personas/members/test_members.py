@@ -7,13 +7,13 @@ from django.core import mail
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.errors import DomainError, Invalid
+from personas.errors import DomainError, InvalidInput
 from personas.members.services import (
     BadInvitation,
     accept_invitation,
+    build_invitation_token,
     change_role,
-    invitation_token,
-    invite,
+    invite_member,
     remove_member,
     transfer_ownership,
     withdraw_invitation,
@@ -37,21 +37,21 @@ def membership(workspace, user):
 
 def test_an_invited_person_joins_in_the_offered_role(workspace, by_alice):
     carol = make_user("Carol")
-    token = invitation_token(invite(workspace, "Carol@Example.com", Role.REVIEWER, by=by_alice))
+    token = build_invitation_token(invite_member(workspace, "Carol@Example.com", Role.REVIEWER, by=by_alice))
     accept_invitation(token, carol)
     assert membership(workspace, carol).role == Role.REVIEWER
 
 
 def test_an_invitation_works_once(workspace, by_alice):
     carol = make_user("Carol")
-    token = invitation_token(invite(workspace, carol.email, Role.VIEWER, by=by_alice))
+    token = build_invitation_token(invite_member(workspace, carol.email, Role.VIEWER, by=by_alice))
     accept_invitation(token, carol)
     with pytest.raises(BadInvitation, match="used already"):
         accept_invitation(token, carol)
 
 
 def test_an_invitation_is_for_one_address(workspace, by_alice, mallory):
-    token = invitation_token(invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice))
+    token = build_invitation_token(invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice))
     with pytest.raises(BadInvitation, match="was sent to carol"):
         accept_invitation(token, mallory)
     assert not Membership.objects.in_workspace(workspace).filter(user=mallory).exists()
@@ -59,8 +59,8 @@ def test_an_invitation_is_for_one_address(workspace, by_alice, mallory):
 
 def test_a_tampered_an_expired_and_a_withdrawn_link_are_refused(workspace, by_alice):
     carol = make_user("Carol")
-    offer = invite(workspace, carol.email, Role.VIEWER, by=by_alice)
-    token = invitation_token(offer)
+    offer = invite_member(workspace, carol.email, Role.VIEWER, by=by_alice)
+    token = build_invitation_token(offer)
     with pytest.raises(BadInvitation, match="not valid"):
         accept_invitation(token[:-2] + ("AA" if not token.endswith("AA") else "BB"), carol)
     Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -73,17 +73,17 @@ def test_a_tampered_an_expired_and_a_withdrawn_link_are_refused(workspace, by_al
 
 
 def test_a_member_or_an_invited_address_is_not_invited_again(workspace, by_alice, bob):
-    with pytest.raises(Invalid, match="already a member"):
-        invite(workspace, bob.email, Role.VIEWER, by=by_alice)
-    invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
-    with pytest.raises(Invalid, match="open invitation already"):
-        invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
+    with pytest.raises(InvalidInput, match="already a member"):
+        invite_member(workspace, bob.email, Role.VIEWER, by=by_alice)
+    invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
+    with pytest.raises(InvalidInput, match="open invitation already"):
+        invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
 
 
 def test_an_expired_invitation_does_not_stand_in_the_way_of_a_new_one(workspace, by_alice):
-    invite(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
+    invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
     Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(days=1))
-    invite(workspace, "carol@example.com", Role.EDITOR, by=by_alice)
+    invite_member(workspace, "carol@example.com", Role.EDITOR, by=by_alice)
 
 
 def test_the_last_owner_can_neither_leave_nor_step_down(workspace, alice, by_alice):
@@ -107,7 +107,7 @@ def test_one_of_two_owners_may_leave(workspace, alice, bob, by_alice):
 
 
 def test_an_unknown_role_is_refused(workspace, bob, by_alice):
-    with pytest.raises(Invalid, match="is not a role"):
+    with pytest.raises(InvalidInput, match="is not a role"):
         change_role(membership(workspace, bob), "emperor", by=by_alice)
 
 
@@ -126,7 +126,7 @@ def test_the_letter_carries_a_link_that_leads_in(workspace, as_alice):
 
 def test_visiting_the_link_accepts_nothing(workspace, by_alice):
     carol = make_user("Carol")
-    token = invitation_token(invite(workspace, carol.email, Role.VIEWER, by=by_alice))
+    token = build_invitation_token(invite_member(workspace, carol.email, Role.VIEWER, by=by_alice))
     signed_in(carol).get(f"/join/{token}/")
     assert not Membership.objects.in_workspace(workspace).filter(user=carol).exists()
 
@@ -168,7 +168,7 @@ def test_owners_need_a_second_factor_where_it_is_required(workspace, as_alice, a
 
 def test_only_a_person_can_invite(workspace):
     with pytest.raises(DomainError, match="Only a person"):
-        invite(workspace, "c@example.com", Role.VIEWER, by=Actor.bot("scout"))
+        invite_member(workspace, "c@example.com", Role.VIEWER, by=Actor.bot("scout"))
 
 
 def test_every_role_can_do_what_the_table_says_and_no_more(workspace):

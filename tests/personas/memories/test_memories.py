@@ -6,11 +6,11 @@ from itertools import product
 import pytest
 
 from personas.actors import Actor
-from personas.errors import DomainError, Invalid
+from personas.errors import DomainError, InvalidInput
 from personas.memories.services import (
     approve_memory,
+    create_memory,
     reinstate_memory,
-    remember,
     revoke_memory,
     supersede_memory,
 )
@@ -68,7 +68,7 @@ def test_a_revoked_memory_is_out_of_use_until_it_is_reinstated(workspace, by_ali
 
 def test_a_memory_must_end_after_it_begins(workspace):
     spring, autumn = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC)
-    with pytest.raises(Invalid, match="must come after"):
+    with pytest.raises(InvalidInput, match="must come after"):
         make_memory(workspace, valid_from=autumn, valid_until=spring)
 
 
@@ -126,8 +126,8 @@ def test_a_moment_that_some_timezone_has_not_is_refused(workspace, as_bob, bob):
 
 def test_a_bot_cannot_say_such_a_moment_either(workspace):
     far = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
-    with pytest.raises(Invalid, match="Name a year from 1000 to 9998"):
-        remember(workspace, {"text": "For ever.", "valid_from": far}, by=Actor.bot("scout"))
+    with pytest.raises(InvalidInput, match="Name a year from 1000 to 9998"):
+        create_memory(workspace, {"text": "For ever.", "valid_from": far}, by=Actor.bot("scout"))
 
 
 def test_the_first_and_last_years_that_are_taken_can_be_read_everywhere(workspace, as_bob, bob):

@@ -13,7 +13,7 @@ from personas.memories.services import approve_memory, revoke_memory, supersede_
 from personas.models import Memory, MemoryState
 from personas.roles import Role
 from prompts.builds.services import rebuild_agents
-from prompts.provenance.usage import reaches_of
+from prompts.provenance.usage import get_memory_usage
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user, signed_in
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
     housed_alice,
@@ -166,7 +166,7 @@ def test_a_card_tells_in_how_many_prompts_it_is_and_could_be(workspace, as_rita,
     shared, own = make_memory(workspace, "For all."), make_memory(workspace, "For one.", agent=pilot)
     waiting = make_memory(workspace, "Maybe.", agent=cook, by=SCOUT)
     rebuild_agents(workspace, [pilot.pk, cook.pk, pi.pk])
-    found = reaches_of(workspace, [shared, own, waiting])
+    found = get_memory_usage(workspace, [shared, own, waiting])
     assert [
         (found.by_memory[one.pk].now, found.by_memory[one.pk].most) for one in (shared, own, waiting)
     ] == [
@@ -180,7 +180,7 @@ def test_a_card_tells_in_how_many_prompts_it_is_and_could_be(workspace, as_rita,
     assert "may change 2 prompts" in column(page, "proposed")
     revoke_memory(shared, by=BY)
     rebuild_agents(workspace, [pilot.pk, cook.pk, pi.pk])
-    assert reaches_of(workspace, [shared]).by_memory[shared.pk].now == 0
+    assert get_memory_usage(workspace, [shared]).by_memory[shared.pk].now == 0
 
 
 def test_a_board_of_very_many_stays_small_and_quick(workspace, as_rita, board):

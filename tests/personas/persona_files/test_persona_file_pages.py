@@ -4,7 +4,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from personas.models import Identity, Soul, UserProfile
-from prompts.demo.files import TREE
+from prompts.demo.files import DEMO_FILES_DIR
 
 CASES = {
     "identities": (Identity, "IDENTITY.md"),
@@ -16,7 +16,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_taken_in_and_handed_out_says_the_same(workspace, as_bob, name):
     model, file_name = CASES[name]
-    text = (TREE / ".moltis" / file_name).read_text(encoding="utf-8")
+    text = (DEMO_FILES_DIR / ".moltis" / file_name).read_text(encoding="utf-8")
     upload = SimpleUploadedFile(file_name, text.encode())
     base = f"/w/{workspace.slug}/{name}/"
     assert as_bob.post(f"{base}import/", {"label": "Taken", "file": upload}).status_code == 302

@@ -5,13 +5,13 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from core.text.front_matter import FrontMatterError, Problem
+from core.text.front_matter import FrontMatterError, TextProblem
 from personas.persona_files.format import (
     IDENTITY_KEYS,
     USER_KEYS,
     IdentityFile,
     UserFile,
-    check_extra,
+    find_extra_problems,
     parse_identity,
     parse_soul,
     parse_user,
@@ -62,7 +62,7 @@ USERS = st.builds(
 )
 
 
-def refusals(call, value) -> tuple[Problem, ...]:
+def refusals(call, value) -> tuple[TextProblem, ...]:
     with pytest.raises(FrontMatterError) as caught:
         call(value)
     return caught.value.problems
@@ -144,7 +144,7 @@ def test_rendering_what_was_read_is_stable_and_unknown_values_keep_their_meaning
     except FrontMatterError:
         assume(False)
     assert unknown_values(identity.extra) == unknown_values(head)
-    assert check_extra(identity.extra, IDENTITY_KEYS) == ()
+    assert find_extra_problems(identity.extra, IDENTITY_KEYS) == ()
     once = render_identity(identity)
     assert parse_identity(once) == identity
     assert render_identity(parse_identity(once)) == once
@@ -165,8 +165,8 @@ def test_windows_files_and_form_posts_become_plain_newlines():
 
 def test_a_known_key_of_the_wrong_shape_is_named_with_its_line():
     assert refusals(parse_identity, "---\nname: [Ada]\nteam: [x]\nvibe:\n  a: b\n---\n") == (
-        Problem("name", 2, '"name" must be text, not a list.'),
-        Problem("vibe", 4, '"vibe" must be text, not a group of keys.'),
+        TextProblem("name", 2, '"name" must be text, not a list.'),
+        TextProblem("vibe", 4, '"vibe" must be text, not a group of keys.'),
     )
 
 
@@ -199,7 +199,7 @@ def test_what_could_not_be_read_again_is_not_written(identity, field, words):
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_extra_that_can_be_kept_has_no_problems(extra):
-    assert check_extra(extra) == check_extra(extra.replace("\n", "\r\n")) == ()
+    assert find_extra_problems(extra) == find_extra_problems(extra.replace("\n", "\r\n")) == ()
 
 
 @pytest.mark.parametrize(
@@ -225,21 +225,21 @@ def test_extra_that_can_be_kept_has_no_problems(extra):
     ],
 )
 def test_extra_that_cannot_be_kept_says_why(extra, line, words):
-    problem = check_extra(extra)[0]
+    problem = find_extra_problems(extra)[0]
     assert words in problem.message
     assert problem.line == line
 
 
 def test_each_file_knows_its_own_keys():
-    assert check_extra("timezone: UTC", IDENTITY_KEYS) == ()
-    assert check_extra("emoji: x", USER_KEYS) == ()
-    assert check_extra("timezone: UTC")[0].field == "timezone"
+    assert find_extra_problems("timezone: UTC", IDENTITY_KEYS) == ()
+    assert find_extra_problems("emoji: x", USER_KEYS) == ()
+    assert find_extra_problems("timezone: UTC")[0].field == "timezone"
 
 
 @settings(deadline=None)
 @given(st.one_of(st.text(st.sampled_from("ab: \n#-'"), max_size=20), PIECES.map("\n".join)))
 def test_extra_without_problems_always_comes_back(extra):
-    if check_extra(extra):
+    if find_extra_problems(extra):
         return
     user = UserFile(name="Alice", notes="---", extra=extra)
     assert parse_user(render_user(user)) == user
@@ -256,7 +256,7 @@ def test_a_soul_from_windows_loses_only_mark_and_carriage_returns():
 
 def test_a_soul_with_control_characters_is_refused_with_its_line():
     assert refusals(parse_soul, "ok\nbad\0\n") == (
-        Problem("text", 2, "The character U+0000 is not allowed."),
+        TextProblem("text", 2, "The character U+0000 is not allowed."),
     )
 
 

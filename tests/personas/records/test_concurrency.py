@@ -8,12 +8,12 @@ import pytest
 from django.db import connection
 
 from personas.actors import Actor
-from personas.errors import Conflict, DomainError, Invalid
+from personas.errors import DomainError, EditConflict, InvalidInput
 from personas.members.services import change_role, remove_member
 from personas.models import Membership, Revision, Soul, Task
 from personas.records.services import edit_record
 from personas.roles import Role
-from personas.work.services import open_task
+from personas.work.services import create_task
 from tests.factories import BY, make_soul, make_tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,13 +49,13 @@ def test_of_two_simultaneous_edits_one_wins_and_the_other_is_told(workspace):
     )
     won = [result for result in results if isinstance(result, Soul)]
     assert len(won) == 1
-    assert sum(isinstance(result, Conflict) for result in results) == 5
+    assert sum(isinstance(result, EditConflict) for result in results) == 5
     assert Soul.objects.in_workspace(workspace).get().text == won[0].text
     assert Revision.objects.in_workspace(workspace).filter(kind="soul").count() == 2
 
 
 def test_task_numbers_are_gapless_under_concurrency(workspace):
-    at_once(*(lambda: [open_task(workspace, {"title": "T"}, by=BY) for _ in range(5)] for _ in range(6)))
+    at_once(*(lambda: [create_task(workspace, {"title": "T"}, by=BY) for _ in range(5)] for _ in range(6)))
     numbers = Task.objects.in_workspace(workspace).order_by("number").values_list("number", flat=True)
     assert list(numbers) == list(range(1, 31))
 
@@ -70,4 +70,4 @@ def test_two_owners_who_leave_at_once_do_not_both_succeed(workspace, alice, bob)
 
 def test_of_two_who_take_the_same_name_at_once_one_is_told(workspace):
     results = at_once(*(lambda: make_tool(workspace, "search") for _ in range(4)))
-    assert sum(isinstance(result, Invalid) for result in results) == 3
+    assert sum(isinstance(result, InvalidInput) for result in results) == 3

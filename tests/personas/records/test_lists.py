@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from personas.actors import Actor
 from personas.api_keys.services import create_key
-from personas.audit.services import note_event
+from personas.audit.services import write_audit_event
 from personas.models import AuditEvent, Memory, Soul, Tool
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
@@ -244,7 +244,7 @@ def test_the_log_is_narrowed_by_who_what_verb_and_time(workspace, as_alice, by_a
 
 def test_the_log_is_read_page_by_page_without_gap_or_overlap(workspace, as_alice, by_alice):
     for number in range(120):
-        note_event(workspace, "edited", "soul", number, f"Event {number:03}", by=by_alice)
+        write_audit_event(workspace, "edited", "soul", number, f"Event {number:03}", by=by_alice)
     seen, address = [], f"/w/{workspace.slug}/audit/?kind=soul"
     while address:
         page = words(as_alice.get(address))

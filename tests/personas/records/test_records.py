@@ -2,7 +2,7 @@
 
 import pytest
 
-from personas.errors import Conflict, InUse, Invalid
+from personas.errors import EditConflict, InvalidInput, RecordInUse
 from personas.models import AuditEvent, Revision, Soul
 from personas.records.services import (
     archive_record,
@@ -58,7 +58,7 @@ def test_saving_without_a_change_writes_nothing(workspace, by_alice):
 def test_the_later_of_two_edits_is_told_and_overwrites_nothing(workspace, by_alice):
     soul = make_soul(workspace, text="One")
     edit_record(soul, {"text": "Two"}, expected=1, by=by_alice)
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(EditConflict) as caught:
         edit_record(soul, {"text": "Three"}, expected=1, by=by_alice)
     assert (caught.value.record.revision, caught.value.expected) == (2, 1)
     assert Soul.objects.in_workspace(workspace).get(pk=soul.pk).text == "Two"
@@ -95,26 +95,26 @@ def test_an_archived_record_stays_and_can_come_back(workspace, by_alice):
 def test_what_an_agent_uses_cannot_be_archived(workspace, by_alice):
     identity = make_identity(workspace)
     make_agent(workspace, "pilot", identity=identity)
-    with pytest.raises(InUse, match="Still used by Pilot"):
+    with pytest.raises(RecordInUse, match="Still used by Pilot"):
         archive_record(identity, by=by_alice)
 
 
 def test_a_name_is_taken_even_by_an_archived_record(workspace, by_alice):
     archive_record(make_tool(workspace, "search"), by=by_alice)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         make_tool(workspace, "search")
 
 
 def test_a_tool_cannot_be_active_and_only_for_planning(workspace):
     tool = make_tool(workspace)
-    with pytest.raises(Invalid, match="planning_tools"):
+    with pytest.raises(InvalidInput, match="planning_tools"):
         make_agent(workspace, tools=[tool], planning_tools=[tool])
 
 
 def test_an_agent_cannot_be_below_itself(workspace, by_alice):
     captain = make_agent(workspace, "captain")
     mate = make_agent(workspace, "mate", parent=captain)
-    with pytest.raises(Invalid, match="below itself"):
+    with pytest.raises(InvalidInput, match="below itself"):
         edit_record(captain, {"parent": mate}, expected=1, by=by_alice)
 
 
@@ -137,7 +137,7 @@ def test_an_edit_rings_for_every_agent_it_feeds(workspace, by_alice):
 
 def test_a_failed_edit_leaves_nothing_behind(workspace, by_alice):
     soul, revisions = make_soul(workspace), Revision.unscoped.count()
-    with pytest.raises(Invalid, match="label"):
+    with pytest.raises(InvalidInput, match="label"):
         edit_record(soul, {"label": "", "text": "Other"}, expected=1, by=by_alice)
     assert Soul.objects.in_workspace(workspace).get(pk=soul.pk).text == "Be calm."
     assert Revision.unscoped.count() == revisions

@@ -2,8 +2,8 @@
 
 import pytest
 
-from personas.actors import SYSTEM, Actor
-from personas.errors import Invalid
+from personas.actors import SYSTEM_ACTOR, Actor
+from personas.errors import InvalidInput
 from personas.records.services import edit_record
 from tests.factories import make_agent
 
@@ -18,7 +18,7 @@ def careful(workspace):
 def test_an_editor_may_ask_for_review_but_not_lift_it(workspace, careful, bob):
     plain = make_agent(workspace, "plain")
     assert edit_record(plain, {"release_policy": "reviewed"}, expected=1, by=Actor.person(bob)).revision == 2
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         edit_record(careful, {"release_policy": "automatic"}, expected=1, by=Actor.person(bob))
     assert "release_policy" in refused.value.errors
     careful.refresh_from_db()
@@ -33,12 +33,12 @@ def test_an_owner_and_the_house_itself_may_lift_it(workspace, careful, by_alice)
     lifted = edit_record(careful, {"release_policy": "automatic"}, expected=1, by=by_alice)
     assert lifted.release_policy == "automatic"
     other = make_agent(workspace, "other", release_policy="reviewed")
-    assert edit_record(other, {"release_policy": "automatic"}, expected=1, by=SYSTEM).revision == 2
+    assert edit_record(other, {"release_policy": "automatic"}, expected=1, by=SYSTEM_ACTOR).revision == 2
 
 
 def test_neither_a_bot_nor_a_stranger_lifts_it(careful, mallory):
     for by in (Actor.bot("deck"), Actor.person(mallory)):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             edit_record(careful, {"release_policy": "automatic"}, expected=1, by=by)
 
 

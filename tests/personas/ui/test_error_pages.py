@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from personas.roles import Role
-from personas.templatetags.permissions import names_of
+from personas.templatetags.permissions import format_member_names
 from tests.factories import join, make_soul, make_user, make_workspace, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -58,5 +58,5 @@ def test_names_are_few_and_those_nearest_to_the_work_come_first(alice):
     for number in range(5):
         join(crowd, make_user(f"Ed{number}"), Role.EDITOR)
     join(crowd, make_user("Nameless", email="plain@example.com"), Role.VIEWER)
-    assert names_of(crowd, frozenset({Role.OWNER, Role.EDITOR})) == "Ed0, Ed1 or Ed2"
-    assert names_of(crowd, frozenset({Role.ADMIN})) == ""
+    assert format_member_names(crowd, frozenset({Role.OWNER, Role.EDITOR})) == "Ed0, Ed1 or Ed2"
+    assert format_member_names(crowd, frozenset({Role.ADMIN})) == ""

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Memory
 from personas.roles import Role
-from personas.ui.export import Column, as_csv, as_json, cell
+from personas.ui.export import ExportColumn, format_csv_cell, generate_csv, generate_json
 from tests.factories import (
     PASSWORD,
     join,
@@ -37,7 +37,7 @@ from tests.shared_workspaces import (  # noqa: F401  # fixtures
     the_house,
 )
 
-ITSELF = [Column("said", lambda row: row)]
+ITSELF = [ExportColumn("said", lambda row: row)]
 
 
 def body(answer):
@@ -57,8 +57,10 @@ def rows_in(answer):
     "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", '=HYPERLINK("http://x")']
 )
 def test_nothing_that_looks_like_a_formula_begins_a_cell(text):
-    assert cell(text) == f"'{text}"
-    [_, [said]] = csv.reader(io.StringIO("".join(as_csv(ITSELF, [text])).removeprefix("\ufeff"), newline=""))
+    assert format_csv_cell(text) == f"'{text}"
+    [_, [said]] = csv.reader(
+        io.StringIO("".join(generate_csv(ITSELF, [text])).removeprefix("\ufeff"), newline="")
+    )
     assert said == f"'{text}"
 
 
@@ -67,12 +69,12 @@ def test_the_guard_is_what_keeps_formulas_out():
     loose = io.StringIO()
     csv.writer(loose).writerow(["=1+1"])
     assert loose.getvalue().startswith("=")
-    assert not "".join(as_csv(ITSELF, ["=1+1"])).splitlines()[1].startswith(('"=', "="))
+    assert not "".join(generate_csv(ITSELF, ["=1+1"])).splitlines()[1].startswith(('"=', "="))
 
 
 def test_numbers_moments_lists_and_nothing_keep_their_meaning():
     noon = datetime(2026, 2, 3, 12, tzinfo=UTC)
-    assert [cell(value) for value in (-5, None, True, noon, ["a", "b"], {"k": 1})] == [
+    assert [format_csv_cell(value) for value in (-5, None, True, noon, ["a", "b"], {"k": 1})] == [
         -5,
         None,
         "yes",
@@ -80,23 +82,23 @@ def test_numbers_moments_lists_and_nothing_keep_their_meaning():
         "a, b",
         '{"k": 1}',
     ]
-    assert cell(["=1", "b"]) == "'=1, b"
+    assert format_csv_cell(["=1", "b"]) == "'=1, b"
 
 
 def test_commas_quotes_line_ends_and_every_script_come_back_as_they_were():
     texts = ['a,b;c "d"', "two\nlines", "naïve 日本 👩‍👩‍👧‍👦 שלום"]
-    said = csv.reader(io.StringIO("".join(as_csv(ITSELF, texts)).removeprefix("\ufeff"), newline=""))
+    said = csv.reader(io.StringIO("".join(generate_csv(ITSELF, texts)).removeprefix("\ufeff"), newline=""))
     assert [row[0] for row in said][1:] == texts
-    assert [row["said"] for row in json.loads("".join(as_json(ITSELF, texts)))["rows"]] == texts
+    assert [row["said"] for row in json.loads("".join(generate_json(ITSELF, texts)))["rows"]] == texts
 
 
 def test_a_file_ends_at_its_limit_and_says_so():
-    lines = list(as_csv(ITSELF, iter(range(10)), most=3))
+    lines = list(generate_csv(ITSELF, iter(range(10)), most=3))
     assert len(lines) == 1 + 3 + 1
     assert "Cut after 3 rows" in lines[-1]
-    cut = json.loads("".join(as_json(ITSELF, iter(range(10)), most=3)))
+    cut = json.loads("".join(generate_json(ITSELF, iter(range(10)), most=3)))
     assert ([row["said"] for row in cut["rows"]], cut["note"][:16]) == ([0, 1, 2], "Cut after 3 rows")
-    whole = json.loads("".join(as_json(ITSELF, iter(range(3)), most=3)))
+    whole = json.loads("".join(generate_json(ITSELF, iter(range(3)), most=3)))
     assert (len(whole["rows"]), whole["note"]) == (3, "")
 
 
@@ -109,7 +111,7 @@ def test_rows_are_read_as_they_are_written():
             asked.append(number)
             yield number
 
-    lines = as_csv(ITSELF, rows())
+    lines = generate_csv(ITSELF, rows())
     for _ in range(3):
         next(lines)
     assert len(asked) <= 3

@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from personas.memories.services import approve_memory, revoke_memory
 from personas.models import Memory, MemoryState, Soul
 from personas.roles import Role
-from personas.ui.toasts import bring_toasts, say, undo_of
+from personas.ui.toasts import add_toast, attach_toasts, get_undo_action
 from tests.factories import BY, join, make_memory, make_soul, make_user, signed_in
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
     housed_alice,
@@ -119,14 +119,14 @@ def ready(rf):
 
 
 def test_a_fragment_brings_what_waits_to_be_said(request_with_messages, request_with_none):
-    say(request_with_messages, "Moved “é”.", undo_url="/back/", undo_fields={"to": "3"})
-    answer = bring_toasts(request_with_messages, HttpResponse())
+    add_toast(request_with_messages, "Moved “é”.", undo_url="/back/", undo_fields={"to": "3"})
+    answer = attach_toasts(request_with_messages, HttpResponse())
     assert json.loads(answer["HX-Trigger"])["dr:toast"]["toasts"] == [
         {"text": "Moved “é”.", "tone": "success", "undo": "/back/", "fields": {"to": "3"}}
     ]
-    assert "HX-Trigger" not in bring_toasts(request_with_none, HttpResponse())
+    assert "HX-Trigger" not in attach_toasts(request_with_none, HttpResponse())
 
 
 @pytest.mark.parametrize("tags", ["", "safe", "[]", "3", "{}", '{"undo": "/x/"}'])
 def test_other_tags_are_no_way_back(tags):
-    assert undo_of(Message(25, "Words.", tags)) is None
+    assert get_undo_action(Message(25, "Words.", tags)) is None

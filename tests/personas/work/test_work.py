@@ -2,7 +2,7 @@
 
 import pytest
 
-from personas.errors import DomainError, Invalid
+from personas.errors import DomainError, InvalidInput
 from personas.models import Responsibility, TaskStatus
 from personas.records.services import archive_record, restore_record
 from personas.work.services import move_responsibility, tick_step
@@ -38,11 +38,11 @@ def test_a_duty_moves_past_its_neighbour_and_stops_at_the_ends(agent, by_alice):
 
 def test_a_title_is_taken_only_while_the_duty_is_in_use(agent, by_alice):
     duty = make_responsibility(agent, "Route")
-    with pytest.raises(Invalid, match="already has a responsibility with this title"):
+    with pytest.raises(InvalidInput, match="already has a responsibility with this title"):
         make_responsibility(agent, "Route")
     archive_record(duty, by=by_alice)
     make_responsibility(agent, "Route")
-    with pytest.raises(Invalid, match="already has a responsibility"):
+    with pytest.raises(InvalidInput, match="already has a responsibility"):
         restore_record(duty, by=by_alice)
 
 

@@ -16,13 +16,20 @@ from django.utils import timezone
 
 from project.backup import create as backup_create
 from project.backup import pg_dump, postgres_copy, sqlite
-from project.backup.checksums import applied_migrations
-from project.backup.create import make_backup
+from project.backup.checksums import list_applied_migrations
+from project.backup.create import create_backup
 from project.backup.errors import BackupError
-from project.backup.manifest import NAME, read_manifest
+from project.backup.manifest import MANIFEST_NAME, read_manifest
 from project.backup.restore import restore_backup
 from prompts.integrity.checkpoints import sign_checkpoint
-from prompts.ledger.partitions import BEFORE, LEDGER, drop_empty_months, make_month, month_of, part_of
+from prompts.ledger.partitions import (
+    LEDGER_TABLE,
+    LEGACY_PARTITION,
+    build_month_partition,
+    create_month_partition,
+    drop_empty_partitions,
+    get_month_start,
+)
 from tests.database_cleanup import empty
 from tests.factories import signed_in
 from tests.project.backup.backup_stage import answer, empty_database, manage, programs, restore
@@ -89,7 +96,7 @@ def busy_dump(stage, monkeypatch) -> None:
 
 def test_a_backup_is_restored_whole_and_proved(stage, tmp_path):
     signed_in(make_owner(stage))
-    manifest = make_backup(tmp_path / "backup")
+    manifest = create_backup(tmp_path / "backup")
     assert manifest.database["form"] == ("pg_dump" if IS_POSTGRES else "sqlite")
     with empty_database(tmp_path) as url:
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
@@ -108,7 +115,7 @@ def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkey
     """On PostgreSQL this is the way without its programs, into tables that a migration has made."""
     busy_dump(stage, monkeypatch)
     before = len(stage.rows)
-    manifest = make_backup(tmp_path / "backup")
+    manifest = create_backup(tmp_path / "backup")
     assert manifest.database["form"] == ("copy" if IS_POSTGRES else "sqlite")
     assert len(stage.rows) == before + 1
     with empty_database(tmp_path, migrated=True) as url:
@@ -120,10 +127,10 @@ def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkey
 @contextmanager
 def old_month(at):
     """A table for a month long over, for as long as it takes."""
-    make_month(month_of(at), timezone.now())
-    yield part_of(month_of(at)).name
-    empty([LEDGER])
-    drop_empty_months()
+    create_month_partition(get_month_start(at), timezone.now())
+    yield build_month_partition(get_month_start(at)).name
+    empty([LEDGER_TABLE])
+    drop_empty_partitions()
 
 
 @pytest.mark.hard
@@ -136,8 +143,8 @@ def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settin
     past, stray = timezone.now() - timedelta(days=400), timezone.now() + timedelta(days=4_000)
     with old_month(past) as month:
         insert_rows(stage, [past, stray])
-        places = [part_of(month_of(at)).name for at in (timezone.now(), stray)]
-        assert make_backup(tmp_path / "backup").database["form"] == form
+        places = [build_month_partition(get_month_start(at)).name for at in (timezone.now(), stray)]
+        assert create_backup(tmp_path / "backup").database["form"] == form
     with empty_database(tmp_path, migrated=True) as url:
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
         assert done.returncode == 0, done.stderr
@@ -149,7 +156,7 @@ def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settin
 @pytest.mark.hard
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
 def test_a_backup_of_before_there_were_months_is_taken_over(stage, tmp_path):
-    make_backup(tmp_path / "backup")
+    create_backup(tmp_path / "backup")
     with empty_database(tmp_path) as older, empty_database(tmp_path) as newer:
         assert restore(older, tmp_path / "backup", tmp_path / "first").returncode == 0
         assert manage(older, "migrate", "prompts", "0011").returncode == 0
@@ -158,7 +165,7 @@ def test_a_backup_of_before_there_were_months_is_taken_over(stage, tmp_path):
         done = restore(newer, tmp_path / "older", tmp_path / "second")
         assert done.returncode == 0, done.stderr
         assert answer(newer, ROWS) == len(stage.rows)
-        assert answer(newer, PLACES) == BEFORE
+        assert answer(newer, PLACES) == LEGACY_PARTITION
 
 
 @pytest.mark.hard
@@ -171,9 +178,9 @@ def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkey
         connection.ensure_connection()
         yield ""
 
-    monkeypatch.setattr(backup_create, "held_moment", no_moment)
+    monkeypatch.setattr(backup_create, "open_snapshot", no_moment)
     busy_dump(stage, monkeypatch)
-    make_backup(tmp_path / "backup")
+    create_backup(tmp_path / "backup")
     with empty_database(tmp_path, migrated=True) as url:
         done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
     assert done.returncode == 1
@@ -188,9 +195,9 @@ def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkey
 @pytest.mark.planted
 def test_a_flipped_byte_anywhere_is_refused(stage, tmp_path, by_copy):
     backup = tmp_path / "backup"
-    make_backup(backup)
+    create_backup(backup)
     files = [path for path in backup.rglob("*") if path.is_file()]
-    assert {path.name for path in files} >= {NAME, f"{stage.workspace.pk}.jsonl"}
+    assert {path.name for path in files} >= {MANIFEST_NAME, f"{stage.workspace.pk}.jsonl"}
     for path in files:
         whole = path.read_bytes()
         place = len(whole) // 2
@@ -208,25 +215,27 @@ def test_a_backup_that_fails_leaves_nothing_behind(stage, tmp_path, monkeypatch)
 
     monkeypatch.setattr(backup_create, "write_manifest", full)
     with pytest.raises(BackupError, match="No space left"):
-        make_backup(tmp_path / "backups" / "one")
+        create_backup(tmp_path / "backups" / "one")
     assert list((tmp_path / "backups").iterdir()) == []
 
 
 @pytest.mark.hard
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
 def test_a_program_that_fails_says_why(stage, tmp_path, monkeypatch):
-    monkeypatch.setattr(pg_dump, "VARIABLES", {**pg_dump.VARIABLES, "dbname": "PGNOTHING"})
+    monkeypatch.setattr(
+        pg_dump, "CONNECTION_VARIABLES", {**pg_dump.CONNECTION_VARIABLES, "dbname": "PGNOTHING"}
+    )
     monkeypatch.setenv("PGDATABASE", "nowhere")
     with pytest.raises(BackupError, match=r'pg_dump failed: .*"nowhere"'):
-        make_backup(tmp_path / "backup")
+        create_backup(tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
 
 
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite needs no program")
 def test_a_program_older_than_the_server_is_not_used(settings):
     settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
-    assert pg_dump.usable_program("pg_dump", pg_dump.server_major()) is not None
-    assert pg_dump.usable_program("pg_dump", 99) is None
+    assert pg_dump.find_program("pg_dump", pg_dump.get_server_major_version()) is not None
+    assert pg_dump.find_program("pg_dump", 99) is None
 
 
 def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_path, capsys):
@@ -235,7 +244,7 @@ def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_pa
     with pytest.raises(CommandError, match="is there already"):
         call_command("backup", str(backup))
     assert backup.stat().st_mode & 0o077 == 0
-    told = json.loads((backup / NAME).read_text())
+    told = json.loads((backup / MANIFEST_NAME).read_text())
     [chain] = told["chain"]
     assert chain["workspace"] == stage.workspace.pk
     assert chain["versions"]["count"] == stage.prompt.last_number
@@ -255,7 +264,7 @@ def refuse_all(stage, backup: Path) -> None:
     (backup / "checkpoints" / f"{stage.workspace.pk}.jsonl").unlink()
     with pytest.raises(BackupError, match="is missing"):
         read_manifest(backup)
-    (backup / NAME).unlink()
+    (backup / MANIFEST_NAME).unlink()
     with pytest.raises(BackupError, match="There is no backup"):
         restore_backup(backup, say=print)
 
@@ -265,9 +274,11 @@ def refuse_all(stage, backup: Path) -> None:
 
 @pytest.mark.hard
 def test_a_backup_of_a_newer_release_is_refused(stage, tmp_path, monkeypatch):
-    real = applied_migrations
-    monkeypatch.setattr(backup_create, "applied_migrations", lambda: [*real(), ["prompts", "0999_later"]])
-    make_backup(tmp_path / "backup")
+    real = list_applied_migrations
+    monkeypatch.setattr(
+        backup_create, "list_applied_migrations", lambda: [*real(), ["prompts", "0999_later"]]
+    )
+    create_backup(tmp_path / "backup")
     with pytest.raises(CommandError, match="newer release"):
         call_command("restore", str(tmp_path / "backup"))
 
@@ -277,7 +288,7 @@ def test_no_secret_is_in_it(stage, tmp_path, settings, by_copy):
     """Who has a backup can read the record, but neither sign a false one nor log in with it."""
     signed_in(make_owner(stage))
     keys = {row.session_key for row in Session.objects.all()}
-    make_backup(tmp_path / "backup")
+    create_backup(tmp_path / "backup")
     files = [path for path in (tmp_path / "backup").rglob("*") if path.is_file()]
     whole = b"".join(
         gzip.decompress(read) if read[:2] == GZIP else read for read in map(Path.read_bytes, files)

@@ -15,7 +15,7 @@ from django.db.models import CheckConstraint, ManyToManyField, UniqueConstraint
 from django.db.models.expressions import Value
 from django.db.models.functions import Now
 
-from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InBatches
+from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, RunInBatches
 
 OURS = ("personas", "skills", "prompts")
 # Rows grow with people and their keys, not with use: a lock is over before anybody notices.
@@ -207,7 +207,7 @@ def is_indexed(field: Any) -> bool:
 # The first that fits counts: those of our own are kinds of the plain ones.
 RULES: list[tuple[Any, Words]] = [
     (BREAKING, saying("the release before asks for it: leave it out of the model, drop it a release later")),
-    ((AddIndexOnline, AddUniqueOnline, AddCheckOnline, InBatches), of_online),
+    ((AddIndexOnline, AddUniqueOnline, AddCheckOnline, RunInBatches), of_online),
     (steps.AddField, of_added),
     (steps.AlterField, of_altered),
     (steps.AddIndex, saying("writers wait while it is built: use AddIndexOnline")),

@@ -14,7 +14,7 @@ import psycopg
 from django.db import connection, connections
 
 from core.db import replica as db_replica
-from project.database.config import replica
+from project.database.config import build_replica_config
 from tests.promises.cluster import Cluster
 from tests.servers import postgres_programs, unprivileged
 
@@ -31,17 +31,20 @@ def address_of(host: str | None = None) -> str:
 @contextmanager
 def aside(url: str) -> Iterator[None]:
     """The product with this replica, as if it had been started with it."""
-    known: dict[str, Any] = {"default": {}, db_replica.REPLICA: replica(url, statement_ms=5_000)}
-    config = connections.configure_settings(known)[db_replica.REPLICA]
-    connections.databases[db_replica.REPLICA] = config
-    let_in(connections[db_replica.REPLICA])
-    db_replica.COPY.is_away, db_replica.COPY.next_look = False, 0.0
+    known: dict[str, Any] = {
+        "default": {},
+        db_replica.REPLICA_ALIAS: build_replica_config(url, statement_ms=5_000),
+    }
+    config = connections.configure_settings(known)[db_replica.REPLICA_ALIAS]
+    connections.databases[db_replica.REPLICA_ALIAS] = config
+    let_in(connections[db_replica.REPLICA_ALIAS])
+    db_replica.REPLICA_HEALTH.is_away, db_replica.REPLICA_HEALTH.next_look = False, 0.0
     try:
         yield
     finally:
-        connections[db_replica.REPLICA].close()
-        del connections[db_replica.REPLICA]
-        del connections.databases[db_replica.REPLICA]
+        connections[db_replica.REPLICA_ALIAS].close()
+        del connections[db_replica.REPLICA_ALIAS]
+        del connections.databases[db_replica.REPLICA_ALIAS]
 
 
 def let_in(wrapper: Any) -> None:

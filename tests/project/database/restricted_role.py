@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from project.database.postgresql.rls_cursor import MARK
-from project.database.roles import flags_of, prepare_role
+from project.database.postgresql.rls_cursor import RESTRICTED_ATTRIBUTE
+from project.database.roles import get_role_flags, prepare_role
 
 # Of any table: who may read this one was given all the rights.
 GRANTED = "SELECT has_table_privilege(%s, 'personas_soul', 'SELECT')"
@@ -22,14 +22,14 @@ def role_name() -> str:
 def as_app_role() -> Iterator[str]:
     """The role stays, with its rights, for the tests that come after."""
     name = role_name()
-    if flags_of(name) is None or not is_granted(name):
+    if get_role_flags(name) is None or not is_granted(name):
         prepare_apart(name)
     say(f'SET ROLE "{name}"')
-    setattr(connection.connection, MARK, True)
+    setattr(connection.connection, RESTRICTED_ATTRIBUTE, True)
     try:
         yield name
     finally:
-        setattr(connection.connection, MARK, False)
+        setattr(connection.connection, RESTRICTED_ATTRIBUTE, False)
         say("RESET ROLE")
 
 

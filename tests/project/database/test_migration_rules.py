@@ -9,7 +9,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.utils import IntegrityError, NotSupportedError
 
-from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, InBatches
+from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, RunInBatches
 from tests.project.database.frozen_migrations import FROZEN
 from tests.project.database.migration_rules import Unsafe, unsafe_in, unsafe_steps
 
@@ -143,7 +143,7 @@ def test_a_safe_step_passes(tables, name):
 
 
 def test_steps_that_keep_the_product_running_pass_alone(tables):
-    batches = InBatches(lambda apps, size: [], lambda apps, keys: None)
+    batches = RunInBatches(lambda apps, size: [], lambda apps, keys: None)
     unique = AddUniqueOnline(LEDGER, models.UniqueConstraint(fields=["at"], name="made_up"))
     for step in (AddIndexOnline(LEDGER, INDEX), unique, AddCheckOnline(LEDGER, CHECK), batches):
         assert judged(tables, step, atomic=False) == []
@@ -249,6 +249,6 @@ def test_rows_are_changed_in_portions_until_none_is_left(stage):
         portions.append((len(keys), connection.in_atomic_block))
         stage.rows.filter(pk__in=keys).update(number=100)
 
-    stage.apply(InBatches(waiting, change, size=1))
+    stage.apply(RunInBatches(waiting, change, size=1))
     assert portions == [(1, True), (1, True)]
     assert stage.rows.filter(number=100).count() == 2

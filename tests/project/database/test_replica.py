@@ -12,11 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
 from core.db import replica
-from core.db.replica import COOKIE, COPY, REPLICA
+from core.db.replica import RECENT_WRITE_COOKIE, REPLICA_ALIAS, REPLICA_HEALTH
 from personas.models import AuditEvent
-from project.doctor.checks import look_at_replica
-from project.doctor.results import State
-from project.metrics.periodic import measure
+from project.doctor.checks import check_replica
+from project.doctor.results import FindingState
+from project.metrics.periodic import measure_metrics
 from prompts.models import LedgerEntry
 from tests.factories import make_memory, signed_in
 from tests.project.database.replica_stage import address_of, aside, catch_up, standby, told
@@ -65,7 +65,7 @@ def away(stage, tmp_path):
 
 def asked_aside(client: Client, path: str) -> str:
     """What the replica was asked while this page was made; how it stands does not count."""
-    with CaptureQueriesContext(connections[REPLICA]) as asked:
+    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as asked:
         answer = client.get(f"/w/harbour/{path}")
         body = b"".join(answer) if answer.streaming else answer.content
     assert answer.status_code == 200, (path, body[:300])
@@ -86,38 +86,38 @@ def test_lists_files_and_figures_are_read_from_the_replica_and_nothing_else(besi
 
 
 def test_a_fetch_never_touches_the_replica_and_nobody_can_write_there(beside, stage, workspace):
-    with CaptureQueriesContext(connections[REPLICA]) as asked:
+    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as asked:
         stage.fetch()
     assert not asked.captured_queries
     assert LedgerEntry.objects.in_workspace(workspace).count() == 2
     event = AuditEvent.objects.in_workspace(workspace).first()
     with pytest.raises(InternalError, match="read-only"):
-        AuditEvent(workspace=workspace, verb="x", kind="x", object_id=1).save(using=REPLICA)
+        AuditEvent(workspace=workspace, verb="x", kind="x", object_id=1).save(using=REPLICA_ALIAS)
     assert AuditEvent.objects.in_workspace(workspace).first() == event
 
 
 def test_the_clock_counts_bots_behind_on_the_replica(beside, stage):
     stage.edit("Be calm.")
-    with CaptureQueriesContext(connections[REPLICA]) as asked:
-        assert measure()["stale_bots"] == 1
+    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as asked:
+        assert measure_metrics()["stale_bots"] == 1
     assert "prompts_ledgerentry" in asked.captured_queries[-1]["sql"]
 
 
 def test_whoever_just_wrote_reads_from_the_database(beside, workspace, as_alice, as_bob):
     as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
-    assert as_alice.cookies[COOKIE]["max-age"] == replica.FRESH_SECONDS
+    assert as_alice.cookies[RECENT_WRITE_COOKIE]["max-age"] == replica.RECENT_WRITE_SECONDS
     assert not asked_aside(as_alice, "audit/")
     assert asked_aside(as_bob, "audit/")
-    assert COOKIE not in as_bob.cookies
+    assert RECENT_WRITE_COOKIE not in as_bob.cookies
     # Longer than a copy may be behind unseen.
-    assert replica.MOST_BEHIND.total_seconds() + replica.LOOK < replica.FRESH_SECONDS
+    assert replica.MAX_LAG.total_seconds() + replica.CHECK_SECONDS < replica.RECENT_WRITE_SECONDS
 
 
 def test_without_a_replica_nothing_changes(stage, as_alice):
-    assert REPLICA not in connections.databases
+    assert REPLICA_ALIAS not in connections.databases
     assert as_alice.get("/w/harbour/audit/").status_code == 200
     as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
-    assert COOKIE not in as_alice.cookies
+    assert RECENT_WRITE_COOKIE not in as_alice.cookies
 
 
 # --- away, or too far behind ---------------------------------------------------------------------------
@@ -129,36 +129,38 @@ def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(away, as_al
             answer = as_alice.get(f"/w/harbour/{path}")
             assert answer.status_code == 200, path
             assert not answer.streaming or b"".join(answer)
-    assert [one["event"] for one in said if "replica" in one["event"]] == ["replica_left_alone"]
+    assert [one["event"] for one in said if "replica" in one["event"]] == ["replica_suspended"]
 
 
 def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(beside, as_alice):
     assert asked_aside(as_alice, "audit/")
-    connections.databases[REPLICA]["HOST"] = "/nowhere"
-    connections[REPLICA].close()
-    connections[REPLICA].settings_dict["HOST"] = "/nowhere"
+    connections.databases[REPLICA_ALIAS]["HOST"] = "/nowhere"
+    connections[REPLICA_ALIAS].close()
+    connections[REPLICA_ALIAS].settings_dict["HOST"] = "/nowhere"
     answer = as_alice.get("/w/harbour/audit/")
     assert answer.status_code == 200
     assert answer.context["page"].events
-    assert COPY.is_away
+    assert REPLICA_HEALTH.is_away
 
 
 def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(beside, as_alice, monkeypatch):
-    COPY.leave("a test")
+    REPLICA_HEALTH.leave("a test")
     assert not asked_aside(as_alice, "audit/")
-    COPY.next_look = 0.0
+    REPLICA_HEALTH.next_look = 0.0
     assert asked_aside(as_alice, "audit/")
-    monkeypatch.setattr(replica, "time_behind", lambda: timedelta(minutes=5))
-    COPY.next_look = 0.0
+    monkeypatch.setattr(replica, "get_replica_lag", lambda: timedelta(minutes=5))
+    REPLICA_HEALTH.next_look = 0.0
     assert not asked_aside(as_alice, "audit/")
-    assert COPY.is_away
+    assert REPLICA_HEALTH.is_away
 
 
 @pytest.mark.planted
 def test_a_page_that_asks_without_a_way_back_would_go_down(away, as_alice, monkeypatch):
     """Planted: the question goes to the replica, whatever happens."""
     monkeypatch.setattr(
-        "personas.audit.views.read_aside", lambda question, *, fresh: question(REPLICA), raising=True
+        "personas.audit.views.read_from_replica",
+        lambda question, *, fresh: question(REPLICA_ALIAS),
+        raising=True,
     )
     as_alice.raise_request_exception = False
     assert as_alice.get("/w/harbour/audit/").status_code >= 500
@@ -168,14 +170,14 @@ def test_a_page_that_asks_without_a_way_back_would_go_down(away, as_alice, monke
 
 
 def test_the_doctor_says_nothing_without_a_replica(db):
-    assert list(look_at_replica()) == []
+    assert list(check_replica()) == []
 
 
 def test_the_doctor_warns_of_a_replica_that_is_away_or_the_database_itself(transactional_db, tmp_path):
     for url, words in ((address_of(str(tmp_path)), "does not answer"), (address_of(), "no copy")):
         with aside(url):
-            [finding] = look_at_replica()
-        assert (finding.state, finding.name) == (State.WARN, "replica")
+            [finding] = check_replica()
+        assert (finding.state, finding.name) == (FindingState.WARN, "replica")
         assert words in finding.words
 
 
@@ -213,35 +215,35 @@ def stand_by(workspace, as_alice, bob, monkeypatch, stage):
     with standby() as copy, aside(address_of(str(copy.directory))):
         catch_up(copy)
         assert all(asked_aside(as_alice, path) for path in LAGGING)
-        [finding] = look_at_replica()
-        assert (finding.state, finding.words) == (State.OK, "It is 0 s behind.")
+        [finding] = check_replica()
+        assert (finding.state, finding.words) == (FindingState.OK, "It is 0 s behind.")
 
         told(copy, "SELECT pg_wal_replay_pause()")
         memory = make_memory(workspace, "Written while the copy slept.")
         assert not events_of(bob_sees, memory), "the copy cannot know yet"
-        bob_sees.cookies[COOKIE] = "1"
+        bob_sees.cookies[RECENT_WRITE_COOKIE] = "1"
         assert events_of(bob_sees, memory), "whoever just wrote is shown it"
-        del bob_sees.cookies[COOKIE]
-        assert replica.time_behind() > timedelta(0)
-        monkeypatch.setattr(replica, "MOST_BEHIND", timedelta(0))
-        COPY.next_look = 0.0
+        del bob_sees.cookies[RECENT_WRITE_COOKIE]
+        assert replica.get_replica_lag() > timedelta(0)
+        monkeypatch.setattr(replica, "MAX_LAG", timedelta(0))
+        REPLICA_HEALTH.next_look = 0.0
         assert events_of(bob_sees, memory), "a copy too far behind is not asked"
         monkeypatch.undo()
 
         told(copy, "SELECT pg_wal_replay_resume()")
         catch_up(copy)
-        COPY.next_look = 0.0
+        REPLICA_HEALTH.next_look = 0.0
         assert "personas_auditevent" in asked_aside(bob_sees, "audit/")
         assert events_of(bob_sees, memory)
-        assert replica.time_behind() == timedelta(0)
+        assert replica.get_replica_lag() == timedelta(0)
 
         copy.stop("immediate")
         assert events_of(bob_sees, memory)
-        assert COPY.is_away
-        [finding] = look_at_replica()
-        assert finding.state == State.WARN
+        assert REPLICA_HEALTH.is_away
+        [finding] = check_replica()
+        assert finding.state == FindingState.WARN
         copy.start()
-        COPY.next_look = 0.0
+        REPLICA_HEALTH.next_look = 0.0
         assert asked_aside(bob_sees, "audit/")
 
 

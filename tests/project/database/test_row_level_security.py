@@ -9,18 +9,18 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from core.db import workspace_scope
-from core.db.row_level_security import POLICY, Walled
-from personas.members.services import invitation_token, invite
+from core.db.row_level_security import POLICY_NAME, EnableRowLevelSecurity
+from personas.members.services import build_invitation_token, invite_member
 from personas.models import Agent, Soul
 from personas.roles import Role
-from project.database.postgresql.rls_cursor import MARK
-from project.database.rls_audit import open_tables, tenant_tables
-from project.database.roles import UnfitRole, flags_of, prepare_role
-from project.metrics.periodic import measure
+from project.database.postgresql.rls_cursor import RESTRICTED_ATTRIBUTE
+from project.database.rls_audit import find_unprotected_tables, get_tenant_tables
+from project.database.roles import UnsuitableRole, get_role_flags, prepare_role
+from project.metrics.periodic import measure_metrics
 from prompts.integrity.verify import verify_workspace
 from prompts.ledger import blocks
 from prompts.models import Checkpoint, LedgerBlock, LedgerEntry, PromptVersion
-from prompts.search.search import with_digest
+from prompts.search.search import filter_by_digest
 from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
 from tests.factories import make_agent
 from tests.project.database.migration_rules import plan
@@ -64,7 +64,7 @@ def agents() -> set[str]:
 
 
 def test_the_role_may_nothing_that_would_lead_past_the_wall(role):
-    flags = flags_of(role)
+    flags = get_role_flags(role)
     assert flags is not None
     assert not flags.excess
     with connection.cursor() as cursor:
@@ -74,7 +74,7 @@ def test_the_role_may_nothing_that_would_lead_past_the_wall(role):
 
 FORBIDDEN = [
     "ALTER TABLE personas_agent DISABLE ROW LEVEL SECURITY",
-    f"DROP POLICY {POLICY} ON personas_agent",
+    f"DROP POLICY {POLICY_NAME} ON personas_agent",
     "TRUNCATE personas_erasure",
     "CREATE TABLE mine (id int)",
     "ALTER TABLE prompts_ledgerentry DISABLE TRIGGER ALL",
@@ -93,8 +93,8 @@ def test_the_role_cannot_take_the_wall_down(role):
 
 
 def test_every_table_with_a_workspace_stands_behind_the_wall():
-    assert len(tenant_tables()) > 50
-    assert not open_tables()
+    assert len(get_tenant_tables()) > 50
+    assert not find_unprotected_tables()
 
 
 def test_a_role_is_prepared_as_often_as_one_likes():
@@ -105,19 +105,19 @@ def test_a_role_is_prepared_as_often_as_one_likes():
 @pytest.mark.planted
 def test_a_role_that_may_too_much_is_refused():
     say("CREATE ROLE app_strong BYPASSRLS CREATEDB")
-    with pytest.raises(UnfitRole, match="passes by row security, may make databases"):
+    with pytest.raises(UnsuitableRole, match="passes by row security, may make databases"):
         prepare_role("app_strong")
 
 
 @pytest.mark.planted
 def test_whoever_acts_for_the_owner_is_refused():
     say("CREATE ROLE app_deputy IN ROLE postgres")
-    with pytest.raises(UnfitRole, match="owns tables"):
+    with pytest.raises(UnsuitableRole, match="owns tables"):
         prepare_role("app_deputy")
 
 
 def test_only_the_owner_prepares_a_role(role):
-    with pytest.raises(UnfitRole, match="not the owner"):
+    with pytest.raises(UnsuitableRole, match="not the owner"):
         prepare_role("app_other")
 
 
@@ -126,15 +126,15 @@ def test_only_the_owner_prepares_a_role(role):
     ("statement", "hole"),
     [
         ("ALTER TABLE personas_agent DISABLE ROW LEVEL SECURITY", "row security is off"),
-        (f"DROP POLICY {POLICY} ON personas_agent", "its policies are not just"),
-        (f"ALTER POLICY {POLICY} ON personas_agent USING (true)", "does not ask"),
-        (f"ALTER POLICY {POLICY} ON personas_agent WITH CHECK (true)", "does not ask"),
+        (f"DROP POLICY {POLICY_NAME} ON personas_agent", "its policies are not just"),
+        (f"ALTER POLICY {POLICY_NAME} ON personas_agent USING (true)", "does not ask"),
+        (f"ALTER POLICY {POLICY_NAME} ON personas_agent WITH CHECK (true)", "does not ask"),
         ("CREATE POLICY second ON personas_agent USING (true)", "its policies are not just"),
     ],
 )
 def test_a_hole_in_the_wall_is_named(statement, hole):
     say(statement)
-    assert any(line.startswith("personas_agent: ") and hole in line for line in open_tables())
+    assert any(line.startswith("personas_agent: ") and hole in line for line in find_unprotected_tables())
 
 
 # --- requests ------------------------------------------------------------------------------------------
@@ -163,18 +163,18 @@ def test_a_stranger_is_answered_as_if_nothing_were_there(role, as_mallory, works
 
 
 def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(role, as_alice, workspace):
-    with workspace_scope.nowhere():
+    with workspace_scope.no_workspace():
         answer = as_alice.get(f"/w/{workspace.slug}/agents/?format=csv")
         assert answer.streaming
         told = b"".join(answer.streaming_content).decode()
-        assert workspace_scope.sight() == workspace_scope.NOWHERE
+        assert workspace_scope.current_scope() == workspace_scope.NO_WORKSPACE
     assert "pilot" in told
     assert "spy" not in told
 
 
 @pytest.mark.planted
 def test_a_gate_that_forgets_to_tell_shows_nothing(role, as_alice, workspace, monkeypatch):
-    monkeypatch.setattr(workspace_scope, "enter", lambda workspace_id: None)
+    monkeypatch.setattr(workspace_scope, "enter_workspace", lambda workspace_id: None)
     answer = as_alice.get(f"/w/{workspace.slug}/raw/").json()
     assert answer == {"agents": [], "workspaces": []}
 
@@ -189,31 +189,31 @@ def test_without_the_wall_the_same_page_shows_everything(rows, as_alice, workspa
 
 
 def test_nothing_told_nothing_seen(role, workspace):
-    setattr(connection.connection, MARK, False)
+    setattr(connection.connection, RESTRICTED_ATTRIBUTE, False)
     assert agents() == set()
-    setattr(connection.connection, MARK, True)
+    setattr(connection.connection, RESTRICTED_ATTRIBUTE, True)
     assert agents() == {"pilot", "spy"}
-    with workspace_scope.nowhere():
+    with workspace_scope.no_workspace():
         assert agents() == set()
-    with workspace_scope.within(workspace.pk):
+    with workspace_scope.workspace_scope(workspace.pk):
         assert agents() == {"pilot"}
 
 
 def test_a_rollback_takes_nothing_away(role, workspace, elsewhere):
-    with workspace_scope.within(workspace.pk):
+    with workspace_scope.workspace_scope(workspace.pk):
         with pytest.raises(DatabaseError), transaction.atomic():
             say("SELECT 1/0")
         assert agents() == {"pilot"}
         with ExitStack() as later:
             sid = transaction.savepoint()
             later.callback(transaction.savepoint_rollback, sid)
-            with workspace_scope.within(elsewhere.pk):
+            with workspace_scope.workspace_scope(elsewhere.pk):
                 assert agents() == {"spy"}
         assert agents() == {"pilot"}
 
 
 def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
-    with workspace_scope.within(workspace.pk):
+    with workspace_scope.workspace_scope(workspace.pk):
         found = [row.slug for row in Agent.unscoped.order_by("pk").iterator(chunk_size=1)]
         assert found == ["pilot"]
         with connection.cursor() as cursor:
@@ -223,7 +223,7 @@ def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
 
 
 def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, workspace):
-    with workspace_scope.within(workspace.pk):
+    with workspace_scope.workspace_scope(workspace.pk):
         say("SET LOCAL enable_seqscan = off")
         rows = Agent.objects.in_workspace(workspace).filter(slug="pilot")
         said = rows.explain(verbose=True)
@@ -234,15 +234,15 @@ def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, 
 
 def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_index(role, workspace):
     rows = PromptVersion.objects.in_workspace(workspace)
-    with workspace_scope.within(workspace.pk):
+    with workspace_scope.workspace_scope(workspace.pk):
         say("SET LOCAL enable_seqscan = off")
         # In no order: of a few rows the planner likes to read all in the order of their ids.
-        for asked in (rows.filter(digest="ab" * 32).order_by(), with_digest(rows, "abab").order_by()):
+        for asked in (rows.filter(digest="ab" * 32).order_by(), filter_by_digest(rows, "abab").order_by()):
             assert re.search(r"Index Cond: \(+workspace_id = \d+\) AND \(+digest\)", asked.explain())
 
 
 def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
-    with workspace_scope.within(workspace.pk):
+    with workspace_scope.workspace_scope(workspace.pk):
         assert agents() == {"pilot", "spy"}
         with connection.cursor() as cursor:
             cursor.execute("SELECT current_setting('dramatis.workspace', true)")
@@ -251,18 +251,18 @@ def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
 
 def test_the_word_for_a_workspace_is_a_number():
     with pytest.raises(ValueError, match="invalid literal"):
-        workspace_scope.enter("1'; DROP TABLE x; --")  # type: ignore[arg-type]
+        workspace_scope.enter_workspace("1'; DROP TABLE x; --")  # type: ignore[arg-type]
 
 
 # --- jobs and bots -------------------------------------------------------------------------------------
 
 
 def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, elsewhere, monkeypatch):
-    monkeypatch.setattr(blocks, "QUIET", -blocks.QUIET)
+    monkeypatch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     home, other = make_stage(workspace), make_stage(elsewhere)
     kinds = (PromptVersion, LedgerEntry, LedgerBlock, Checkpoint)
     with as_app_role():
-        with workspace_scope.nowhere():
+        with workspace_scope.no_workspace():
             assert {home.fetch().text, other.fetch().text} == {home.fetch().text}
         Soul.objects.in_workspace(workspace).update(text="Be calm.")
         rebuild_prompts_job(workspace.pk, [home.agent.pk])
@@ -270,7 +270,7 @@ def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, 
         rebuild_prompts_job(elsewhere.pk, [home.agent.pk])
         seal_ledger_job()
         sign_checkpoints_job()
-        found = measure()
+        found = measure_metrics()
     counts = [kind.objects.in_workspace(workspace).count() for kind in kinds]
     assert counts == [2, 2, 1, 1]
     assert [kind.objects.in_workspace(elsewhere).count() for kind in kinds] == [1, 1, 1, 1]
@@ -285,13 +285,18 @@ def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, 
 def steps():
     loader = MigrationLoader(None)
     migrations = [loader.graph.nodes[key] for key in plan(loader)]
-    return [step for migration in migrations for step in migration.operations if isinstance(step, Walled)]
+    return [
+        step
+        for migration in migrations
+        for step in migration.operations
+        if isinstance(step, EnableRowLevelSecurity)
+    ]
 
 
-def forgotten(steps: list[Walled]) -> set[str]:
+def forgotten(steps: list[EnableRowLevelSecurity]) -> set[str]:
     """Tables that no migration puts behind the wall; a new model needs its own step."""
-    return tenant_tables().keys() - {
-        step.table for step in steps if tenant_tables()[step.table] == step.column
+    return get_tenant_tables().keys() - {
+        step.table for step in steps if get_tenant_tables()[step.table] == step.column
     }
 
 
@@ -305,22 +310,22 @@ def test_a_table_that_was_forgotten_is_named(steps):
 
 
 def test_the_step_can_be_repeated_and_taken_back():
-    step = Walled("personas_agent")
+    step = EnableRowLevelSecurity("personas_agent")
     with connection.schema_editor() as editor:
         step.database_forwards("prompts", editor, None, None)
-        assert not open_tables()
+        assert not find_unprotected_tables()
         step.database_backwards("prompts", editor, None, None)
         step.database_backwards("prompts", editor, None, None)
-        assert {line.partition(":")[0] for line in open_tables()} == {"personas_agent"}
+        assert {line.partition(":")[0] for line in find_unprotected_tables()} == {"personas_agent"}
         step.database_forwards("prompts", editor, None, None)
-    assert not open_tables()
+    assert not find_unprotected_tables()
 
 
 # --- before there is a workspace -----------------------------------------------------------------------
 
 
 def test_an_invitation_is_followed_by_whoever_sees_nothing(workspace, by_alice, as_mallory, mallory):
-    token = invitation_token(invite(workspace, mallory.email, Role.VIEWER, by=by_alice))
+    token = build_invitation_token(invite_member(workspace, mallory.email, Role.VIEWER, by=by_alice))
     with as_app_role():
         assert workspace.name in as_mallory.get(f"/join/{token}/").content.decode()
         assert as_mallory.post(f"/join/{token}/")["Location"] == f"/w/{workspace.slug}/"

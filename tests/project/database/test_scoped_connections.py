@@ -9,10 +9,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from core.db import workspace_scope
-from core.db.row_level_security import CONDITION, POLICY, UP
+from core.db.row_level_security import ENABLE_STATEMENTS, POLICY_CONDITION, POLICY_NAME
 from project.database.postgresql import rls_cursor
 from project.database.postgresql.base import DatabaseWrapper
-from project.doctor.checks import look_at_walls
+from project.doctor.checks import check_row_level_security
 from tests.project.database.restricted_role import as_app_role, say
 from tests.project.deployment.containers import own_database
 
@@ -28,9 +28,9 @@ def database(django_db_setup):
     with own_database(name) as url:
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(f"CREATE TABLE {TABLE} AS SELECT id::bigint FROM generate_series(1, 2) id")  # noqa: S608
-            for statement in UP:
-                condition = CONDITION.format(column="id")
-                server.execute(statement.format(policy=POLICY, table=TABLE, condition=condition))
+            for statement in ENABLE_STATEMENTS:
+                condition = POLICY_CONDITION.format(column="id")
+                server.execute(statement.format(policy=POLICY_NAME, table=TABLE, condition=condition))
             server.execute(f"CREATE ROLE {ROLE} LOGIN")
             server.execute(f"GRANT SELECT, UPDATE ON {TABLE} TO {ROLE}")
         yield name
@@ -60,25 +60,25 @@ def left_over(wrapper) -> str:
     """What the connection would still say, asked past all that tells."""
     wrapper.ensure_connection()
     row = psycopg.ClientCursor(wrapper.connection).execute(
-        f"SELECT current_setting('{workspace_scope.SETTING}', true)"
+        f"SELECT current_setting('{workspace_scope.SCOPE_SETTING}', true)"
     )
     return (row.fetchone() or [""])[0] or ""
 
 
 @pytest.mark.parametrize("by_portions", [False, True])
 def test_a_connection_forgets_whom_it_served(by_portions, pooled):
-    with workspace_scope.within(1):
+    with workspace_scope.workspace_scope(1):
         assert ids(pooled, by_portions=by_portions) == [1]
     first = pooled.connection
-    assert rls_cursor.is_walled(first)
+    assert rls_cursor.is_connection_restricted(first)
     assert left_over(pooled) == ""
     pooled.close()
-    with workspace_scope.nowhere():
+    with workspace_scope.no_workspace():
         assert ids(pooled, by_portions=by_portions) == []
     assert pooled.connection is first
-    with workspace_scope.within(2):
+    with workspace_scope.workspace_scope(2):
         assert ids(pooled, by_portions=by_portions) == [2]
-    with workspace_scope.everywhere():
+    with workspace_scope.all_workspaces():
         assert ids(pooled, by_portions=by_portions) == [1, 2]
     assert left_over(pooled) == ""
 
@@ -86,7 +86,7 @@ def test_a_connection_forgets_whom_it_served(by_portions, pooled):
 def test_a_transaction_ends_with_what_it_was_told(pooled):
     pooled.ensure_connection()
     pooled.set_autocommit(False)
-    with workspace_scope.within(1):
+    with workspace_scope.workspace_scope(1):
         assert ids(pooled) == ids(pooled, by_portions=True) == [1]
         assert left_over(pooled) == "1"
     pooled.commit()
@@ -96,7 +96,7 @@ def test_a_transaction_ends_with_what_it_was_told(pooled):
 
 
 def test_many_at_once_are_told_too(pooled):
-    with workspace_scope.within(1), pooled.cursor() as cursor:
+    with workspace_scope.workspace_scope(1), pooled.cursor() as cursor:
         cursor.executemany(f"UPDATE {TABLE} SET id = id WHERE id = %s", [[1], [2]])  # noqa: S608
         assert cursor.rowcount == 1
     assert left_over(pooled) == ""
@@ -105,27 +105,30 @@ def test_many_at_once_are_told_too(pooled):
 @pytest.mark.planted
 def test_what_somebody_left_on_a_connection_is_overruled(pooled):
     pooled.ensure_connection()
-    psycopg.ClientCursor(pooled.connection).execute(f"SET {workspace_scope.SETTING} = '2'")
+    psycopg.ClientCursor(pooled.connection).execute(f"SET {workspace_scope.SCOPE_SETTING} = '2'")
     pooled.close()
-    with workspace_scope.within(1):
+    with workspace_scope.workspace_scope(1):
         assert ids(pooled) == ids(pooled, by_portions=True) == [1]
-    with workspace_scope.nowhere():
+    with workspace_scope.no_workspace():
         assert ids(pooled) == []
     pooled.connection.close()
 
 
 @pytest.mark.planted
 def test_a_telling_that_is_not_taken_back_shows(pooled, monkeypatch):
-    monkeypatch.setattr(rls_cursor, "RESET", "SELECT 1")
-    with workspace_scope.within(1):
+    monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "SELECT 1")
+    with workspace_scope.workspace_scope(1):
         assert ids(pooled, by_portions=True) == [1]
     assert left_over(pooled) == "1"
     pooled.connection.close()
 
 
 def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
-    monkeypatch.setattr(rls_cursor, "RESET", "RESET no_such_setting_of_ours")
-    with workspace_scope.within(1), pytest.raises(Exception, match="unrecognized configuration parameter"):
+    monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "RESET_SCOPE_SQL no_such_setting_of_ours")
+    with (
+        workspace_scope.workspace_scope(1),
+        pytest.raises(Exception, match="unrecognized configuration parameter"),
+    ):
         ids(pooled, by_portions=True)
     assert pooled.connection.closed
 
@@ -138,25 +141,25 @@ def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
     copy, taken = str(tmp_path / "copy"), str(tmp_path / "taken")
     call_command("backup", taken)
     connection.ensure_connection()
-    setattr(connection.connection, rls_cursor.MARK, True)
+    setattr(connection.connection, rls_cursor.RESTRICTED_ATTRIBUTE, True)
     try:
         for words in (["backup", copy], ["restore", taken], ["app_role", "someone"]):
             with pytest.raises(CommandError, match=r"does not own the tables|not the owner"):
                 call_command(*words)
     finally:
-        setattr(connection.connection, rls_cursor.MARK, False)
+        setattr(connection.connection, rls_cursor.RESTRICTED_ATTRIBUTE, False)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 @pytest.mark.django_db
 def test_the_doctor_says_whether_the_wall_stands(settings):
     settings.PRODUCTION = True
-    (owner,) = look_at_walls()
+    (owner,) = check_row_level_security()
     assert (owner.state, owner.words[:21]) == ("warn", "It is not in force: q")
     with as_app_role():
-        (held,) = look_at_walls()
+        (held,) = check_row_level_security()
     assert held.state == "ok"
     say("ALTER TABLE personas_memory DISABLE ROW LEVEL SECURITY")
-    (open_,) = look_at_walls()
+    (open_,) = check_row_level_security()
     assert open_.state == "fail"
     assert "personas_memory: row security is off" in open_.words

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import psycopg
 
-from project.supervisor.supervisor import signal_group, start
-from prompts.proof.signing_keys import dump_key, new_key
+from project.supervisor.supervisor import signal_process_group, start_process
+from prompts.proof.signing_keys import dump_private_key, generate_signing_key
 from tests.clients.live import free_port
 from tests.project.deployment.compose import (
     build_step,
@@ -60,7 +60,7 @@ class House:
         # The servers of tests let everybody in, and several houses may share this role.
         self.secret("app_password", "")
         self.secret("secret_key", "k" * 64)
-        self.secret("signing_key.pem", dump_key(new_key()).decode())
+        self.secret("signing_key.pem", dump_private_key(generate_signing_key()).decode())
 
     def finish(self) -> "subprocess.CompletedProcess[str]":
         """The last step of the image's build, word for word: static files, bytecode."""
@@ -123,7 +123,7 @@ class House:
         with self.log(service).open("wb") as output:
             # Where the product lies is said by the folder it is started in, as in the image.
             shell = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.app), program, *words[1:]]
-            self.running[service] = start(shell, env=env, output=output)
+            self.running[service] = start_process(shell, env=env, output=output)
 
     def log(self, service: str) -> Path:
         return self.folder / f"{service}.log"
@@ -146,7 +146,7 @@ class House:
 
     def end(self) -> None:
         for process in self.running.values():
-            signal_group(process, SIGKILL)
+            signal_process_group(process, SIGKILL)
             process.wait()
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from personas.models import Agent, Channel, Soul, Workspace
-from project.redis_client import connect
+from project.redis_client import connect_redis
 from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause, PromptVersion
 from tests.clients.live import LiveServer
@@ -37,7 +37,7 @@ class Machines:
 
     def is_at_rest(self, workspace: Workspace) -> bool:
         """Nothing left to build, and no message that would tell of it."""
-        with connect(self.stage.broker.url) as client:
+        with connect_redis(self.stage.broker.url) as client:
             waiting = int(client.llen("celery")) + int(client.hlen("unacked"))
         return not waiting and not BuildCause.objects.in_workspace(workspace).exists()
 

@@ -212,21 +212,21 @@ def check(name: str, **environment: str) -> int:
 def test_a_sign_is_good_for_a_minute(tmp_path):
     folder = str(tmp_path)
     assert check("worker", DRAMATIS_ALIVE_DIR=folder) == 1
-    liveness.leave_sign(folder, "worker")
+    liveness.touch_liveness_file(folder, "worker")
     assert check("worker", DRAMATIS_ALIVE_DIR=folder) == 0
-    assert not liveness.is_fresh(folder, "beat")
-    sign = liveness.sign_of(folder, "worker")
+    assert not liveness.is_liveness_fresh(folder, "beat")
+    sign = liveness.get_liveness_path(folder, "worker")
     for seconds in (-61, 3_600):
         moment = sign.stat().st_mtime + seconds
         os.utime(sign, (moment, moment))
-        assert not liveness.is_fresh(folder, "worker")
-        liveness.leave_sign(folder, "worker")
-        assert liveness.is_fresh(folder, "worker")
+        assert not liveness.is_liveness_fresh(folder, "worker")
+        liveness.touch_liveness_file(folder, "worker")
+        assert liveness.is_liveness_fresh(folder, "worker")
 
 
 def test_without_a_folder_no_sign_is_left(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    liveness.leave_sign("", "worker")
+    liveness.touch_liveness_file("", "worker")
     assert not list(tmp_path.iterdir())
 
 
@@ -239,4 +239,4 @@ def test_a_web_that_does_not_answer_is_not_well():
     [("a.example, b.example", "a.example"), (".example", "example"), ("*", "localhost"), ("", "localhost")],
 )
 def test_the_check_asks_for_a_name_that_is_answered(names, host):
-    assert liveness.allowed_host(names) == host
+    assert liveness.get_allowed_host(names) == host

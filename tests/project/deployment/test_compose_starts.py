@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from project.redis_client import connect
-from project.supervisor.supervisor import start
-from project.supervisor.valkey import find_server, wait_until_up
+from project.redis_client import connect_redis
+from project.supervisor.supervisor import start_process
+from project.supervisor.valkey import find_valkey_server, wait_for_valkey
 from tests.database_dump import ready_database
 from tests.project.deployment.compose import command_of, health_check_of
 from tests.project.deployment.containers import House, own_database
@@ -29,9 +29,18 @@ def valkey(tmp_path_factory):
     """The broker by its own words; only where it listens and writes is ours."""
     folder = tmp_path_factory.mktemp("vk")
     socket = Path(f"/tmp/drm-compose-{os.getpid()}.sock")  # noqa: S108  # paths of sockets must be short
-    words = [find_server(), *command_of("valkey")[1:], "--port", "0", "--unixsocket", socket, "--dir", folder]
-    process = start(words, output=subprocess.DEVNULL)
-    wait_until_up(process, socket)
+    words = [
+        find_valkey_server(),
+        *command_of("valkey")[1:],
+        "--port",
+        "0",
+        "--unixsocket",
+        socket,
+        "--dir",
+        folder,
+    ]
+    process = start_process(words, output=subprocess.DEVNULL)
+    wait_for_valkey(process, socket)
     yield f"unix://{socket}"
     process.terminate()
     process.wait(10)
@@ -136,7 +145,7 @@ def test_a_first_install_serves_its_pages(tmp_path, valkey):
 
 def test_the_broker_keeps_its_file_and_throws_nothing_away(valkey):
     assert health_check_of("valkey") == ["valkey-cli", "ping"]
-    with connect(valkey) as client:
+    with connect_redis(valkey) as client:
         assert client.ping()
         told = {
             name: client.config_get(name)[name] for name in ("appendonly", "maxmemory-policy", "maxmemory")

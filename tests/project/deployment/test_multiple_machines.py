@@ -59,7 +59,7 @@ def test_builders_that_meet_add_one_version(crew, workspace):
 
 @pytest.mark.planted
 def test_builders_that_do_not_look_at_the_last_version_are_found(crew, workspace, monkeypatch):
-    held = builds_services.held_prompts
+    held = builds_services.lock_or_create_prompts
 
     def forgetful(*args):
         rows = held(*args)
@@ -67,7 +67,7 @@ def test_builders_that_do_not_look_at_the_last_version_are_found(crew, workspace
             row.latest = None
         return rows
 
-    monkeypatch.setattr(builds_services, "held_prompts", forgetful)
+    monkeypatch.setattr(builds_services, "lock_or_create_prompts", forgetful)
     build_together(workspace, 2)
     assert set(surplus(workspace, 2)) == {"mate-0", "mate-1", "mate-2"}
 

@@ -6,7 +6,7 @@ import pytest
 from django.core.management.color import no_style
 from django.db import connection, connections
 
-from project.redis_client import celery_url, client_url
+from project.redis_client import build_celery_url, build_client_url
 from tests.pytest_servers import launch_arguments, with_database
 from tests.workers import url_of_test_database
 
@@ -38,9 +38,9 @@ def test_each_test_worker_has_its_own_redis_database(url, third):
 
 
 def test_a_socket_address_in_both_spellings():
-    assert celery_url("unix:///tmp/s?db=3") == "redis+socket:///tmp/s?virtual_host=3"
-    assert client_url("redis+socket:///tmp/s?virtual_host=3") == "unix:///tmp/s?db=3"
-    assert celery_url("redis://host/0") == client_url("redis://host/0") == "redis://host/0"
+    assert build_celery_url("unix:///tmp/s?db=3") == "redis+socket:///tmp/s?virtual_host=3"
+    assert build_client_url("redis+socket:///tmp/s?virtual_host=3") == "unix:///tmp/s?db=3"
+    assert build_celery_url("redis://host/0") == build_client_url("redis://host/0") == "redis://host/0"
 
 
 @pytest.mark.django_db

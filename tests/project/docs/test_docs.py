@@ -13,7 +13,7 @@ from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import Agent, Channel, Workspace
 from prompts.builds.services import rebuild_agents
-from prompts.demo.load import told as cast
+from prompts.demo.load import read_demo_data as cast
 from tests.curl import curl_beside
 from tests.factories import make_agent, make_workspace
 from tests.project.deployment.production_settings import ROOT

@@ -12,10 +12,10 @@ from django.db import connection
 from django.utils import timezone
 
 from project.doctor import checks, datastores
-from project.doctor.checks import look_at_record, look_at_settings
-from project.doctor.results import State
-from project.doctor.run import examine, is_well
-from project.tasks import HEARTBEAT_KEY, heartbeat_job
+from project.doctor.checks import check_record, check_settings
+from project.doctor.results import FindingState
+from project.doctor.run import has_passed, run_checks
+from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.models import BuildCause, Checkpoint
 from tests.prompts.serving.serving_stage import make_stage
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.redis]
 
 @pytest.fixture
 def beating():
-    heartbeat_job()
+    record_heartbeat_job()
     yield
     cache.delete(HEARTBEAT_KEY)
 
@@ -44,7 +44,7 @@ def states(findings, name):
 def test_a_healthy_house_ends_with_nought(beating, monkeypatch, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     # The server of the tests gives up safety for speed, and says so.
-    monkeypatch.setattr(datastores, "DURABLE", ())
+    monkeypatch.setattr(datastores, "DURABILITY_SETTINGS", ())
     out = StringIO()
     try:
         call_command("doctor", stdout=out, no_color=True)
@@ -58,7 +58,7 @@ def test_a_healthy_house_ends_with_nought(beating, monkeypatch, settings, tmp_pa
 
 def test_a_failure_ends_with_one_and_says_what_to_do(monkeypatch):
     cache.delete(HEARTBEAT_KEY)
-    monkeypatch.setattr(datastores, "DURABLE", ())
+    monkeypatch.setattr(datastores, "DURABILITY_SETTINGS", ())
     out = StringIO()
     with pytest.raises(SystemExit) as ended:
         call_command("doctor", "--json", stdout=out)
@@ -72,17 +72,17 @@ def test_a_failure_ends_with_one_and_says_what_to_do(monkeypatch):
 
 def test_whoever_is_not_well_is_told_what_to_do(settings):
     settings.REDIS_URL = "unix:///nowhere/at.all"
-    for finding in examine():
-        assert finding.state == State.OK or finding.advice.endswith("."), finding
+    for finding in run_checks():
+        assert finding.state == FindingState.OK or finding.advice.endswith("."), finding
 
 
 def test_a_part_that_does_not_answer_hides_no_other(settings, tmp_path):
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
-    findings = examine()
-    assert states(findings, "redis") == [State.FAIL]
+    findings = run_checks()
+    assert states(findings, "redis") == [FindingState.FAIL]
     assert str(tmp_path) not in str(named(findings, "redis"))
-    assert states(findings, "database") == [State.OK]
-    assert not is_well(findings)
+    assert states(findings, "database") == [FindingState.OK]
+    assert not has_passed(findings)
 
 
 # --- each look -----------------------------------------------------------------------------------------
@@ -91,80 +91,83 @@ def test_a_part_that_does_not_answer_hides_no_other(settings, tmp_path):
 def test_settings_that_open_doors_are_named(settings):
     settings.PRODUCTION, settings.DEBUG, settings.ALLOWED_HOSTS = True, True, ["*"]
     settings.DRAMATIS_REQUIRE_OWNER_MFA = False
-    said = " ".join(finding.words for finding in look_at_settings())
+    said = " ".join(finding.words for finding in check_settings())
     for words in ("source code", "Any host name", "second factor", "not https"):
         assert words in said
 
 
 def test_a_signing_key_that_cannot_be_used_fails(settings, tmp_path):
     settings.DRAMATIS_SIGNING_KEY = str(tmp_path / "missing.pem")
-    assert states(list(look_at_settings()), "signing key") == [State.FAIL]
+    assert states(list(check_settings()), "signing key") == [FindingState.FAIL]
 
 
 def test_unapplied_migrations_fail(monkeypatch):
     monkeypatch.setattr(
         "django.db.migrations.executor.MigrationExecutor.migration_plan", lambda *_: ["one", "two"]
     )
-    assert datastores.migrations().words == "2 are not applied."
+    assert datastores.check_migrations().words == "2 are not applied."
 
 
 @pytest.mark.skipif("sqlite" in connection.vendor, reason="SQLite runs on this machine's clock")
 def test_clocks_that_disagree_are_told(monkeypatch):
-    assert datastores.clock().state == State.OK
+    assert datastores.check_clock_skew().state == FindingState.OK
     ahead = SimpleNamespace(now=lambda: timezone.now() + timedelta(seconds=5))
     monkeypatch.setattr(datastores, "timezone", ahead)
-    assert datastores.clock().state == State.WARN
+    assert datastores.check_clock_skew().state == FindingState.WARN
     ahead.now = lambda: timezone.now() + timedelta(minutes=5)
-    assert datastores.clock().state == State.FAIL
+    assert datastores.check_clock_skew().state == FindingState.FAIL
 
 
 @pytest.mark.skipif("sqlite" in connection.vendor, reason="pinned by the settings' own test")
 def test_a_database_that_may_forget_fails():
     """As that of the tests, which is quick and careless."""
-    assert datastores.durability().state == State.FAIL
+    assert datastores.check_durability().state == FindingState.FAIL
 
 
 @pytest.mark.parametrize(
     ("told", "state"),
     [
-        ({"aof_enabled": 1, "aof_last_write_status": "ok"}, State.OK),
-        ({"aof_enabled": 0}, State.WARN),
-        ({"aof_enabled": 1, "aof_last_write_status": "err"}, State.FAIL),
+        ({"aof_enabled": 1, "aof_last_write_status": "ok"}, FindingState.OK),
+        ({"aof_enabled": 0}, FindingState.WARN),
+        ({"aof_enabled": 1, "aof_last_write_status": "err"}, FindingState.FAIL),
     ],
 )
 def test_the_file_of_redis_is_looked_at(told, state):
-    assert datastores.append_only(told).state == state
+    assert datastores.check_redis_persistence(told).state == state
 
 
 def test_a_redis_that_throws_jobs_away_fails():
-    assert datastores.eviction({"maxmemory_policy": "allkeys-lru"}).state == State.FAIL
-    assert datastores.eviction({"maxmemory_policy": "noeviction"}).state == State.OK
-    assert datastores.redis_version({"redis_version": "5.0.14"}).state == State.WARN
-    assert datastores.redis_version({"valkey_version": "9.1.0", "redis_version": "7.2.4"}).state == State.OK
+    assert datastores.check_redis_eviction({"maxmemory_policy": "allkeys-lru"}).state == FindingState.FAIL
+    assert datastores.check_redis_eviction({"maxmemory_policy": "noeviction"}).state == FindingState.OK
+    assert datastores.check_redis_version({"redis_version": "5.0.14"}).state == FindingState.WARN
+    assert (
+        datastores.check_redis_version({"valkey_version": "9.1.0", "redis_version": "7.2.4"}).state
+        == FindingState.OK
+    )
 
 
 def test_work_that_waits_for_long_is_told(workspace, agent):
     cause = BuildCause.objects.in_workspace(workspace).create(
         workspace=workspace, agent=agent, cause={"kind": "soul"}
     )
-    for minutes, state in ((0, State.OK), (5, State.WARN), (60, State.FAIL)):
+    for minutes, state in ((0, FindingState.OK), (5, FindingState.WARN), (60, FindingState.FAIL)):
         moment = timezone.now() - timedelta(minutes=minutes)
         BuildCause.objects.in_workspace(workspace).filter(pk=cause.pk).update(at=moment)
-        assert states(list(checks.look_at_work()), "build queue") == [state]
+        assert states(list(checks.check_workers()), "build queue") == [state]
 
 
 def test_a_late_heartbeat_warns():
     late = timezone.now() - timedelta(minutes=3)
     cache.set(HEARTBEAT_KEY, late.isoformat())
-    assert checks.heartbeat().state == State.WARN
+    assert checks.check_heartbeat().state == FindingState.WARN
     cache.delete(HEARTBEAT_KEY)
 
 
 def test_a_disk_that_fills_is_told_in_time(monkeypatch, tmp_path):
-    for free, state in ((50, State.OK), (8, State.WARN), (1, State.FAIL)):
+    for free, state in ((50, FindingState.OK), (8, FindingState.WARN), (1, FindingState.FAIL)):
         usage = SimpleNamespace(free=free, total=100)
         monkeypatch.setattr("shutil.disk_usage", lambda place, usage=usage: usage)
-        assert checks.room("disk", tmp_path).state == state
+        assert checks.check_disk_space("disk", tmp_path).state == state
 
 
 def test_the_ends_of_sound_chains_are_sound(workspace, settings, tmp_path):
@@ -172,7 +175,7 @@ def test_the_ends_of_sound_chains_are_sound(workspace, settings, tmp_path):
     make_stage(workspace)
     sign_checkpoint(workspace.pk)
     for whole in (False, True):
-        assert {finding.state for finding in look_at_record(whole=whole)} == {State.OK}
+        assert {finding.state for finding in check_record(whole=whole)} == {FindingState.OK}
 
 
 @pytest.mark.planted
@@ -181,7 +184,7 @@ def test_a_chain_that_ends_elsewhere_is_found(workspace):
     prompt = stage.prompt
     prompt.last_hash = "0" * 64
     prompt.save(update_fields=["last_hash"])
-    assert states(list(look_at_record()), "record")[0] == State.FAIL
+    assert states(list(check_record()), "record")[0] == FindingState.FAIL
 
 
 @pytest.mark.planted
@@ -202,4 +205,4 @@ def test_a_forged_checkpoint_is_found(workspace, settings, tmp_path):
         signature=made.signature,
     )
     forged.save(force_insert=True)
-    assert states(list(look_at_record()), "record")[0] == State.FAIL
+    assert states(list(check_record()), "record")[0] == FindingState.FAIL

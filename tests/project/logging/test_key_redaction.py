@@ -8,13 +8,13 @@ import pytest
 import structlog
 from celery import shared_task
 
-from personas.api_keys.format import BEGINNINGS, new_secret
+from personas.api_keys.format import KEY_PREFIXES, generate_key_secret
 from project import log_redaction
 from project.log_redaction import MASK
-from project.logging_config import logging_config
-from prompts.serving.request import Bot
+from project.logging_config import build_logging_config
+from prompts.serving.request import KeyClient
 
-KINDS = list(BEGINNINGS)
+KINDS = list(KEY_PREFIXES)
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def printed():
     """What the format of production makes of each record of a logger."""
     lines: list[str] = []
     handlers = []
-    said = logging_config(json=True, level="INFO")["formatters"]["line"]
+    said = build_logging_config(json=True, level="INFO")["formatters"]["line"]
 
     class Keeper(logging.Handler):
         def emit(self, record):
@@ -54,14 +54,14 @@ def assert_masked(lines, secret):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_in_a_line_is_masked(printed, kind):
-    secret, lines = new_secret(kind), printed("tests.keys")
+    secret, lines = generate_key_secret(kind), printed("tests.keys")
     logging.getLogger("tests.keys").warning("came with %s, in a list %s", secret, [secret])
     assert_masked(lines, secret)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_in_an_exception_is_masked(printed, kind):
-    secret, lines = new_secret(kind), printed("tests.keys")
+    secret, lines = generate_key_secret(kind), printed("tests.keys")
     try:
         {"another": 1}[secret]
     except KeyError:
@@ -72,7 +72,7 @@ def test_a_key_in_an_exception_is_masked(printed, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_in_the_arguments_of_a_failing_job_is_masked(printed, kind):
-    secret, lines = new_secret(kind), printed("celery.app.trace")
+    secret, lines = generate_key_secret(kind), printed("celery.app.trace")
 
     @shared_task(name=f"tests.leaky_{kind}_job")
     def leaky_job(one, *, other):
@@ -85,14 +85,16 @@ def test_a_key_in_the_arguments_of_a_failing_job_is_masked(printed, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_in_nested_values_of_an_event_are_masked(kind):
-    secret = new_secret(kind)
-    event = log_redaction.redact(None, "", {"args": [secret, {"deep": (secret,)}], "kwargs": {"one": secret}})
+    secret = generate_key_secret(kind)
+    event = log_redaction.redact_event(
+        None, "", {"args": [secret, {"deep": (secret,)}], "kwargs": {"one": secret}}
+    )
     assert secret not in json.dumps(event)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_whoever_asks_is_shown_without_their_key(kind):
-    assert "drm_" not in repr(Bot(new_secret(kind)))
+    assert "drm_" not in repr(KeyClient(generate_key_secret(kind)))
 
 
 @pytest.mark.planted

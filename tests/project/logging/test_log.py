@@ -7,15 +7,15 @@ import logging.config
 import pytest
 import structlog
 
-from project.log_redaction import MASK, clean_path, redact
-from project.logging_config import logging_config
+from project.log_redaction import MASK, redact_event, redact_path
+from project.logging_config import build_logging_config
 
 KEY = "drm_bot_" + "a1B2c3" * 6
 
 
 def formatted(capsys, log):
     """What the production format prints for one call."""
-    config = logging_config(json=True, level="INFO")
+    config = build_logging_config(json=True, level="INFO")
     formatter_config = config["formatters"]["line"]
     formatter = structlog.stdlib.ProcessorFormatter(
         processors=formatter_config["processors"], foreign_pre_chain=formatter_config["foreign_pre_chain"]
@@ -55,12 +55,12 @@ def test_a_traceback_shows_no_local_variables(capsys):
     "name", ["password", "Authorization", "csrf_token", "SECRET_KEY", "session_cookie", "api_key"]
 )
 def test_fields_named_like_secrets_are_masked(name):
-    assert redact(None, "", {name: "hunter2"}) == {name: MASK}
-    assert redact(None, "", {"data": {name: "hunter2"}}) == {"data": {name: MASK}}
+    assert redact_event(None, "", {name: "hunter2"}) == {name: MASK}
+    assert redact_event(None, "", {"data": {name: "hunter2"}}) == {"data": {name: MASK}}
 
 
 def test_keys_and_url_passwords_are_masked_wherever_they_stand():
-    event = redact(None, "", {"event": f"key {KEY} at redis://u:hunter2@host/0", "list": [KEY]})
+    event = redact_event(None, "", {"event": f"key {KEY} at redis://u:hunter2@host/0", "list": [KEY]})
     assert KEY not in str(event)
     assert "hunter2" not in str(event)
     assert "redis://u:" in event["event"]
@@ -76,13 +76,13 @@ def test_keys_and_url_passwords_are_masked_wherever_they_stand():
 )
 def test_links_with_tokens_lose_them(path):
     token = path.strip("/").rpartition("/")[2]
-    assert token not in clean_path(path)
-    assert MASK in clean_path(path)
+    assert token not in redact_path(path)
+    assert MASK in redact_path(path)
 
 
 def test_ordinary_paths_stay_readable():
     path = "/w/acme/agents/night-shift/memories/6f1c1f0e-5b0a-4d2e-9c3b-0a1b2c3d4e5f/"
-    assert clean_path(path + "?q=secret") == path
+    assert redact_path(path + "?q=secret") == path
 
 
 def test_a_request_is_logged_with_its_id_and_without_its_query(client, caplog):

@@ -35,7 +35,7 @@ def test_every_request_leaves_one_line_with_all_facts(client, caplog):
 @pytest.mark.django_db
 def test_a_request_that_breaks_leaves_one_line_too(client, caplog, monkeypatch):
     client.raise_request_exception = False
-    monkeypatch.setattr("project.metrics.views.all_figures", lambda: 1 / 0)
+    monkeypatch.setattr("project.metrics.views.collect_metrics", lambda: 1 / 0)
     assert client.get("/metrics").status_code == 500
     [line] = lines_of(caplog)
     assert line["event"] == "request_failed"

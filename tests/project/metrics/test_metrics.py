@@ -12,13 +12,18 @@ from django.db.utils import OperationalError
 from django.urls import get_resolver, resolve
 
 from project.metrics import counters as metrics_counters
-from project.metrics.collectors import BUCKETS, CountingMiddleware, count_request, family_of
-from project.metrics.counters import SUMS, Counters
-from project.metrics.exposition import counter_families, format_metrics, labelled_gauge
-from project.metrics.gauges import heartbeat
-from project.metrics.periodic import measure
-from project.redis_client import connect
-from project.tasks import HEARTBEAT_KEY, heartbeat_job
+from project.metrics.collectors import (
+    BUCKET_SECONDS,
+    RequestMetricsMiddleware,
+    count_request,
+    get_route_family,
+)
+from project.metrics.counters import COUNTERS_KEY, ProcessCounters
+from project.metrics.exposition import build_counter_families, build_labelled_gauge, format_metrics
+from project.metrics.gauges import collect_heartbeat
+from project.metrics.periodic import measure_metrics
+from project.redis_client import connect_redis
+from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
 from tests.factories import make_memory
 from tests.frozen_process import freeze, thaw
 from tests.project.deployment.production_settings import COMPLETE, run_settings, settings_under
@@ -44,13 +49,13 @@ def value_of(text: str, name: str) -> float:
 @pytest.fixture
 def counters(monkeypatch):
     """A process of its own as far as counting goes, and empty sums."""
-    fresh = Counters(every=3_600)
+    fresh = ProcessCounters(every=3_600)
     fresh.begin()
     # The server's own begins as soon as some test imports it.
-    monkeypatch.setattr(metrics_counters.PROCESS, "is_counting", False)
-    metrics_counters.PROCESS.flush()
-    monkeypatch.setattr(metrics_counters, "add", fresh.add)
-    monkeypatch.setattr(metrics_counters, "flush", fresh.flush)
+    monkeypatch.setattr(metrics_counters.PROCESS_COUNTERS, "is_counting", False)
+    metrics_counters.PROCESS_COUNTERS.flush()
+    monkeypatch.setattr(metrics_counters, "add_counts", fresh.add)
+    monkeypatch.setattr(metrics_counters, "flush_counts", fresh.flush)
     forget_sums()
     yield fresh
     fresh.end()
@@ -58,8 +63,8 @@ def counters(monkeypatch):
 
 
 def forget_sums() -> None:
-    with connect(settings.REDIS_URL) as client:
-        client.delete(SUMS)
+    with connect_redis(settings.REDIS_URL) as client:
+        client.delete(COUNTERS_KEY)
 
 
 # --- who may read it -----------------------------------------------------------------------------------
@@ -139,7 +144,7 @@ def test_every_line_is_one_that_prometheus_reads(client, counters):
 def test_it_tells_of_queues_the_record_disks_and_what_a_job_measured(client, workspace):
     stage = make_stage(workspace)
     stage.fetch()
-    measure()
+    measure_metrics()
     text = told(client)
     assert value_of(text, "ledger_position") == stage.rows[-1].pk
     assert value_of(text, "build_queue_agents") >= 0
@@ -148,7 +153,7 @@ def test_it_tells_of_queues_the_record_disks_and_what_a_job_measured(client, wor
     assert value_of(text, "stale_bots") == 0
     assert 'dramatis_disk_free_bytes{place="var"} ' in text
     stage.edit("Be bolder.")
-    measure()
+    measure_metrics()
     assert value_of(told(client), "stale_bots") == 1
 
 
@@ -159,7 +164,7 @@ def test_no_word_of_a_tenant_is_in_it(client, as_alice, workspace, agent, counte
     as_alice.get(f"/w/{workspace.slug}/agents/{agent.slug}/")
     as_alice.get(f"/w/{workspace.slug}/no-such-page-as-this/")
     client.get(f"/api/v1/agents/{agent.slug}/prompt?channel=deck")
-    measure()
+    measure_metrics()
     text = told(client)
     assert 'family="agents"' in text
     for word in (workspace.slug, agent.slug, agent.name, "alice", "tea", "no-such-page"):
@@ -169,11 +174,11 @@ def test_no_word_of_a_tenant_is_in_it(client, as_alice, workspace, agent, counte
 @pytest.mark.django_db
 def test_no_heartbeat_is_an_endless_silence():
     cache.delete(HEARTBEAT_KEY)
-    [silent] = heartbeat()
+    [silent] = collect_heartbeat()
     assert silent.samples[0].value == math.inf
     assert "dramatis_worker_heartbeat_age_seconds +Inf" in format_metrics([silent])
-    heartbeat_job()
-    [heard] = heartbeat()
+    record_heartbeat_job()
+    [heard] = collect_heartbeat()
     assert 0 <= heard.samples[0].value < 5
 
 
@@ -201,7 +206,7 @@ def test_with_redis_down_the_rest_is_told(client, settings, tmp_path):
 
 
 def test_label_values_are_escaped():
-    text = format_metrics([labelled_gauge("x", "Help.", "a", {'b"\\\n': 1.5})])
+    text = format_metrics([build_labelled_gauge("x", "Help.", "a", {'b"\\\n': 1.5})])
     assert text.splitlines()[-1] == 'dramatis_x{a="b\\"\\\\\\n"} 1.5'
 
 
@@ -212,10 +217,10 @@ def test_every_route_has_a_family_of_our_own_words():
     routes = [value for values in get_resolver().reverse_dict.lists() for value in values[1]]
     assert routes
     for path in ("/healthz", "/metrics", "/accounts/login/", "/operator/", "/w/a/agents/", "/api/v1/agents"):
-        assert re.fullmatch(r"[a-z_-]+", family_of(resolve(path))), path
-    assert family_of(resolve("/api/v1/agents/pilot/prompt")) == "fetch"
-    assert family_of(resolve("/w/harbour/")) == "home"
-    assert family_of(None) == "unknown"
+        assert re.fullmatch(r"[a-z_-]+", get_route_family(resolve(path))), path
+    assert get_route_family(resolve("/api/v1/agents/pilot/prompt")) == "fetch"
+    assert get_route_family(resolve("/w/harbour/")) == "home"
+    assert get_route_family(None) == "unknown"
 
 
 @pytest.mark.redis
@@ -223,10 +228,10 @@ def test_times_fall_into_buckets_that_add_up(counters):
     for seconds in (0.001, 0.005, 0.03, 99.0):
         count_request("fetch", 200, seconds)
     assert counters.flush()
-    text = format_metrics(counter_families(metrics_counters.sums()))
+    text = format_metrics(build_counter_families(metrics_counters.get_counter_sums()))
     assert 'dramatis_request_seconds_bucket{family="fetch",le="0.005"} 2' in text
     assert 'dramatis_request_seconds_bucket{family="fetch",le="0.05"} 3' in text
-    assert f'dramatis_request_seconds_bucket{{family="fetch",le="{BUCKETS[-1]:g}"}} 3' in text
+    assert f'dramatis_request_seconds_bucket{{family="fetch",le="{BUCKET_SECONDS[-1]:g}"}} 3' in text
     assert 'dramatis_request_seconds_bucket{family="fetch",le="+Inf"} 4' in text
     assert 'dramatis_request_seconds_count{family="fetch"} 4' in text
 
@@ -236,7 +241,7 @@ def test_fetches_are_told_by_what_came_of_them(counters):
     for status in (200, 200, 304, 404, 429, 503):
         count_request("fetch", status, 0.001)
     counters.flush()
-    text = format_metrics(counter_families(metrics_counters.sums()))
+    text = format_metrics(build_counter_families(metrics_counters.get_counter_sums()))
     for outcome, count in {"served": 2, "unchanged": 1, "refused": 2, "failed": 1}.items():
         assert f'dramatis_fetches_total{{outcome="{outcome}"}} {count}' in text
 
@@ -245,9 +250,9 @@ def test_fetches_are_told_by_what_came_of_them(counters):
 def test_jobs_are_counted_by_name_and_outcome(db, counters):
     import project.metrics.collectors  # noqa: F401  # as a worker does when it starts
 
-    heartbeat_job.apply()
+    record_heartbeat_job.apply()
     counters.flush()
-    assert metrics_counters.sums()["jobs", "heartbeat_job", "success"] == 1
+    assert metrics_counters.get_counter_sums()["jobs", "heartbeat_job", "success"] == 1
 
 
 @pytest.mark.redis
@@ -255,7 +260,7 @@ def test_three_processes_make_one_sum(counters):
     """Each child ends as a server's child does; what it had not told yet is told then."""
 
     def serve() -> None:
-        own = Counters(every=3_600)
+        own = ProcessCounters(every=3_600)
         own.begin()
         for _ in range(100):
             own.add({("requests", "fetch", "200"): 1})
@@ -266,13 +271,13 @@ def test_three_processes_make_one_sum(counters):
         child.start()
     for child in children:
         child.join(20)
-    assert metrics_counters.sums().get(("requests", "fetch", "200")) == 300
+    assert metrics_counters.get_counter_sums().get(("requests", "fetch", "200")) == 300
 
 
 @pytest.mark.planted
 @pytest.mark.redis
 def test_processes_that_keep_their_counts_to_themselves_are_noticed(counters, monkeypatch):
-    monkeypatch.setattr(metrics_counters, "tell", lambda client, counted: None)
+    monkeypatch.setattr(metrics_counters, "send_counts", lambda client, counted: None)
     with pytest.raises(AssertionError):
         test_three_processes_make_one_sum(counters)
 
@@ -284,14 +289,14 @@ def test_an_outage_of_redis_loses_no_count(counters, settings, tmp_path):
     assert not counters.flush()
     settings.REDIS_URL = there
     assert counters.flush()
-    assert metrics_counters.sums()["requests", "fetch", "200"] == 3
+    assert metrics_counters.get_counter_sums()["requests", "fetch", "200"] == 3
 
 
 @pytest.mark.redis
 def test_a_frozen_redis_counts_nothing_twice(settings):
     server = start_redis()
     settings.REDIS_URL = server.url
-    counters = Counters(every=3_600)
+    counters = ProcessCounters(every=3_600)
     counters.begin()
     try:
         counters.add({("requests", "fetch", "200"): 3})
@@ -299,14 +304,14 @@ def test_a_frozen_redis_counts_nothing_twice(settings):
         assert [counters.flush() for _ in range(3)] == [False] * 3
         thaw(server.process)
         assert counters.flush()
-        assert metrics_counters.sums() == {("requests", "fetch", "200"): 3}
+        assert metrics_counters.get_counter_sums() == {("requests", "fetch", "200"): 3}
     finally:
         counters.end()
         server.stop()
 
 
 def test_nothing_is_counted_before_a_server_begins():
-    idle = Counters()
+    idle = ProcessCounters()
     idle.add({("requests", "fetch", "200"): 1})
     assert idle.thread is None
     assert idle.flush()
@@ -314,5 +319,5 @@ def test_nothing_is_counted_before_a_server_begins():
 
 def test_refusals_of_other_parts_are_counted_too(settings):
     names = settings.MIDDLEWARE
-    counting_at = names.index(f"{CountingMiddleware.__module__}.CountingMiddleware")
+    counting_at = names.index(f"{RequestMetricsMiddleware.__module__}.CountingMiddleware")
     assert counting_at < names.index("project.middleware.body_size.BodyLimitMiddleware")

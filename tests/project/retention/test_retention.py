@@ -8,11 +8,11 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from core.db import batch_delete
-from personas.api.idempotency import forget_old
-from personas.drafts.services import keep_draft
+from personas.api.idempotency import delete_expired_responses
+from personas.drafts.services import store_draft
 from personas.models import KeptAnswer, KeptDraft
 from project import tasks
-from project.retention import forget_drafts, forget_runs, forget_sessions
+from project.retention import purge_drafts, purge_refresh_runs, purge_sessions
 from skills.models import RefreshRun, RunStatus
 from skills.refresh import runs as refresh_runs
 from tests.factories import make_source, signed_in
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(batch_delete, "BATCH", 2)
+    monkeypatch.setattr(batch_delete, "BATCH_SIZE", 2)
 
 
 @pytest.fixture
@@ -50,30 +50,30 @@ def runs(source):
 
 
 def test_old_looks_go_and_young_ones_stay(source, monkeypatch):
-    monkeypatch.setattr(refresh_runs, "NEWEST", 3)
+    monkeypatch.setattr(refresh_runs, "MIN_RUNS_KEPT", 3)
     runs(source).delete()
     add_runs(source, 7, days=40)
     add_runs(source, 4, days=5)
-    assert forget_runs() == 7
+    assert purge_refresh_runs() == 7
     assert runs(source).count() == 4
-    assert forget_runs() == 0
+    assert purge_refresh_runs() == 0
 
 
 def test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch):
-    monkeypatch.setattr(refresh_runs, "NEWEST", 3)
+    monkeypatch.setattr(refresh_runs, "MIN_RUNS_KEPT", 3)
     runs(source).delete()
     add_runs(source, 7, days=400)
     newest = list(runs(source).order_by("-pk").values_list("pk", flat=True)[:3])
-    assert forget_runs() == 4
+    assert purge_refresh_runs() == 4
     assert list(runs(source).order_by("-pk").values_list("pk", flat=True)) == newest
 
 
 def test_a_look_that_has_not_ended_stays(source, monkeypatch):
-    monkeypatch.setattr(refresh_runs, "NEWEST", 1)
+    monkeypatch.setattr(refresh_runs, "MIN_RUNS_KEPT", 1)
     runs(source).delete()
     add_runs(source, 1, days=90, status=RunStatus.QUEUED)
     add_runs(source, 3, days=80)
-    assert forget_runs() == 2
+    assert purge_refresh_runs() == 2
     assert runs(source).filter(status=RunStatus.QUEUED).count() == 1
 
 
@@ -91,16 +91,16 @@ def test_nought_days_keep_for_ever(source, settings, workspace, by_alice):
     settings.DRAMATIS_KEEP_RUNS_DAYS = settings.DRAMATIS_KEEP_DRAFTS_DAYS = 0
     add_runs(source, 40, days=4_000)
     with time_machine.travel(timezone.now() - timedelta(days=4_000)):
-        keep_draft(workspace, "souls", None, {"label": ["Calm"]}, by=by_alice)
-    assert forget_runs() == forget_drafts() == 0
+        store_draft(workspace, "souls", None, {"label": ["Calm"]}, by=by_alice)
+    assert purge_refresh_runs() == purge_drafts() == 0
 
 
 def test_a_draft_nobody_came_back_to_goes(workspace, by_alice):
     with time_machine.travel(timezone.now() - timedelta(days=91)):
         for key in ("one", "two", "three"):
-            keep_draft(workspace, "souls", None, {"label": [key]}, key=key, by=by_alice)
-    keep_draft(workspace, "souls", None, {"label": ["two again"]}, key="two", by=by_alice)
-    assert forget_drafts() == 2
+            store_draft(workspace, "souls", None, {"label": [key]}, key=key, by=by_alice)
+    store_draft(workspace, "souls", None, {"label": ["two again"]}, key="two", by=by_alice)
+    assert purge_drafts() == 2
     assert KeptDraft.objects.in_workspace(workspace).get().key == "two"
 
 
@@ -113,7 +113,7 @@ def test_kept_answers_go_in_batches(workspace):
             body_digest="",
             at=timezone.now() - timedelta(hours=30 if number else 1),
         ).save(force_insert=True)
-    assert forget_old() == 4
+    assert delete_expired_responses() == 4
     assert KeptAnswer.objects.in_workspace(workspace).get().name == "k0"
 
 
@@ -121,26 +121,26 @@ def test_log_ins_that_ran_out_go(alice, workspace):
     with time_machine.travel(timezone.now() - timedelta(days=2)):
         signed_in(alice)
     now = signed_in(alice)
-    assert forget_sessions() >= 1
+    assert purge_sessions() >= 1
     assert [row.session_key for row in Session.objects.all()] == [now.session.session_key]
 
 
 def test_one_run_does_not_go_on_without_end(source, monkeypatch):
-    monkeypatch.setattr(refresh_runs, "NEWEST", 1)
-    monkeypatch.setattr(batch_delete, "MOST", 2)
+    monkeypatch.setattr(refresh_runs, "MIN_RUNS_KEPT", 1)
+    monkeypatch.setattr(batch_delete, "MAX_BATCHES", 2)
     runs(source).delete()
     add_runs(source, 9, days=40)
-    assert forget_runs() == 4
+    assert purge_refresh_runs() == 4
 
 
 def test_the_schedule_asks_for_each_of_them(settings):
     asked = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     for job in (
-        tasks.forget_answers_job,
-        tasks.forget_runs_job,
-        tasks.forget_drafts_job,
-        tasks.forget_sessions_job,
-        tasks.measure_job,
+        tasks.purge_idempotency_keys_job,
+        tasks.purge_refresh_runs_job,
+        tasks.purge_drafts_job,
+        tasks.purge_sessions_job,
+        tasks.measure_metrics_job,
     ):
         assert job.name in asked
         job()

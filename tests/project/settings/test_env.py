@@ -16,8 +16,8 @@ COMPOSE_ONLY = {
 
 @pytest.fixture(autouse=True)
 def fresh_notes(monkeypatch):
-    monkeypatch.setattr(env, "problems", [])
-    monkeypatch.setattr(env, "asked", set())
+    monkeypatch.setattr(env, "environment_problems", [])
+    monkeypatch.setattr(env, "requested_names", set())
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def fresh_notes(monkeypatch):
 def test_a_switch_takes_the_usual_words(monkeypatch, text, value):
     monkeypatch.setenv("SOME_SWITCH", text)
     assert env.env_bool("SOME_SWITCH", True) is value
-    env.refuse_problems()
+    env.check_environment()
 
 
 def test_a_list_loses_its_blanks(monkeypatch):
@@ -42,7 +42,7 @@ def test_every_mistake_is_named_in_one_message(monkeypatch):
     env.env_choice("A_CHOICE", ("red", "blue"))
     env.env_secret("A_SECRET", needed=True)
     with pytest.raises(ImproperlyConfigured) as refusal:
-        env.refuse_problems()
+        env.check_environment()
     for name in ("A_SWITCH", "A_NUMBER", "A_CHOICE", "A_SECRET"):
         assert name in str(refusal.value)
 

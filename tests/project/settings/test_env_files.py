@@ -4,14 +4,14 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from project import env
-from project.database.config import database
+from project.database.config import build_database_config
 from tests.project.deployment.production_settings import COMPLETE, run_settings, settings_under
 
 
 @pytest.fixture(autouse=True)
 def fresh_notes(monkeypatch):
-    monkeypatch.setattr(env, "problems", [])
-    monkeypatch.setattr(env, "asked", set())
+    monkeypatch.setattr(env, "environment_problems", [])
+    monkeypatch.setattr(env, "requested_names", set())
 
 
 def test_a_file_stands_in_for_its_variable(monkeypatch, tmp_path):
@@ -19,7 +19,7 @@ def test_a_file_stands_in_for_its_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("A_SECRET", "")
     monkeypatch.setenv("A_SECRET_FILE", str(tmp_path / "secret"))
     assert env.env_secret("A_SECRET", needed=True) == "quiet words"
-    env.refuse_problems()
+    env.check_environment()
 
 
 def test_a_variable_and_its_file_together_are_refused_without_either_value(monkeypatch, tmp_path):
@@ -28,7 +28,7 @@ def test_a_variable_and_its_file_together_are_refused_without_either_value(monke
     monkeypatch.setenv("A_SECRET_FILE", str(tmp_path / "secret"))
     env.env_secret("A_SECRET", needed=True)
     with pytest.raises(ImproperlyConfigured, match="A_SECRET and A_SECRET_FILE are both set") as refusal:
-        env.refuse_problems()
+        env.check_environment()
     assert "from the" not in str(refusal.value)
 
 
@@ -37,7 +37,7 @@ def test_an_empty_file_leaves_the_word_to_the_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("A_SECRET", "from the variable")
     monkeypatch.setenv("A_SECRET_FILE", str(tmp_path / "secret"))
     assert env.env_secret("A_SECRET", needed=True) == "from the variable"
-    env.refuse_problems()
+    env.check_environment()
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00words"])
@@ -47,7 +47,7 @@ def test_a_file_that_cannot_be_read_is_named_and_not_quoted(monkeypatch, tmp_pat
     monkeypatch.setenv("A_SECRET_FILE", str(tmp_path / "secret"))
     assert env.env_secret("A_SECRET", needed=False) == ""
     with pytest.raises(ImproperlyConfigured, match="A_SECRET_FILE cannot be read") as refusal:
-        env.refuse_problems()
+        env.check_environment()
     assert "words" not in str(refusal.value)
 
 
@@ -71,7 +71,9 @@ def test_production_refuses_a_secret_told_twice(tmp_path):
 
 
 def test_the_password_of_the_database_may_stand_apart_and_hold_anything():
-    apart = database("postgresql://u@db/d", pool_size=1, statement_ms=0, password="p@ss/w:rd")
+    apart = build_database_config("postgresql://u@db/d", pool_size=1, statement_ms=0, password="p@ss/w:rd")
     assert (apart["USER"], apart["HOST"], apart["PASSWORD"]) == ("u", "db", "p@ss/w:rd")
-    inside = database("postgresql://u:inside@db/d", pool_size=1, statement_ms=0, password="apart")
+    inside = build_database_config(
+        "postgresql://u:inside@db/d", pool_size=1, statement_ms=0, password="apart"
+    )
     assert inside["PASSWORD"] == "inside"

@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 
-from project.database.config import database
+from project.database.config import build_database_config
 from project.middleware.sessions import LoginMiddleware
 from tests.project.deployment.production_settings import COMPLETE, run_settings, settings_under
 
@@ -76,7 +76,7 @@ def test_jobs():
 
 
 def test_postgres_has_limits_a_pool_and_health_checks():
-    config = database("postgresql://u@/d?host=/run/pg", pool_size=8, statement_ms=5_000)
+    config = build_database_config("postgresql://u@/d?host=/run/pg", pool_size=8, statement_ms=5_000)
     assert config["CONN_HEALTH_CHECKS"] is True
     assert config["OPTIONS"]["pool"]["timeout"] == 5
     assert config["OPTIONS"]["host"] == "/run/pg"
@@ -99,7 +99,7 @@ def test_the_database_in_use_obeys_its_limits():
 
 
 def test_sqlite_waits_ten_seconds_and_locks_at_once():
-    config = database("sqlite:////tmp/x.sqlite3", pool_size=1, statement_ms=0)
+    config = build_database_config("sqlite:////tmp/x.sqlite3", pool_size=1, statement_ms=0)
     assert config["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
     assert config["OPTIONS"]["timeout"] == 10
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from project.styleguide.contrast import Colour, contrast, themes
-from project.styleguide.views import STYLES, colours
+from project.styleguide.contrast import Colour, get_contrast_ratio, read_themes
+from project.styleguide.views import STYLES_DIR, build_colour_context
 
 BLACK, WHITE, GREY = Colour(0, 0, 0), Colour(1, 0, 0), Colour(0.5, 0, 0)
 
@@ -25,24 +25,26 @@ def test_the_guide_is_there_in_development_only(client, settings):
 
 
 def test_contrast_is_the_formula_of_the_guidelines():
-    assert round(contrast(BLACK, WHITE), 1) == 21.0
-    assert contrast(GREY, GREY) == 1.0
+    assert round(get_contrast_ratio(BLACK, WHITE), 1) == 21.0
+    assert get_contrast_ratio(GREY, GREY) == 1.0
     # #777 on white, a known borderline case; its lightness in Oklch is 56.8 %.
-    assert contrast(Colour(0.568, 0, 0), WHITE) == pytest.approx(4.48, abs=0.05)
+    assert get_contrast_ratio(Colour(0.568, 0, 0), WHITE) == pytest.approx(4.48, abs=0.05)
     # Pure red of sRGB.
-    assert contrast(Colour(0.62796, 0.25768, 29.234), WHITE) == pytest.approx(4.0, abs=0.02)
+    assert get_contrast_ratio(Colour(0.62796, 0.25768, 29.234), WHITE) == pytest.approx(4.0, abs=0.02)
 
 
 def test_every_colour_that_carries_words_passes_in_both_themes():
-    shown = colours()
+    shown = build_colour_context()
     for one in [*shown["words"], *shown["pairs"], *(kind[3] for kind in shown["kinds"])]:
         assert min(one.light, one.dark) >= 4.5, one
 
 
 def test_a_pale_token_would_be_found(tmp_path):
     for name in ("themes.css", "versions.css"):
-        (tmp_path / name).write_text((STYLES / name).read_text())
-    pale = (STYLES / "themes.css").read_text().replace("--dr-muted: oklch(47%", "--dr-muted: oklch(72%", 1)
+        (tmp_path / name).write_text((STYLES_DIR / name).read_text())
+    pale = (
+        (STYLES_DIR / "themes.css").read_text().replace("--dr-muted: oklch(47%", "--dr-muted: oklch(72%", 1)
+    )
     (tmp_path / "themes.css").write_text(pale)
-    light = themes(tmp_path)["light"]
-    assert contrast(light["--dr-muted"], light["--dr-canvas"]) < 4.5
+    light = read_themes(tmp_path)["light"]
+    assert get_contrast_ratio(light["--dr-muted"], light["--dr-canvas"]) < 4.5

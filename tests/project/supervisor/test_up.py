@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from project.supervisor.orphan_killer import groups_to_end
+from project.supervisor.orphan_killer import read_process_groups
 from project.supervisor.supervisor import Supervisor
 from tests.project.deployment.production_settings import ROOT
 from tests.project.supervisor.first_start import copy_start, keep_start, kept_start
@@ -221,8 +221,8 @@ def test_an_unreadable_database_is_one_clear_line(tmp_path):
 
 
 def test_the_guard_ends_what_it_was_told_of():
-    assert groups_to_end(["12\n", "13\n"]) == [12, 13]
+    assert read_process_groups(["12\n", "13\n"]) == [12, 13]
 
 
 def test_the_guard_rests_after_a_clean_stop():
-    assert groups_to_end(["12\n", "13\n", "done\n"]) == []
+    assert read_process_groups(["12\n", "13\n", "done\n"]) == []

@@ -5,11 +5,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from personas.records.services import edit_record
-from prompts.agent_pages.activity import activity_of
-from prompts.agent_pages.cards import guidance_for
-from prompts.agent_pages.selectors import card_of, in_production, lines_of
-from prompts.inputs import gather
-from prompts.inputs.effective_settings import Deciding
+from prompts.agent_pages.activity import get_activity_page
+from prompts.agent_pages.cards import list_guidance_lines
+from prompts.agent_pages.selectors import build_agent_summary, get_production_channels, list_channel_statuses
+from prompts.inputs import collect_inputs
+from prompts.inputs.effective_settings import EffectiveSettings
 from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LedgerEntry, PromptLabel
 from prompts.settings.services import put_settings
@@ -100,22 +100,22 @@ def page(client, path):
 
 
 def test_the_header_counts_channels_tokens_and_fetches(pilot, deck):
-    lines = lines_of(pilot)
-    card = card_of(pilot, lines)
+    lines = list_channel_statuses(pilot)
+    card = build_agent_summary(pilot, lines)
     assert [line.channel_slug for line in lines] == ["deck", "bridge"]
     assert card.fewest is not None
     assert card.most is not None
     assert 0 < card.fewest < card.most
     assert card.fetched_at is None
     fetched(prompt_of(pilot, deck))
-    assert card_of(pilot, lines_of(pilot)).fetched_at is not None
+    assert build_agent_summary(pilot, list_channel_statuses(pilot)).fetched_at is not None
 
 
 def test_another_agents_prompts_on_the_same_channel_are_not_counted(workspace, pilot, deck, soul):
     mate = make_agent(workspace, "mate", soul=soul, channels=[deck])
     fetched(prompt_of(mate, deck))
-    assert [line.fetched_at for line in lines_of(pilot)] == [None, None]
-    assert len(lines_of(mate)) == 1
+    assert [line.fetched_at for line in list_channel_statuses(pilot)] == [None, None]
+    assert len(list_channel_statuses(mate)) == 1
 
 
 def test_a_channel_that_nothing_was_built_for_is_shown_all_the_same(as_bob, pilot, deck):
@@ -138,7 +138,7 @@ def test_a_channel_tells_versions_size_bots_and_settings(as_bob, workspace, pilo
     fetched(prompt_of(pilot, deck), times=3)
     said = page(as_bob, "channels/")
     first = said[said.index('id="deck"') : said.index('id="bridge"')]
-    number = next(line.production for line in lines_of(pilot) if line.channel_slug == "deck")
+    number = next(line.production for line in list_channel_statuses(pilot) if line.channel_slug == "deck")
     assert f"/versions/{number}/" in first
     assert "not released" in first
     assert "Held" in first
@@ -157,8 +157,8 @@ def test_what_is_decided_agrees_with_what_is_built(workspace, pilot, deck):
     put_settings(workspace, {"mode": "single_turn", "token_budget": 4_000}, expected=0, by=BY)
     put_settings(workspace, {"mode": "agent"}, expected=0, by=BY, agent=pilot)
     put_settings(workspace, {"token_budget": 900}, expected=0, by=BY, channel=deck)
-    deciding = Deciding.of(pilot)
-    for one in gather(workspace, [pilot], at=timezone.now()):
+    deciding = EffectiveSettings.of(pilot)
+    for one in collect_inputs(workspace, [pilot], at=timezone.now()):
         values = {value.name: value.level for value in deciding.values(one.channel.pk)}
         assert values == {name: one.levels.get(name, values[name]) for name in values}
         assert deciding.persona(one.channel.pk)[1] == {
@@ -176,9 +176,9 @@ def test_an_agent_without_a_channel_is_told_what_follows(as_bob, workspace):
 def test_production_parts_follow_the_version_that_bots_get(workspace, pilot, deck):
     memory = make_memory(workspace, "High water at six.")
     part = ("memory", memory.pk)
-    assert in_production(pilot, [part], lines_of(pilot)) == {part: ["Deck", "Bridge"]}
+    assert get_production_channels(pilot, [part], list_channel_statuses(pilot)) == {part: ["Deck", "Bridge"]}
     roll_back([prompt_of(pilot, deck)], by=BY, note="Not yet.")
-    assert in_production(pilot, [part], lines_of(pilot)) == {part: ["Bridge"]}
+    assert get_production_channels(pilot, [part], list_channel_statuses(pilot)) == {part: ["Bridge"]}
 
 
 # --- activity ------------------------------------------------------------------------------------------
@@ -215,11 +215,11 @@ def test_a_kind_is_chosen_in_the_address(as_bob, pilot, deck, soul):
 
 
 def test_long_activity_comes_in_pages(as_bob, workspace, pilot, monkeypatch):
-    monkeypatch.setattr("prompts.agent_pages.activity.PAGE_SIZE", 8)
+    monkeypatch.setattr("prompts.agent_pages.activity.ENTRIES_PER_PAGE", 8)
     with transaction.atomic():
         for number in range(8):
             make_memory(workspace, f"Fact {number}.", agent=pilot)
-    first, second = activity_of(pilot), activity_of(pilot, number=2)
+    first, second = get_activity_page(pilot), get_activity_page(pilot, number=2)
     assert len(first.happenings) == 8
     assert first.has_next
     assert second.has_previous
@@ -243,7 +243,7 @@ def test_the_tabs_ask_few_questions(as_bob, workspace, pilot, deck, django_asser
 
 
 def test_guidance_names_the_tools_that_call_for_it():
-    lines = guidance_for("opal", {"read_file": [], "shell": ["Ask first."]})
+    lines = list_guidance_lines("opal", {"read_file": [], "shell": ["Ask first."]})
     by_words = {line.words: line for line in lines}
     assert by_words["Ask first."].tools == ["shell"]
     assert by_words["Ask first."].is_own
@@ -252,6 +252,6 @@ def test_guidance_names_the_tools_that_call_for_it():
 
 
 def test_guidance_is_what_the_layout_would_say():
-    assert guidance_for("nova", {"shell": []}) == []
-    always = [line for line in guidance_for("pi", {}) if not line.tools]
+    assert list_guidance_lines("nova", {"shell": []}) == []
+    always = [line for line in list_guidance_lines("pi", {}) if not line.tools]
     assert [line.words for line in always][:1] == ["Be concise in your responses"]

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prompts.assembly.builder import Prompt, render
+from prompts.assembly.builder import AssembledPrompt, build_filled_prompt
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.json_codec import load
-from prompts.assembly.json_schema import json_schema
+from prompts.assembly.json_codec import parse_dataclass
+from prompts.assembly.json_schema import build_json_schema
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 
@@ -37,12 +37,12 @@ class Example(NamedTuple):
         return f"{self.layout}/{self.name}"
 
     def read(self) -> tuple[PromptInputs, Slots]:
-        inputs = load(PromptInputs, json.loads(self.inputs.read_text(encoding="utf-8")))
+        inputs = parse_dataclass(PromptInputs, json.loads(self.inputs.read_text(encoding="utf-8")))
         said = json.loads(self.slots.read_text(encoding="utf-8")) if self.slots.exists() else {}
-        return inputs, load(Slots, said)
+        return inputs, parse_dataclass(Slots, said)
 
-    def prompt(self) -> Prompt:
-        return render(LAYOUTS[self.layout], *self.read())
+    def prompt(self) -> AssembledPrompt:
+        return build_filled_prompt(LAYOUTS[self.layout], *self.read())
 
 
 def examples() -> Iterator[Example]:
@@ -57,7 +57,7 @@ def examples() -> Iterator[Example]:
 def write_schemas() -> None:
     """The published shapes of inputs and slots, from the types that read them."""
     for name, kind in SCHEMAS.items():
-        shape = json.dumps(json_schema(kind, f"Prompt {name}"), indent=2, ensure_ascii=False)
+        shape = json.dumps(build_json_schema(kind, f"Prompt {name}"), indent=2, ensure_ascii=False)
         (ROOT / "docs" / f"{name}.schema.json").write_text(f"{shape}\n", encoding="utf-8")
 
 

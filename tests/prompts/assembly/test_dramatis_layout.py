@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import Identity, Memory, PromptInputs, Text
-from prompts.assembly.json_codec import load
+from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.segments import VOLATILITY
+from prompts.assembly.segments import VOLATILITY_LEVELS
 from prompts.assembly.slots import Session, Slots
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
-from prompts.assembly.unplaced_inputs import FACETS
+from prompts.assembly.unplaced_inputs import INPUT_FACETS
 from tests.prompts.assembly.goldens import EXAMPLES
 
 DRAMATIS = LAYOUTS["dramatis"]
@@ -27,7 +27,7 @@ ORDER = (
 def full():
     inputs = json.loads((EXAMPLES / "dramatis" / "full.json").read_text(encoding="utf-8"))
     slots = json.loads((EXAMPLES / "dramatis" / "full.slots.json").read_text(encoding="utf-8"))
-    return render(DRAMATIS, load(PromptInputs, inputs), load(Slots, slots))
+    return build_filled_prompt(DRAMATIS, parse_dataclass(PromptInputs, inputs), parse_dataclass(Slots, slots))
 
 
 def test_the_parts_stand_slow_facts_first():
@@ -36,7 +36,7 @@ def test_the_parts_stand_slow_facts_first():
 
 def test_there_is_a_place_for_everything_the_five_can_say():
     placed = {name for part in DRAMATIS.parts for name in part.uses}
-    assert placed == set(FACETS)
+    assert placed == set(INPUT_FACETS)
 
 
 def test_a_full_prompt_loses_nothing(full):
@@ -53,7 +53,7 @@ def test_cache_boundaries_follow_the_release_refresh_channel_and_user_parts(full
 
 
 def test_nothing_before_a_boundary_is_quicker_than_it_says(full):
-    ranks = {name: rank for rank, name in enumerate(VOLATILITY)}
+    ranks = {name: rank for rank, name in enumerate(VOLATILITY_LEVELS)}
     for mark in full.report.boundaries:
         offset = 0
         for segment in full.segments:
@@ -66,7 +66,7 @@ def test_nothing_before_a_boundary_is_quicker_than_it_says(full):
 def test_the_prefix_of_two_channels_is_the_same_up_to_the_channel():
     def text(formatting):
         data = {"identity": {"name": "A"}, "channel": {"name": "c", "formatting": formatting}}
-        return build(DRAMATIS, load(PromptInputs, data))
+        return build_prompt(DRAMATIS, parse_dataclass(PromptInputs, data))
 
     one, two = text("Short."), text("Long.")
     shared = {mark.volatility: mark.offset for mark in one.report.boundaries}["release"]
@@ -74,15 +74,15 @@ def test_the_prefix_of_two_channels_is_the_same_up_to_the_channel():
 
 
 def test_without_a_soul_the_default_speaks():
-    assert build(DRAMATIS, PromptInputs()).text.startswith(f"<soul>\n{DEFAULT_SOUL}")
-    assert DEFAULT_SOUL in build(DRAMATIS, PromptInputs(soul=Text("  \n"))).text
-    assert DEFAULT_SOUL not in build(DRAMATIS, PromptInputs(soul=Text("Mine."))).text
+    assert build_prompt(DRAMATIS, PromptInputs()).text.startswith(f"<soul>\n{DEFAULT_SOUL}")
+    assert DEFAULT_SOUL in build_prompt(DRAMATIS, PromptInputs(soul=Text("  \n"))).text
+    assert DEFAULT_SOUL not in build_prompt(DRAMATIS, PromptInputs(soul=Text("Mine."))).text
 
 
 def test_a_sub_agent_gets_no_planning():
     said = Slots(session=Session("main", "/plan.md"))
-    assert "/plan.md" in render(DRAMATIS, PromptInputs(), said).text
-    assert "/plan.md" not in render(DRAMATIS, PromptInputs(is_sub_agent=True), said).text
+    assert "/plan.md" in build_filled_prompt(DRAMATIS, PromptInputs(), said).text
+    assert "/plan.md" not in build_filled_prompt(DRAMATIS, PromptInputs(is_sub_agent=True), said).text
 
 
 def test_every_line_of_tenants_knows_where_it_came_from(full):
@@ -109,8 +109,8 @@ def test_a_whole_prompt_limit_cuts_the_largest_part_with_a_notice_and_a_report()
         soul=Text("Be brief."),
         memories=tuple(Memory(f"Fact number {number} of many.") for number in range(200)),
     )
-    limited = load(PromptInputs, {"limits": {"total": 2_000}})
-    prompt = build(DRAMATIS, PromptInputs(**{**held.__dict__, "limits": limited.limits}))
+    limited = parse_dataclass(PromptInputs, {"limits": {"total": 2_000}})
+    prompt = build_prompt(DRAMATIS, PromptInputs(**{**held.__dict__, "limits": limited.limits}))
     assert len(prompt.text) <= 2_000
     assert "characters left out]" in prompt.text
     assert prompt.text.endswith(
@@ -121,15 +121,17 @@ def test_a_whole_prompt_limit_cuts_the_largest_part_with_a_notice_and_a_report()
 
 
 def test_a_limit_that_cannot_be_met_is_reported_and_nothing_is_torn():
-    limited = load(PromptInputs, {"limits": {"total": 10}, "identity": {"name": "A"}})
-    prompt = build(DRAMATIS, limited)
+    limited = parse_dataclass(PromptInputs, {"limits": {"total": 10}, "identity": {"name": "A"}})
+    prompt = build_prompt(DRAMATIS, limited)
     assert "over its limit of 10" in prompt.report.problems[0]
     assert prompt.text.count("<identity>") == prompt.text.count("</identity>") == 1
 
 
 def test_a_part_limit_cuts_that_part_alone():
-    held = load(PromptInputs, {"limits": {"parts": {"soul": 100}}, "soul": {"text": "word " * 100}})
-    prompt = build(DRAMATIS, held)
+    held = parse_dataclass(
+        PromptInputs, {"limits": {"parts": {"soul": 100}}, "soul": {"text": "word " * 100}}
+    )
+    prompt = build_prompt(DRAMATIS, held)
     [soul] = [part for part in prompt.report.parts if part.name == "soul"]
     assert soul.cut == 400
     assert "[… 400 characters left out]\n</soul>" in prompt.text
@@ -137,7 +139,9 @@ def test_a_part_limit_cuts_that_part_alone():
 
 def test_a_cut_leaves_no_responsibility_open():
     duties = [{"title": f"Duty {number}", "text": "Do it well."} for number in range(20)]
-    held = load(PromptInputs, {"responsibilities": duties, "limits": {"parts": {"responsibilities": 200}}})
-    text = build(DRAMATIS, held).text
+    held = parse_dataclass(
+        PromptInputs, {"responsibilities": duties, "limits": {"parts": {"responsibilities": 200}}}
+    )
+    text = build_prompt(DRAMATIS, held).text
     assert text.count("<Responsibility ") == text.count("</Responsibility>") > 0
     assert "characters left out]" in text

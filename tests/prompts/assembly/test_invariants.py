@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import Memory, PromptInputs, Text
-from prompts.assembly.json_codec import dump, load
+from prompts.assembly.json_codec import dataclass_json, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.slots import Slots, fill, skeleton
-from prompts.assembly.text import closing, guarded
+from prompts.assembly.slots import Slots, build_slot_spans, fill_spans
+from prompts.assembly.text import build_closing_pattern, escape_closing_tags
 from tests.example_counts import examples
 from tests.prompts.assembly.strategies import TAGS, hostile, inputs, slots
 
@@ -22,34 +22,34 @@ laws = settings(max_examples=examples(25, hard=60), deadline=None)
 
 
 def the_text_is_exactly_the_join_of_the_segments(layout, held, said):
-    built, rendered = build(layout, held), render(layout, held, said)
+    built, rendered = build_prompt(layout, held), build_filled_prompt(layout, held, said)
     assert built.text == "".join(segment.text for segment in built.segments)
     assert rendered.text == "".join(segment.text for segment in rendered.segments)
 
 
 def filling_a_stored_build_gives_the_bytes_of_building_with_slots(layout, held, said):
-    stored = build(layout, held)
-    assert fill(skeleton(stored.segments), said) == render(layout, held, said).text
+    stored = build_prompt(layout, held)
+    assert fill_spans(build_slot_spans(stored.segments), said) == build_filled_prompt(layout, held, said).text
 
 
 def the_same_inputs_give_the_same_bytes(layout, held, said):
-    again = load(PromptInputs, json.loads(json.dumps(dump(held))))
-    assert render(layout, again, said).text == render(layout, held, said).text
+    again = parse_dataclass(PromptInputs, json.loads(json.dumps(dataclass_json(held))))
+    assert build_filled_prompt(layout, again, said).text == build_filled_prompt(layout, held, said).text
 
 
 def inputs_and_slots_survive_a_trip_through_json(_, held, said):
-    assert load(PromptInputs, json.loads(json.dumps(dump(held)))) == held
-    assert load(Slots, json.loads(json.dumps(dump(said)))) == said
+    assert parse_dataclass(PromptInputs, json.loads(json.dumps(dataclass_json(held)))) == held
+    assert parse_dataclass(Slots, json.loads(json.dumps(dataclass_json(said)))) == said
 
 
 def parts_stand_in_the_layouts_order(layout, held, said):
     order = [part.name for part in layout.parts]
-    places = [order.index(segment.section) for segment in render(layout, held, said).segments]
+    places = [order.index(segment.section) for segment in build_filled_prompt(layout, held, said).segments]
     assert places == sorted(places)
 
 
 def no_segment_is_empty_and_no_part_leaves_a_stray_separator(layout, held, said):
-    prompt = render(layout, held, said)
+    prompt = build_filled_prompt(layout, held, said)
     assert all(segment.text for segment in prompt.segments)
     if prompt.segments:
         assert prompt.segments[0].lead == 0
@@ -76,17 +76,17 @@ def test_every_law_holds_for_whatever_is_said(layout, held, said):
 @laws
 @given(layouts, hostile)
 def test_no_memory_can_close_its_own_section(layout, text):
-    prompt = build(layout, PromptInputs(memories=(Memory(text),)))
+    prompt = build_prompt(layout, PromptInputs(memories=(Memory(text),)))
     own = [segment for segment in prompt.segments if segment.section == "memories"]
     for segment in own:
         if found := re.fullmatch(r"\s*<([\w-]+)>\s*", own[0].text):
-            assert segment is own[-1] or not closing(found[1]).search(segment.text)
+            assert segment is own[-1] or not build_closing_pattern(found[1]).search(segment.text)
 
 
 @given(hostile, st.sampled_from(TAGS))
 def test_guarded_text_closes_nothing_and_changes_nothing_else(text, tag):
-    kept = guarded(text, tag)
-    assert not closing(tag).search(kept)
+    kept = escape_closing_tags(text, tag)
+    assert not build_closing_pattern(tag).search(kept)
     assert kept.replace("&lt;", "<") == text.replace("&lt;", "<")
 
 
@@ -95,11 +95,11 @@ def test_guarded_text_closes_nothing_and_changes_nothing_else(text, tag):
 def test_every_way_to_close_a_tag_is_stopped_in_any_case(tag, shape):
     for word in (tag, tag.upper(), tag.title()):
         attempt = shape.format(word)
-        assert guarded(f"before {attempt}", tag) == f"before &lt;{attempt[1:]}"
+        assert escape_closing_tags(f"before {attempt}", tag) == f"before &lt;{attempt[1:]}"
 
 
 def test_a_longer_tag_is_another_tag():
-    assert guarded("</skills-x> </skillset>", "skills", "skill") == "</skills-x> </skillset>"
+    assert escape_closing_tags("</skills-x> </skillset>", "skills", "skill") == "</skills-x> </skillset>"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
@@ -116,13 +116,13 @@ def test_windows_line_ends_change_no_byte(layout):
         memories=(Memory("three\rfour"),),
         append=Text("five\r\nsix"),
     )
-    assert build(layout, windows).text == build(layout, plain).text
+    assert build_prompt(layout, windows).text == build_prompt(layout, plain).text
 
 
 @laws
 @given(layouts, inputs, slots)
 def test_the_report_of_a_call_counts_what_stands_in_its_text(layout, held, said):
-    prompt = render(layout, held, said)
+    prompt = build_filled_prompt(layout, held, said)
     assert sum(part.kept for part in prompt.report.parts) == len(prompt.text)
     assert all(bool(part.kept) != bool(part.omitted) for part in prompt.report.parts)
 
@@ -133,4 +133,4 @@ def test_a_provider_without_an_interface_for_tools_gets_no_definitions(layout, h
     names = (
         [tool.name for tool in held.active_tools()] if held.native_tools and held.entry != "minimal" else []
     )
-    assert [tool.name for tool in build(layout, held).tools] == names
+    assert [tool.name for tool in build_prompt(layout, held).tools] == names

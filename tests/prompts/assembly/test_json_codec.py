@@ -6,11 +6,11 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from prompts.assembly.builder import build
+from prompts.assembly.builder import build_prompt
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Memory, PromptInputs
-from prompts.assembly.json_codec import dump, load
-from prompts.assembly.json_schema import json_schema
+from prompts.assembly.json_codec import dataclass_json, parse_dataclass
+from prompts.assembly.json_schema import build_json_schema
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from tests.example_counts import examples
@@ -18,8 +18,8 @@ from tests.prompts.assembly.goldens import ROOT, SCHEMAS
 from tests.prompts.assembly.strategies import inputs, slots
 
 # Made once: building a validator takes longer than using it.
-INPUTS_SCHEMA = jsonschema.Draft202012Validator(json_schema(PromptInputs, "Prompt inputs"))
-SLOTS_SCHEMA = jsonschema.Draft202012Validator(json_schema(Slots, "Prompt slots"))
+INPUTS_SCHEMA = jsonschema.Draft202012Validator(build_json_schema(PromptInputs, "Prompt inputs"))
+SLOTS_SCHEMA = jsonschema.Draft202012Validator(build_json_schema(Slots, "Prompt slots"))
 
 BAD = {
     "an unknown key": ({"sole": {}}, "sole: is not a known key"),
@@ -49,7 +49,7 @@ BAD = {
 def test_bad_inputs_are_refused_by_path(case):
     data, reason = BAD[case]
     with pytest.raises(AssemblyError) as caught:
-        load(PromptInputs, data)
+        parse_dataclass(PromptInputs, data)
     assert str(caught.value).startswith(reason)
 
 
@@ -68,7 +68,7 @@ BAD_SLOTS = {
 def test_bad_slots_are_refused_by_path(case):
     data, reason = BAD_SLOTS[case]
     with pytest.raises(AssemblyError) as caught:
-        load(Slots, data)
+        parse_dataclass(Slots, data)
     assert str(caught.value).startswith(reason)
 
 
@@ -77,20 +77,20 @@ def test_data_nested_without_end_is_refused():
     for _ in range(5_000):
         deep = [deep]
     with pytest.raises(AssemblyError, match="nested more than 64 deep"):
-        load(PromptInputs, {"data": {"values": {"x": deep}}})
+        parse_dataclass(PromptInputs, {"data": {"values": {"x": deep}}})
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_published_schema_is_in_step_with_the_types(name):
     published = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text(encoding="utf-8"))
-    assert published == json_schema(SCHEMAS[name], f"Prompt {name}"), "Write it anew with: make golden"
+    assert published == build_json_schema(SCHEMAS[name], f"Prompt {name}"), "Write it anew with: make golden"
 
 
 @settings(max_examples=examples(8, hard=50), deadline=None)
 @given(inputs, slots)
 def test_what_we_dump_fits_the_published_schema(held, said):
-    INPUTS_SCHEMA.validate(dump(held))
-    SLOTS_SCHEMA.validate(dump(said))
+    INPUTS_SCHEMA.validate(dataclass_json(held))
+    SLOTS_SCHEMA.validate(dataclass_json(said))
 
 
 @pytest.mark.parametrize("case", sorted(set(BAD) - {"a lone surrogate", "a tool without a name"}))
@@ -102,14 +102,16 @@ def test_the_published_schema_refuses_what_we_refuse(case):
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 def test_ten_megabytes_of_text_make_a_prompt_or_a_report(layout):
     held = PromptInputs(memories=(Memory("word " * 2_000_000),))
-    prompt = build(layout, held)
+    prompt = build_prompt(layout, held)
     assert "memories" in prompt.report.lost or len(prompt.text) >= 10_000_000
-    limited = load(PromptInputs, dump(held) | {"limits": {"total": 5_000}})
-    assert len(build(layout, limited).text) <= 5_000 or build(layout, limited).report.problems
+    limited = parse_dataclass(PromptInputs, dataclass_json(held) | {"limits": {"total": 5_000}})
+    assert len(build_prompt(layout, limited).text) <= 5_000 or build_prompt(layout, limited).report.problems
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 def test_a_thousand_responsibilities_make_a_prompt_or_a_report(layout):
     duties = [{"title": f"Duty {number}", "text": "Do it."} for number in range(1_000)]
-    prompt = build(layout, load(PromptInputs, {"identity": {"text": "I."}, "responsibilities": duties}))
+    prompt = build_prompt(
+        layout, parse_dataclass(PromptInputs, {"identity": {"text": "I."}, "responsibilities": duties})
+    )
     assert "responsibilities" in prompt.report.lost or prompt.text.count("Duty ") == 1_000

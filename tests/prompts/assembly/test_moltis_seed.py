@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import (
     ContextFile,
     Identity,
@@ -15,11 +15,11 @@ from prompts.assembly.inputs import (
     Tool,
     UserProfile,
 )
-from prompts.assembly.layouts.moltis import MOLTIS
+from prompts.assembly.layouts.moltis import MOLTIS_LAYOUT
 from prompts.assembly.segments import Origin
-from prompts.assembly.slots import Session, Slots, fill, skeleton
+from prompts.assembly.slots import Session, Slots, build_slot_spans, fill_spans
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
-from prompts.assembly.texts.moltis import CALLING, EXECUTION_ROUTING
+from prompts.assembly.texts.moltis import EXECUTION_ROUTING, TOOL_CALLING_GUIDE
 
 WITH_TOOLS = "You are a helpful assistant with access to tools for executing shell commands."
 WITHOUT_TOOLS = "You are a helpful assistant. Answer questions clearly and concisely."
@@ -29,7 +29,7 @@ HOST = {"host": "moltis-devbox"}
 
 def said(inputs=None, slots=None, **more):
     """The text that these inputs give."""
-    return render(MOLTIS, inputs or PromptInputs(**more), slots or Slots()).text
+    return build_filled_prompt(MOLTIS_LAYOUT, inputs or PromptInputs(**more), slots or Slots()).text
 
 
 def everything(**more):
@@ -57,7 +57,7 @@ def after(text, heading):
 
 
 def test_the_twelve_components_stand_in_the_order_of_the_seed():
-    assert [part.name for part in MOLTIS.parts] == [
+    assert [part.name for part in MOLTIS_LAYOUT.parts] == [
         "introduction",
         "identity",
         "soul",
@@ -154,7 +154,7 @@ def test_without_a_soul_the_built_in_default_is_used(soul):
 
 
 def test_a_soul_without_an_identity_is_left_out_and_reported():
-    prompt = build(MOLTIS, PromptInputs(soul=Text("Be kind.")))
+    prompt = build_prompt(MOLTIS_LAYOUT, PromptInputs(soul=Text("Be kind.")))
     assert "Be kind." not in prompt.text
     assert prompt.report.lost == ("soul",)
     assert prompt.report.problems == ("The soul is left out: this layout gives one only beside an identity.",)
@@ -162,7 +162,7 @@ def test_a_soul_without_an_identity_is_left_out_and_reported():
 
 def test_the_default_soul_is_ours_and_a_given_one_names_its_record():
     def origins(soul):
-        segments = build(MOLTIS, everything(soul=soul)).segments
+        segments = build_prompt(MOLTIS_LAYOUT, everything(soul=soul)).segments
         return [each.origin.kind for each in segments if each.section == "soul"]
 
     assert origins(None) == ["layout", "layout"]
@@ -178,7 +178,7 @@ def test_the_users_name_is_one_sentence():
 
 def test_only_the_name_of_the_profile_is_injected():
     profile = UserProfile("Tomasz", "Europe/London", "Kendal", "Cycles in.")
-    prompt = render(MOLTIS, PromptInputs(user=profile), Slots())
+    prompt = build_filled_prompt(MOLTIS_LAYOUT, PromptInputs(user=profile), Slots())
     assert all(words not in prompt.text for words in ("London", "Kendal", "Cycles"))
     assert prompt.report.lost == ("user.notes",)
 
@@ -207,21 +207,23 @@ def test_a_blank_context_file_leaves_no_heading():
 
 
 def test_a_context_file_knows_its_path_and_changes_with_a_refresh():
-    prompt = build(MOLTIS, PromptInputs(context_files=(ContextFile("/CLAUDE.md", "Root."),)))
+    prompt = build_prompt(MOLTIS_LAYOUT, PromptInputs(context_files=(ContextFile("/CLAUDE.md", "Root."),)))
     file = next(segment for segment in prompt.segments if "Root." in segment.text)
     assert (file.origin.kind, file.origin.path, file.volatility) == ("context_file", "/CLAUDE.md", "refresh")
 
 
 def test_a_file_over_the_limit_is_cut_with_a_notice_and_a_line_in_the_report():
-    prompt = build(MOLTIS, PromptInputs(context_files=(ContextFile("/CLAUDE.md", "x" * 20_005),)))
+    prompt = build_prompt(
+        MOLTIS_LAYOUT, PromptInputs(context_files=(ContextFile("/CLAUDE.md", "x" * 20_005),))
+    )
     assert "x\n[… 5 characters left out]" in prompt.text
     assert prompt.report.problems == ("/CLAUDE.md: only a part of its 20,005 characters is told.",)
 
 
 def test_workspace_files_get_what_context_files_leave_of_the_allowance():
     found = tuple(ContextFile(f"/{n}.md", "x" * 20_000) for n in range(3))
-    prompt = build(
-        MOLTIS, PromptInputs(context_files=found, workspace_files=(ContextFile("TOOLS.md", "words"),))
+    prompt = build_prompt(
+        MOLTIS_LAYOUT, PromptInputs(context_files=found, workspace_files=(ContextFile("TOOLS.md", "words"),))
     )
     assert "### TOOLS.md\n\n\n[… 5 characters left out]" in prompt.text
     assert prompt.report.problems == ("TOOLS.md: only a part of its 5 characters is told.",)
@@ -339,12 +341,12 @@ def test_a_value_can_begin_neither_a_key_nor_a_line(value):
 
 
 def test_a_stored_build_names_the_runtime_and_a_call_fills_it():
-    assert "⟦runtime⟧" in build(MOLTIS, PromptInputs()).text
+    assert "⟦runtime⟧" in build_prompt(MOLTIS_LAYOUT, PromptInputs()).text
     assert "⟦" not in said()
 
 
 def test_the_runtime_lives_as_long_as_a_session():
-    segments = build(MOLTIS, PromptInputs()).segments
+    segments = build_prompt(MOLTIS_LAYOUT, PromptInputs()).segments
     assert {each.volatility for each in segments if each.section == "runtime"} == {"session"}
 
 
@@ -392,7 +394,7 @@ def test_a_description_can_close_neither_its_skill_nor_the_list(tag):
 
 
 def test_skills_change_with_a_refresh_and_name_their_records():
-    segments = build(MOLTIS, everything()).segments
+    segments = build_prompt(MOLTIS_LAYOUT, everything()).segments
     listed = [each for each in segments if each.section == "skills"]
     assert {each.volatility for each in listed} == {"refresh"}
     assert [each.origin.kind for each in listed] == ["layout", "skill", "layout"]
@@ -502,7 +504,7 @@ def test_a_schema_cannot_end_its_fence():
 
 
 def test_a_tools_line_names_its_record():
-    segments = build(MOLTIS, everything()).segments
+    segments = build_prompt(MOLTIS_LAYOUT, everything()).segments
     assert [each.origin.kind for each in segments if each.section == "tool_schemas"] == [
         "layout",
         "tool",
@@ -515,8 +517,8 @@ def test_a_tools_line_names_its_record():
 
 def test_fallback_providers_are_told_how_to_emit_tool_call_blocks():
     text = said(tools=(EXEC,), native_tools=False)
-    assert f"\n\n## How to call tools\n\n{CALLING}\n\n## Guidelines" in text
-    assert "```tool_call\n" in CALLING
+    assert f"\n\n## How to call tools\n\n{TOOL_CALLING_GUIDE}\n\n## Guidelines" in text
+    assert "```tool_call\n" in TOOL_CALLING_GUIDE
 
 
 def test_native_providers_are_not():
@@ -633,7 +635,7 @@ def test_minimal_has_no_tools_and_nothing_that_depends_on_them():
     ],
 )
 def test_what_an_entry_point_has_no_place_for_is_in_the_loss_report(entry, lost):
-    assert build(MOLTIS, everything(entry=entry)).report.lost == lost
+    assert build_prompt(MOLTIS_LAYOUT, everything(entry=entry)).report.lost == lost
 
 
 def test_what_the_layout_has_no_place_for_is_in_the_loss_report():
@@ -644,16 +646,21 @@ def test_what_the_layout_has_no_place_for_is_in_the_loss_report():
         append=Text("More."),
         working_directory="/srv",
     )
-    lost = build(MOLTIS, inputs).report.lost
+    lost = build_prompt(MOLTIS_LAYOUT, inputs).report.lost
     assert lost == ("identity.text", "instructions", "base", "append", "working_directory")
-    assert render(MOLTIS, inputs, Slots(append="Now.")).report.lost == (*lost, "slots.append")
+    assert build_filled_prompt(MOLTIS_LAYOUT, inputs, Slots(append="Now.")).report.lost == (
+        *lost,
+        "slots.append",
+    )
 
 
 # Where the words come from, how quickly they change, and what gives way
 
 
 def test_every_component_knows_how_quickly_it_changes():
-    quick = {segment.section: segment.volatility for segment in build(MOLTIS, everything()).segments}
+    quick = {
+        segment.section: segment.volatility for segment in build_prompt(MOLTIS_LAYOUT, everything()).segments
+    }
     assert quick == {
         "introduction": "release",
         "identity": "release",
@@ -672,7 +679,11 @@ def test_every_component_knows_how_quickly_it_changes():
 
 def test_every_piece_names_the_record_it_came_from():
     inputs = everything(soul=Text("Kind.", Origin("soul")), tools=(Tool("exec", guidelines=("Mind.",)),))
-    segments = [each for each in build(MOLTIS, inputs).segments if each.origin.kind not in ("layout", "slot")]
+    segments = [
+        each
+        for each in build_prompt(MOLTIS_LAYOUT, inputs).segments
+        if each.origin.kind not in ("layout", "slot")
+    ]
     assert [(each.section, each.origin.kind) for each in segments] == [
         ("identity", "identity"),
         ("soul", "soul"),
@@ -687,7 +698,7 @@ def test_every_piece_names_the_record_it_came_from():
 
 def test_a_limit_on_skills_leaves_whole_ones_and_says_what_is_missing():
     skills = tuple(Skill(f"s{place}", "x" * 50) for place in range(3))
-    text = build(MOLTIS, PromptInputs(skills=skills, limits=Limits(parts={"skills": 150}))).text
+    text = build_prompt(MOLTIS_LAYOUT, PromptInputs(skills=skills, limits=Limits(parts={"skills": 150}))).text
     assert after(text, "## Available Skills").count("<skill ") == text.count("</skill>") == 1
     assert "characters left out]\n</available_skills>" in text
 
@@ -702,7 +713,7 @@ ROOM = Limits(total=3_000)
     ids=["project context", "workspace files"],
 )
 def test_files_give_way_when_the_whole_is_too_long(inputs):
-    prompt = build(MOLTIS, inputs)
+    prompt = build_prompt(MOLTIS_LAYOUT, inputs)
     assert len(prompt.text) <= 3_000
     assert "characters left out]" in prompt.text
     assert prompt.report.problems == ()
@@ -735,7 +746,7 @@ def test_a_call_cannot_give_tools_to_the_minimal_entry_point():
 def test_what_is_kept_for_a_call_survives_being_stored_as_json():
     tools = (Tool("exec", "Run.", guidelines=("Mind.",), parameters={"type": "object"}), BROWSER)
     for native in (True, False):
-        built = build(MOLTIS, PromptInputs(tools=tools, native_tools=native)).segments
+        built = build_prompt(MOLTIS_LAYOUT, PromptInputs(tools=tools, native_tools=native)).segments
         stored = [each._replace(given=json.loads(json.dumps(each.given))) for each in built]
         slots = Slots(host=HOST, tools=("exec",))
-        assert fill(skeleton(stored), slots) == fill(skeleton(built), slots)
+        assert fill_spans(build_slot_spans(stored), slots) == fill_spans(build_slot_spans(built), slots)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from prompts.assembly.builder import render
-from prompts.assembly.frames import bare
-from prompts.assembly.layout import Layout, Part
+from prompts.assembly.builder import build_filled_prompt
+from prompts.assembly.frames import leave_unframed
+from prompts.assembly.layout import Layout, LayoutPart
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.segments import Piece
+from prompts.assembly.segments import TextChunk
 from tests.prompts.assembly import goldens
 
 ROOT = goldens.ROOT
@@ -33,10 +33,12 @@ def known(layout: str) -> list[tuple[Any, Any, str]]:
 
 
 def is_caught(layout: Layout) -> bool:
-    return any(render(layout, inputs, slots).text != text for inputs, slots, text in known(layout.name))
+    return any(
+        build_filled_prompt(layout, inputs, slots).text != text for inputs, slots, text in known(layout.name)
+    )
 
 
-def changed(layout: Layout, place: int, part: Part) -> Layout:
+def changed(layout: Layout, place: int, part: LayoutPart) -> Layout:
     return replace(layout, parts=(*layout.parts[:place], part, *layout.parts[place + 1 :]))
 
 
@@ -54,12 +56,12 @@ def mutants(layout: Layout) -> Iterator[tuple[str, Layout]]:
             swapped = (*parts[: place - 1], part, parts[place - 1], *parts[place + 1 :])
             yield f"{name} moved up", replace(layout, parts=swapped)
             yield f"{name} without its separator", changed(layout, place, replace(part, lead="\n"))
-        if part.frame is not bare:
-            yield f"{name} without its frame", changed(layout, place, replace(part, frame=bare))
+        if part.frame is not leave_unframed:
+            yield f"{name} without its frame", changed(layout, place, replace(part, frame=leave_unframed))
 
 
-def other_words(_: Any) -> list[Piece]:
-    return [Piece("Something else.")]
+def other_words(_: Any) -> list[TextChunk]:
+    return [TextChunk("Something else.")]
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

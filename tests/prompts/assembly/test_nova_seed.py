@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import (
     Channel,
     Identity,
@@ -17,10 +17,10 @@ from prompts.assembly.inputs import (
     Tool,
     UserProfile,
 )
-from prompts.assembly.layouts.nova import NOVA
+from prompts.assembly.layouts.nova import NOVA_LAYOUT
 from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Slots, Step, Task
-from prompts.assembly.texts.storage import STORAGE
+from prompts.assembly.texts.storage import STORAGE_GUIDE
 
 NOW = datetime(2026, 3, 7, 8, 55, 5, tzinfo=timezone(timedelta(hours=-6)))
 TAGS = (
@@ -38,7 +38,7 @@ TAGS = (
 
 
 def said(slots=None, **inputs):
-    return render(NOVA, PromptInputs(**inputs), slots or Slots()).text
+    return build_filled_prompt(NOVA_LAYOUT, PromptInputs(**inputs), slots or Slots()).text
 
 
 def whole(**more):
@@ -70,13 +70,13 @@ def section(text, tag):
 
 
 def test_the_ten_sections_stand_in_the_fixed_order():
-    text = render(NOVA, whole(), CALL).text
-    assert [part.name for part in NOVA.parts] == [tag.lower() for tag in TAGS]
+    text = build_filled_prompt(NOVA_LAYOUT, whole(), CALL).text
+    assert [part.name for part in NOVA_LAYOUT.parts] == [tag.lower() for tag in TAGS]
     assert sorted(TAGS, key=lambda tag: text.index(f"<{tag}>")) == list(TAGS)
 
 
 def test_every_section_has_a_tag_and_no_text_stands_outside():
-    blocks = render(NOVA, whole(), CALL).text.split("\n\n<")
+    blocks = build_filled_prompt(NOVA_LAYOUT, whole(), CALL).text.split("\n\n<")
     assert len(blocks) == len(TAGS)
     for tag, block in zip(TAGS, blocks, strict=True):
         assert block.lstrip("<").startswith(f"{tag}>\n")
@@ -91,26 +91,31 @@ def test_absent_sections_leave_no_tag_and_no_placeholder():
 
 
 def test_nothing_is_appended_after_the_builder_returns():
-    prompt = render(
-        NOVA, whole(append=Text("More."), base=Text("Else.")), Slots(append="Now.", replace="All.")
+    prompt = build_filled_prompt(
+        NOVA_LAYOUT, whole(append=Text("More."), base=Text("Else.")), Slots(append="Now.", replace="All.")
     )
     assert all(words not in prompt.text for words in ("More.", "Else.", "Now.", "All."))
     assert prompt.report.lost == ("base", "append", "slots.append", "slots.replace")
 
 
 def test_skills_tools_and_trust_never_appear_and_the_loss_report_names_them():
-    prompt = build(NOVA, whole(skills=(Skill("commit", "Commits."),), tools=(Tool("exec", "Runs."),)))
+    prompt = build_prompt(
+        NOVA_LAYOUT, whole(skills=(Skill("commit", "Commits."),), tools=(Tool("exec", "Runs."),))
+    )
     assert "ommit" not in prompt.text
     assert "exec" not in prompt.text
     assert prompt.report.lost == ("skills", "tools")
 
 
 def test_capabilities_never_appear():
-    assert "carrier pigeon" not in render(NOVA, whole(capabilities=("files", "carrier pigeon")), CALL).text
+    assert (
+        "carrier pigeon"
+        not in build_filled_prompt(NOVA_LAYOUT, whole(capabilities=("files", "carrier pigeon")), CALL).text
+    )
 
 
 def test_a_soul_and_a_profile_have_no_place_and_are_reported():
-    lost = build(NOVA, whole(soul=Text("Kind."), user=UserProfile("T"))).report.lost
+    lost = build_prompt(NOVA_LAYOUT, whole(soul=Text("Kind."), user=UserProfile("T"))).report.lost
     assert lost == ("soul", "user.name")
 
 
@@ -131,25 +136,25 @@ def test_identity_fields_speak_before_the_free_text():
 
 
 def test_identity_is_omitted_if_the_agent_has_none():
-    assert "<Identity>" not in render(NOVA, whole(identity=None), CALL).text
-    assert build(NOVA, whole(identity=Identity())).report.parts[0].omitted == "no identity"
+    assert "<Identity>" not in build_filled_prompt(NOVA_LAYOUT, whole(identity=None), CALL).text
+    assert build_prompt(NOVA_LAYOUT, whole(identity=Identity())).report.parts[0].omitted == "no identity"
 
 
 # Instructions
 
 
 def test_instructions_stand_in_their_tag():
-    assert section(build(NOVA, whole()).text, "Instructions") == "Check every hour."
+    assert section(build_prompt(NOVA_LAYOUT, whole()).text, "Instructions") == "Check every hour."
 
 
 def test_instructions_are_omitted_if_the_agent_has_none():
-    assert "<Instructions>" not in build(NOVA, whole(instructions=None)).text
-    assert "<Instructions>" not in build(NOVA, whole(instructions=Text(""))).text
+    assert "<Instructions>" not in build_prompt(NOVA_LAYOUT, whole(instructions=None)).text
+    assert "<Instructions>" not in build_prompt(NOVA_LAYOUT, whole(instructions=Text(""))).text
 
 
 @pytest.mark.parametrize("identity", [None, Identity()], ids=["none", "empty"])
 def test_instructions_need_an_identity_and_are_reported_as_lost_without(identity):
-    prompt = build(NOVA, whole(identity=identity))
+    prompt = build_prompt(NOVA_LAYOUT, whole(identity=identity))
     assert "<Instructions>" not in prompt.text
     assert prompt.report.lost == ("instructions",)
     assert prompt.report.parts[1].omitted == "no instructions, or no identity beside them"
@@ -202,14 +207,14 @@ def test_a_responsibility_cannot_close_itself_or_the_list(tag):
 
 
 def test_responsibilities_are_omitted_if_there_are_none():
-    assert "<Responsibilities>" not in build(NOVA, whole(responsibilities=())).text
+    assert "<Responsibilities>" not in build_prompt(NOVA_LAYOUT, whole(responsibilities=())).text
 
 
 # Directories
 
 
 def test_the_directories_sample_to_the_letter():
-    assert section(build(NOVA, whole()).text, "Directories") == (
+    assert section(build_prompt(NOVA_LAYOUT, whole()).text, "Directories") == (
         "Your working directory is: /srv\n"
         "There may already be existing files — check before creating new ones.\n"
         "\n"
@@ -220,7 +225,7 @@ def test_the_directories_sample_to_the_letter():
 
 
 def test_the_additional_directories_are_omitted_if_there_are_none():
-    assert section(build(NOVA, whole(directories=())).text, "Directories") == (
+    assert section(build_prompt(NOVA_LAYOUT, whole(directories=())).text, "Directories") == (
         "Your working directory is: /srv\n"
         "There may already be existing files — check before creating new ones."
     )
@@ -259,7 +264,7 @@ def test_a_directory_stays_one_entry_of_the_list():
 
 
 def test_directories_come_from_the_agent():
-    segments = build(NOVA, whole()).segments
+    segments = build_prompt(NOVA_LAYOUT, whole()).segments
     assert Origin("agent", "night-shift") in {
         each.origin for each in segments if each.section == "directories"
     }
@@ -270,17 +275,17 @@ def test_directories_come_from_the_agent():
 
 @pytest.mark.parametrize("capability", ["files", "persistence"])
 def test_storage_is_there_for_agents_that_can_keep_something(capability):
-    assert section(said(capabilities=(capability,)), "Storage") == STORAGE
+    assert section(said(capabilities=(capability,)), "Storage") == STORAGE_GUIDE
 
 
 @pytest.mark.parametrize("mechanism", ["Files", "Instructions", "Memory", "Triggers"])
 def test_storage_explains_the_four_persistence_mechanisms(mechanism):
-    assert f"- {mechanism} hold" in STORAGE
+    assert f"- {mechanism} hold" in STORAGE_GUIDE
 
 
 @pytest.mark.parametrize("capabilities", [(), ("notify", "browse")])
 def test_storage_is_omitted_for_agents_that_keep_nothing(capabilities):
-    prompt = build(NOVA, PromptInputs(capabilities=capabilities))
+    prompt = build_prompt(NOVA_LAYOUT, PromptInputs(capabilities=capabilities))
     assert "<Storage>" not in prompt.text
     assert prompt.report.parts[4].omitted == "nothing the agent can do keeps anything"
 
@@ -289,12 +294,12 @@ def test_storage_is_omitted_for_agents_that_keep_nothing(capabilities):
 
 
 def test_formatting_is_what_the_channel_asks_for():
-    assert section(build(NOVA, whole()).text, "Formatting") == "Use *bold*."
+    assert section(build_prompt(NOVA_LAYOUT, whole()).text, "Formatting") == "Use *bold*."
 
 
 @pytest.mark.parametrize("channel", [None, Channel("web")], ids=["no channel", "a channel without rules"])
 def test_formatting_is_omitted_without_channel_rules(channel):
-    assert "<Formatting>" not in build(NOVA, whole(channel=channel)).text
+    assert "<Formatting>" not in build_prompt(NOVA_LAYOUT, whole(channel=channel)).text
 
 
 # Context
@@ -308,7 +313,7 @@ def test_context_gives_the_local_time_and_the_timezone():
 
 def test_context_is_there_in_every_call_that_tells_the_time():
     assert "<Context>" in said(CALL)
-    assert "<Context>" in render(NOVA, whole(), CALL).text
+    assert "<Context>" in build_filled_prompt(NOVA_LAYOUT, whole(), CALL).text
 
 
 def test_context_names_the_zone_or_the_offset_when_the_timezone_is_not_told():
@@ -318,8 +323,8 @@ def test_context_names_the_zone_or_the_offset_when_the_timezone_is_not_told():
 
 
 def test_a_stored_build_holds_the_time_by_name_so_the_clock_makes_no_version():
-    assert "⟦context⟧" in build(NOVA, whole()).text
-    assert "⟦" not in render(NOVA, whole(), Slots()).text
+    assert "⟦context⟧" in build_prompt(NOVA_LAYOUT, whole()).text
+    assert "⟦" not in build_filled_prompt(NOVA_LAYOUT, whole(), Slots()).text
 
 
 # Memories
@@ -335,7 +340,7 @@ def test_a_memory_with_line_breaks_stays_one_entry():
 
 
 def test_memories_are_omitted_if_none_exist():
-    assert "<Memories>" not in build(NOVA, whole(memories=())).text
+    assert "<Memories>" not in build_prompt(NOVA_LAYOUT, whole(memories=())).text
 
 
 # Task
@@ -389,7 +394,7 @@ def test_a_step_cannot_forge_another():
 
 
 def test_task_is_only_there_when_the_call_is_bound_to_one():
-    assert "<Task>" not in render(NOVA, whole(), Slots(now=NOW)).text
+    assert "<Task>" not in build_filled_prompt(NOVA_LAYOUT, whole(), Slots(now=NOW)).text
 
 
 # Background
@@ -406,7 +411,7 @@ def test_the_background_literal():
 
 
 def test_background_is_only_there_in_silent_mode():
-    assert "<Background>" not in render(NOVA, whole(), Slots(now=NOW)).text
+    assert "<Background>" not in build_filled_prompt(NOVA_LAYOUT, whole(), Slots(now=NOW)).text
 
 
 # Limits
@@ -419,7 +424,7 @@ def test_a_limit_leaves_whole_entries_and_says_what_is_missing(part):
         memories=tuple(Memory(f"M{place} {'x' * 60}") for place in range(3)),
         limits=Limits(parts={part: 120}),
     )
-    body = section(build(NOVA, inputs).text, part.title())
+    body = section(build_prompt(NOVA_LAYOUT, inputs).text, part.title())
     assert body.count("x" * 40) == 1
     assert body.endswith("characters left out]")
 
@@ -442,7 +447,7 @@ def test_no_text_can_close_its_own_section(spelling, case):
         memories=(Memory(words("Memories")),),
     )
     task = Task(1, words("Task"), words("Task"), words("Task"), (Step(words("Task")),))
-    text = render(NOVA, inputs, Slots(now=NOW, timezone=words("Context"), task=task)).text
+    text = build_filled_prompt(NOVA_LAYOUT, inputs, Slots(now=NOW, timezone=words("Context"), task=task)).text
     assert text.count("</") == 1 + sum(f"<{tag}>" in text for tag in TAGS)
 
 
@@ -450,7 +455,7 @@ def test_no_text_can_close_its_own_section(spelling, case):
 
 
 def test_every_section_knows_how_quickly_it_changes():
-    quick = {segment.section: segment.volatility for segment in build(NOVA, whole()).segments}
+    quick = {segment.section: segment.volatility for segment in build_prompt(NOVA_LAYOUT, whole()).segments}
     assert quick == {
         "identity": "release",
         "instructions": "release",
@@ -468,7 +473,7 @@ def test_every_section_knows_how_quickly_it_changes():
 def test_every_piece_names_the_record_it_came_from():
     origins = {
         each.section: each.origin.kind
-        for each in build(NOVA, whole()).segments
+        for each in build_prompt(NOVA_LAYOUT, whole()).segments
         if each.origin.kind != "layout"
     }
     assert origins == {

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import ContextFile, Identity, Limits, Memory, PromptInputs, Skill, Text, Tool
-from prompts.assembly.json_codec import load
+from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.segments import OURS, Origin
-from prompts.assembly.slots import Session, Slots, fill, skeleton
+from prompts.assembly.segments import LAYOUT_ORIGIN, Origin
+from prompts.assembly.slots import Session, Slots, build_slot_spans, fill_spans
 
 OPAL = LAYOUTS["opal"]
 SHELLS = ["shell", "bash", "zsh", "cmd", "powershell"]
@@ -36,7 +36,7 @@ def tools(*names):
 
 
 def text(slots=None, **inputs):
-    return render(OPAL, PromptInputs(**inputs), slots or Slots()).text
+    return build_filled_prompt(OPAL, PromptInputs(**inputs), slots or Slots()).text
 
 
 def section(name, said):
@@ -104,8 +104,8 @@ def test_instructions_alone_replace_the_default_identity():
 
 def test_a_system_prompt_that_was_handed_in_wins_and_what_it_displaces_is_said():
     held = PromptInputs(base=Text("Mine."), identity=Identity(text="You watch."), instructions=Text("Brief."))
-    built = build(OPAL, held)
-    assert render(OPAL, held, Slots()).text == "Mine."
+    built = build_prompt(OPAL, held)
+    assert build_filled_prompt(OPAL, held, Slots()).text == "Mine."
     assert built.report.lost == ("identity.text", "instructions")
 
 
@@ -159,7 +159,9 @@ def test_long_files_are_cut_with_a_notice():
 @pytest.mark.parametrize("limit", range(1, 130, 7))
 def test_cutting_the_whole_section_leaves_every_element_closed(limit):
     files = (ContextFile("/a", "first " * 5), ContextFile("/b", "second " * 5))
-    prompt = build(OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project-context": limit})))
+    prompt = build_prompt(
+        OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project-context": limit}))
+    )
     assert prompt.text.count("<project-context") == prompt.text.count("</project-context>")
     assert "characters left out]" in prompt.text
     assert next(part for part in prompt.report.parts if part.name == "project-context").cut > 0
@@ -201,7 +203,7 @@ def test_a_description_stays_on_one_line():
     ],
 )
 def test_a_skill_that_fails_to_validate_is_skipped_and_the_report_says_why(skill, reason):
-    built = build(OPAL, PromptInputs(skills=(skill, Skill("sound", "x"))))
+    built = build_prompt(OPAL, PromptInputs(skills=(skill, Skill("sound", "x"))))
     assert section("skills", built.text).endswith("\n\n- **sound**: x")
     assert built.report.problems == (f"The skill “{' '.join(skill.name.split())}” is not offered: {reason}.",)
 
@@ -217,7 +219,7 @@ def test_a_skill_that_fails_to_validate_is_skipped_and_the_report_says_why(skill
     ],
 )
 def test_a_sound_skill_is_offered(skill):
-    built = build(OPAL, PromptInputs(skills=(skill,)))
+    built = build_prompt(OPAL, PromptInputs(skills=(skill,)))
     assert f"- **{skill.name}**: {skill.description}" in built.text
     assert built.report.problems == ()
 
@@ -225,7 +227,7 @@ def test_a_sound_skill_is_offered(skill):
 def test_the_first_of_a_name_wins():
     """Skills discovery: project-local directories stand above user-global ones."""
     first, second = (Skill("testing", words) for words in ("Local.", "Global."))
-    built = build(OPAL, PromptInputs(skills=(first, second)))
+    built = build_prompt(OPAL, PromptInputs(skills=(first, second)))
     assert section("skills", built.text).endswith("\n\n- **testing**: Local.")
     assert built.report.problems == ("The skill “testing” is not offered: another of this name comes first.",)
 
@@ -322,7 +324,9 @@ def test_a_call_can_take_all_tools_away_or_bring_the_first():
 
 
 def test_the_tools_of_a_call_choose_the_definitions_and_unknown_ones_are_reported():
-    rendered = render(OPAL, PromptInputs(tools=tools("shell", "tasks")), Slots(tools=("tasks", "new")))
+    rendered = build_filled_prompt(
+        OPAL, PromptInputs(tools=tools("shell", "tasks")), Slots(tools=("tasks", "new"))
+    )
     assert [tool.name for tool in rendered.tools] == ["tasks"]
     assert rendered.report.problems == ("The call names the tool new, which has no definition.",)
 
@@ -348,7 +352,7 @@ def test_without_a_session_or_a_plan_path_there_is_no_planning(session):
 
 
 def test_sub_agents_do_not_plan_whatever_session_is_named():
-    prompt = render(OPAL, PromptInputs(is_sub_agent=True), PLAN)
+    prompt = build_filled_prompt(OPAL, PromptInputs(is_sub_agent=True), PLAN)
     assert section("planning", prompt.text) is None
     assert prompt.report.parts[-1].omitted == "sub-agents do not plan"
 
@@ -381,7 +385,7 @@ def test_a_sub_agent_has_all_but_planning():
 
 def test_inputs_without_a_place_are_named():
     held = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),), append=Text("More."))
-    assert build(OPAL, held).report.lost == ("soul", "append", "memories")
+    assert build_prompt(OPAL, held).report.lost == ("soul", "append", "memories")
 
 
 def test_segments_know_their_file_skill_and_tool():
@@ -390,27 +394,31 @@ def test_segments_know_their_file_skill_and_tool():
         skills=(Skill("testing", "x", origin=Origin("skill", "3", 4)),),
         tools=(Tool("tasks", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
     )
-    found = {segment.text: segment for segment in build(OPAL, held).segments}
+    found = {segment.text: segment for segment in build_prompt(OPAL, held).segments}
     by_origin = {segment.origin: segment for segment in found.values()}
     assert by_origin[Origin("context_file", "1", 2, "/AGENTS.md")].volatility == "refresh"
     assert by_origin[Origin("skill", "3", 4)].volatility == "refresh"
     assert by_origin[Origin("tool", "5", 6)].text == "\n- Mine."
     assert by_origin[Origin("tool", "5", 6)].volatility == "release"
-    assert found[STATUS].origin is OURS
+    assert found[STATUS].origin is LAYOUT_ORIGIN
 
 
 def test_planning_is_of_the_session():
-    assert render(OPAL, PromptInputs(), PLAN).segments[-1].volatility == "session"
+    assert build_filled_prompt(OPAL, PromptInputs(), PLAN).segments[-1].volatility == "session"
 
 
 @pytest.mark.parametrize("slots", [Slots(), PLAN, Slots(tools=("bash", "deploy"))])
 def test_a_build_that_was_stored_as_json_fills_to_the_same_bytes(slots):
     held = PromptInputs(tools=(Tool("deploy", guidelines=("Ask first.",)),))
-    segments = build(OPAL, held).segments
+    segments = build_prompt(OPAL, held).segments
     stored = [segment._replace(given=json.loads(json.dumps(segment.given))) for segment in segments]
-    assert fill(skeleton(stored), slots) == render(OPAL, held, slots).text
+    assert fill_spans(build_slot_spans(stored), slots) == build_filled_prompt(OPAL, held, slots).text
 
 
 def test_the_seeds_sample_loads_from_json():
-    held = load(PromptInputs, {"tools": [{"name": "shell"}], "is_sub_agent": True})
-    assert section("tool-guidelines", render(OPAL, held, PLAN).text).splitlines() == [DISPLAY, SEARCH, STATUS]
+    held = parse_dataclass(PromptInputs, {"tools": [{"name": "shell"}], "is_sub_agent": True})
+    assert section("tool-guidelines", build_filled_prompt(OPAL, held, PLAN).text).splitlines() == [
+        DISPLAY,
+        SEARCH,
+        STATUS,
+    ]

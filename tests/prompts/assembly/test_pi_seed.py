@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import (
     ContextFile,
     Documentation,
@@ -20,7 +20,7 @@ from prompts.assembly.inputs import (
 )
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
-from prompts.assembly.slots import Message, Slots, fill, skeleton
+from prompts.assembly.slots import Message, Slots, build_slot_spans, fill_spans
 
 PI = LAYOUTS["pi"]
 SENTENCE = (
@@ -50,7 +50,7 @@ def tools(*names):
 
 
 def text(slots=None, **inputs):
-    return render(PI, PromptInputs(**inputs), slots or Slots()).text
+    return build_filled_prompt(PI, PromptInputs(**inputs), slots or Slots()).text
 
 
 def block(heading, said):
@@ -148,7 +148,7 @@ def test_system_md_replaces_the_whole_base():
 
 def test_what_is_lost_with_system_md_is_in_the_report():
     held = PromptInputs(**{**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")})
-    report = build(PI, held).report
+    report = build_prompt(PI, held).report
     assert report.lost == ("identity.text", "tools", "documentation")
     omitted = {part.name: part.omitted for part in report.parts if part.omitted}
     assert omitted == {
@@ -338,9 +338,9 @@ def test_the_skills_block_is_the_sample():
 
 def test_without_the_read_tool_there_is_no_skills_block_and_the_report_says_so():
     held = PromptInputs(tools=tools("bash"), skills=(COMMIT,))
-    assert "skill" not in render(PI, held, Slots()).text
-    assert build(PI, held).report.lost == ("skills",)
-    assert build(PI, PromptInputs(tools=tools("read"), skills=(COMMIT,))).report.lost == ()
+    assert "skill" not in build_filled_prompt(PI, held, Slots()).text
+    assert build_prompt(PI, held).report.lost == ("skills",)
+    assert build_prompt(PI, PromptInputs(tools=tools("read"), skills=(COMMIT,))).report.lost == ()
 
 
 def test_a_read_tool_that_is_only_planned_with_does_not_count():
@@ -455,11 +455,11 @@ def test_what_is_appended_follows_what_replaces():
 
 def test_modifications_are_not_kept():
     """User prompt 2: no extension modifies, so the model sees the base prompt again."""
-    stretches = skeleton(build(PI, PromptInputs(**FULL)).segments)
-    before = fill(stretches, Slots(now=NOW))
-    assert fill(stretches, Slots(now=NOW, replace="Only this.")) == "Only this."
-    assert fill(stretches, Slots(now=NOW, append="More.")) == f"{before}\n\nMore."
-    assert fill(stretches, Slots(now=NOW)) == before
+    stretches = build_slot_spans(build_prompt(PI, PromptInputs(**FULL)).segments)
+    before = fill_spans(stretches, Slots(now=NOW))
+    assert fill_spans(stretches, Slots(now=NOW, replace="Only this.")) == "Only this."
+    assert fill_spans(stretches, Slots(now=NOW, append="More.")) == f"{before}\n\nMore."
+    assert fill_spans(stretches, Slots(now=NOW)) == before
 
 
 # The full context surface
@@ -467,7 +467,7 @@ def test_modifications_are_not_kept():
 
 def test_injected_messages_travel_beside_the_prompt():
     said = Slots(messages=(Message("Welcome back."),))
-    rendered = render(PI, PromptInputs(), said)
+    rendered = build_filled_prompt(PI, PromptInputs(), said)
     assert rendered.messages == said.messages
     assert rendered.messages[0].role == "user"
     assert rendered.text == text()
@@ -476,9 +476,9 @@ def test_injected_messages_travel_beside_the_prompt():
 def test_tool_definitions_are_there_for_active_tools_only():
     schema = {"type": "object"}
     held = PromptInputs(tools=(Tool("mine", "Described.", parameters=schema), Tool("later", use="planning")))
-    (definition,) = render(PI, held, Slots()).tools
+    (definition,) = build_filled_prompt(PI, held, Slots()).tools
     assert definition == ("mine", "Described.", schema)
-    assert render(PI, held, Slots(tools=())).tools == ()
+    assert build_filled_prompt(PI, held, Slots(tools=())).tools == ()
 
 
 # What holds beyond the seed
@@ -486,7 +486,7 @@ def test_tool_definitions_are_there_for_active_tools_only():
 
 def test_inputs_without_a_place_are_named():
     held = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),))
-    assert build(PI, held).report.lost == ("soul", "memories")
+    assert build_prompt(PI, held).report.lost == ("soul", "memories")
 
 
 def test_segments_know_their_file_skill_and_tool():
@@ -499,7 +499,7 @@ def test_segments_know_their_file_skill_and_tool():
     )
     found = [
         (segment.origin, segment.section, segment.volatility)
-        for segment in build(PI, held).segments
+        for segment in build_prompt(PI, held).segments
         if segment.origin.id
     ]
     assert found == [
@@ -512,7 +512,7 @@ def test_segments_know_their_file_skill_and_tool():
 
 
 def test_the_time_is_of_the_turn():
-    assert render(PI, PromptInputs(), Slots(now=NOW)).segments[-1].volatility == "turn"
+    assert build_filled_prompt(PI, PromptInputs(), Slots(now=NOW)).segments[-1].volatility == "turn"
 
 
 @pytest.mark.parametrize(
@@ -527,6 +527,6 @@ def test_the_time_is_of_the_turn():
 )
 @pytest.mark.parametrize("held", [PromptInputs(**FULL), PromptInputs(skills=(COMMIT,))])
 def test_a_build_that_was_stored_as_json_fills_to_the_same_bytes(slots, held):
-    segments = build(PI, held).segments
+    segments = build_prompt(PI, held).segments
     stored = [segment._replace(given=json.loads(json.dumps(segment.given))) for segment in segments]
-    assert fill(skeleton(stored), slots) == render(PI, held, slots).text
+    assert fill_spans(build_slot_spans(stored), slots) == build_filled_prompt(PI, held, slots).text

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
-from prompts.assembly.json_codec import load
+from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import PreviousError, Slots
-from prompts.assembly.text import code, fenced, fences_closed
+from prompts.assembly.text import close_code_fences, format_code_block, format_code_span
 
 PTC = LAYOUTS["ptc"]
 
@@ -31,7 +31,7 @@ def test_a_mission_naming_a_hidden_field_is_refused(field, name):
     data = Data({"_token": "s3cret", "user": {"_pin": 1}, "_a": {"b": 2}})
     said: dict[str, Any] = {field: Text(f"Say {name}")}
     with pytest.raises(AssemblyError, match="names a hidden field") as refused:
-        build(PTC, PromptInputs(data=data, **said))
+        build_prompt(PTC, PromptInputs(data=data, **said))
     assert refused.value.path == field
     assert "s3cret" not in str(refused.value)
 
@@ -46,33 +46,33 @@ def test_a_mission_naming_a_hidden_field_is_refused(field, name):
     ],
 )
 def test_an_unclosed_brace_stays_and_is_reported(template, unclosed):
-    prompt = build(PTC, PromptInputs(mission=Text(template), data=Data({"n": "{{n}}"}, "{n :string}")))
+    prompt = build_prompt(PTC, PromptInputs(mission=Text(template), data=Data({"n": "{{n}}"}, "{n :string}")))
     assert f"# Mission\n\n{template}" in prompt.text
     assert prompt.report.problems == (f"mission: the placeholder {unclosed} is never closed",)
 
 
 @pytest.mark.parametrize("text", ["{ {a} }", "{:a {:b 1}}", "}} {", "{a}"])
 def test_single_braces_are_just_text(text):
-    prompt = build(PTC, PromptInputs(mission=Text(text), data=Data({"a": 1}, "{a :int}")))
+    prompt = build_prompt(PTC, PromptInputs(mission=Text(text), data=Data({"a": 1}, "{a :int}")))
     assert f"# Mission\n\n{text}" in prompt.text
     assert prompt.report.problems == ()
 
 
 def test_a_placeholder_in_a_third_pair_of_braces_is_filled():
-    prompt = build(PTC, PromptInputs(mission=Text("{{{a}}}"), data=Data({"a": 1}, "{a :int}")))
+    prompt = build_prompt(PTC, PromptInputs(mission=Text("{{{a}}}"), data=Data({"a": 1}, "{a :int}")))
     assert "# Mission\n\n{1}" in prompt.text
     assert prompt.report.problems == ()
 
 
 def test_a_problem_is_said_once_however_often_it_occurs():
-    prompt = build(PTC, PromptInputs(mission=Text("{{x}} " * 1_000)))
+    prompt = build_prompt(PTC, PromptInputs(mission=Text("{{x}} " * 1_000)))
     assert prompt.report.problems == ("mission: there is no value for {{x}}",)
 
 
 def test_a_tools_signature_that_does_not_parse_is_named():
     tools = (Tool("fine"), Tool("bad", signature="bad(x) -> :any", use="planning"))
     with pytest.raises(AssemblyError) as refused:
-        build(PTC, PromptInputs(tools=tools))
+        build_prompt(PTC, PromptInputs(tools=tools))
     assert str(refused.value) == (
         "tools[1].signature: does not parse at character 6: expected a type such as :string, found ')'"
     )
@@ -80,24 +80,24 @@ def test_a_tools_signature_that_does_not_parse_is_named():
 
 def test_a_data_signature_that_does_not_parse_is_named_even_without_values():
     with pytest.raises(AssemblyError, match="does not parse at character 2: expected a name"):
-        build(PTC, PromptInputs(data=Data({}, "{")))
+        build_prompt(PTC, PromptInputs(data=Data({}, "{")))
 
 
 @pytest.mark.parametrize("name", ["", " \n "])
 def test_a_tool_without_a_name_is_refused(name):
     with pytest.raises(AssemblyError) as refused:
-        build(PTC, PromptInputs(tools=(Tool(name),)))
+        build_prompt(PTC, PromptInputs(tools=(Tool(name),)))
     assert refused.value.path == "tools[0].name"
 
 
 def test_a_signature_of_another_tool_is_reported():
-    prompt = build(PTC, PromptInputs(tools=(Tool("a", signature="b() -> :any"),)))
+    prompt = build_prompt(PTC, PromptInputs(tools=(Tool("a", signature="b() -> :any"),)))
     assert prompt.report.problems == ("tools[0].signature: is that of b, not of a",)
 
 
 @pytest.mark.parametrize("name", ["return", "fail"])
 def test_a_tool_that_takes_the_name_of_an_ending_is_reported(name):
-    prompt = build(PTC, PromptInputs(tools=(Tool(name),)))
+    prompt = build_prompt(PTC, PromptInputs(tools=(Tool(name),)))
     assert prompt.report.problems == (f"tools[0].name: {name} is the name of a tool that every agent has",)
 
 
@@ -105,46 +105,48 @@ def test_a_tool_that_takes_the_name_of_an_ending_is_reported(name):
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_limit_of_zero_is_refused(limit, size):
     with pytest.raises(AssemblyError, match="must be at least 1") as refused:
-        build(PTC, PromptInputs(data=Data({"a": [1]}), limits=Limits(**{limit: size})))
+        build_prompt(PTC, PromptInputs(data=Data({"a": [1]}), limits=Limits(**{limit: size})))
     assert refused.value.path == f"limits.{limit}"
 
 
 def test_deep_nesting_is_shown_or_refused_by_name():
-    assert "deeper" in build(PTC, PromptInputs(data=Data({"a": nested(32)}))).text
+    assert "deeper" in build_prompt(PTC, PromptInputs(data=Data({"a": nested(32)}))).text
     for depth in (33, 10_000):
         with pytest.raises(AssemblyError, match=r"data\.values\.a: is nested more than 64 deep"):
-            build(PTC, PromptInputs(data=Data({"a": nested(depth)})))
+            build_prompt(PTC, PromptInputs(data=Data({"a": nested(depth)})))
 
 
 def test_deep_nesting_in_a_mission_is_refused_by_name():
     held = Data({"_a": 1, "a": {"b": nested(100)}})
     with pytest.raises(AssemblyError, match="is nested more than 64 deep"):
-        build(PTC, PromptInputs(mission=Text("{{a.b}}"), data=held))
+        build_prompt(PTC, PromptInputs(mission=Text("{{a.b}}"), data=held))
 
 
 def test_a_thousand_keys_are_a_thousand_rows():
     values = {f"key_{place}": place for place in range(1_000)}
     typed = "{" + ", ".join(f"{key} :int" for key in values) + "}"
-    prompt = build(PTC, PromptInputs(data=Data(values, typed)))
+    prompt = build_prompt(PTC, PromptInputs(data=Data(values, typed)))
     assert prompt.text.count("\n| `ctx/key_") == 1_000
     assert prompt.report.problems == ()
 
 
 def test_a_thousand_untyped_keys_are_one_problem():
-    problems = build(PTC, PromptInputs(data=Data({f"k{place}": 1 for place in range(1_000)}))).report.problems
+    problems = build_prompt(
+        PTC, PromptInputs(data=Data({f"k{place}": 1 for place in range(1_000)}))
+    ).report.problems
     assert problems == ("data.signature: has no type for k0, k1, k2, k3, k4 and 995 more",)
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes"])
 def test_a_value_json_does_not_know_is_refused_by_name(value):
     with pytest.raises(AssemblyError) as refused:
-        build(PTC, PromptInputs(data=Data({"a": [value]})))
+        build_prompt(PTC, PromptInputs(data=Data({"a": [value]})))
     assert str(refused.value) == "data.values.a: is not a value that JSON knows"
 
 
 def test_a_number_too_long_to_write_is_refused_by_name():
     with pytest.raises(AssemblyError, match=r"data\.values\.a: is too long a number"):
-        build(PTC, PromptInputs(data=Data({"a": 10**5_000})))
+        build_prompt(PTC, PromptInputs(data=Data({"a": 10**5_000})))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_a_number_too_long_to_write_is_refused_by_name():
 )
 def test_half_a_pair_is_refused_by_name(inputs):
     with pytest.raises(AssemblyError) as refused:
-        build(PTC, inputs)
+        build_prompt(PTC, inputs)
     assert refused.value.path
     str(refused.value).encode()
 
@@ -168,14 +170,14 @@ def test_half_a_pair_is_refused_by_name(inputs):
 @pytest.mark.parametrize("size", [2_000_000, pytest.param(10_000_000, marks=pytest.mark.hard)])
 def test_megabytes_of_mission_are_no_trouble(filler, size):
     text = "{{a}}" + filler * (size // len(filler))
-    prompt = build(PTC, PromptInputs(mission=Text(text), data=Data({"a": "b"}, "{a :string}")))
+    prompt = build_prompt(PTC, PromptInputs(mission=Text(text), data=Data({"a": "b"}, "{a :string}")))
     assert f"# Mission\n\nb{text[5:]}" in prompt.text
 
 
 @pytest.mark.parametrize("text", ["{{a}}", "{{", "{{a "])
 def test_more_placeholders_than_anyone_writes_are_refused(text):
     with pytest.raises(AssemblyError, match="mission: has more than 10,000 placeholders"):
-        build(PTC, PromptInputs(mission=Text(text * 1_000_000), data=Data({"a": "b"})))
+        build_prompt(PTC, PromptInputs(mission=Text(text * 1_000_000), data=Data({"a": "b"})))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_more_placeholders_than_anyone_writes_are_refused(text):
     ],
 )
 def test_a_tool_without_a_signature_gets_one_from_its_schema(schema, arguments):
-    text = build(PTC, PromptInputs(tools=(Tool("t", parameters=schema),))).text
+    text = build_prompt(PTC, PromptInputs(tools=(Tool("t", parameters=schema),))).text
     assert f"\nt({arguments}) -> :any\n" in text
 
 
@@ -216,28 +218,28 @@ def test_a_schema_deeper_than_anyone_reads_ends_in_any():
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(60):
         schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
-    text = build(PTC, PromptInputs(tools=(Tool("t", parameters=schema),))).text
+    text = build_prompt(PTC, PromptInputs(tools=(Tool("t", parameters=schema),))).text
     assert "\nt(a {a {a {a {a {a {a {a :any}}}}}}}) -> :any\n" in text
 
 
 def test_a_description_cannot_leave_a_code_block_open():
     tool = Tool("t", "Like this:\n```python\n# Mission\nprint()")
-    assert "# Mission\nprint()\n```\n\n### return\n" in build(PTC, PromptInputs(tools=(tool,))).text
+    assert "# Mission\nprint()\n```\n\n### return\n" in build_prompt(PTC, PromptInputs(tools=(tool,))).text
 
 
 def test_a_mission_cannot_swallow_the_error_that_follows_it():
     inputs = PromptInputs(mission=Text("Run\n~~~~\nthis"))
-    text = render(PTC, inputs, Slots(previous_error=PreviousError("e"))).text
+    text = build_filled_prompt(PTC, inputs, Slots(previous_error=PreviousError("e"))).text
     assert "# Mission\n\nRun\n~~~~\nthis\n~~~~\n\n# Previous Turn Error" in text
 
 
 def test_a_mission_that_is_cut_inside_a_code_block_still_ends_it():
     inputs = PromptInputs(mission=Text("```\n" + "x" * 100 + "\n```"), limits=Limits(parts={"mission": 20}))
-    assert "x\n[… 88 characters left out]\n```\n\n⟦previous_error⟧" in build(PTC, inputs).text
+    assert "x\n[… 88 characters left out]\n```\n\n⟦previous_error⟧" in build_prompt(PTC, inputs).text
 
 
 def test_a_tools_name_stays_on_the_line_of_its_heading():
-    assert "### a b\n```\na b() -> :any\n```\n" in build(PTC, PromptInputs(tools=(Tool("a\nb"),))).text
+    assert "### a b\n```\na b() -> :any\n```\n" in build_prompt(PTC, PromptInputs(tools=(Tool("a\nb"),))).text
 
 
 @pytest.mark.parametrize(
@@ -245,12 +247,12 @@ def test_a_tools_name_stays_on_the_line_of_its_heading():
     [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a```", "```` a``` ````")],
 )
 def test_a_code_span_outlasts_its_backticks(text, span):
-    assert code(text) == span
+    assert format_code_span(text) == span
 
 
 def test_a_code_block_outlasts_its_backticks():
-    assert fenced("a") == "```\na\n```"
-    assert fenced("a\n`````\nb") == "``````\na\n`````\nb\n``````"
+    assert format_code_block("a") == "```\na\n```"
+    assert format_code_block("a\n`````\nb") == "``````\na\n`````\nb\n``````"
 
 
 @pytest.mark.parametrize(
@@ -269,16 +271,19 @@ def test_a_code_block_outlasts_its_backticks():
     ],
 )
 def test_an_open_code_block_is_closed_and_nothing_else_is_touched(text, closing):
-    assert fences_closed(text) == text + closing
+    assert close_code_fences(text) == text + closing
 
 
 def test_what_the_call_chooses_from_is_plain_json():
     inputs = PromptInputs(tools=(Tool("a", "A."),), data=Data({"a": 1}))
-    for segment in build(PTC, inputs).segments:
+    for segment in build_prompt(PTC, inputs).segments:
         assert json.loads(json.dumps(segment.given)) == segment.given
 
 
 def test_data_from_json_and_data_from_the_program_give_the_same_bytes():
     values = {"a": {"b": ["x\r\ny", 1.0, None]}, "_c": 1}
-    loaded = load(PromptInputs, {"data": {"values": values, "signature": "{a :map, _c :int}"}})
-    assert build(PTC, loaded).text == build(PTC, PromptInputs(data=Data(values, "{a :map, _c :int}"))).text
+    loaded = parse_dataclass(PromptInputs, {"data": {"values": values, "signature": "{a :map, _c :int}"}})
+    assert (
+        build_prompt(PTC, loaded).text
+        == build_prompt(PTC, PromptInputs(data=Data(values, "{a :map, _c :int}"))).text
+    )

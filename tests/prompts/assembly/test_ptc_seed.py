@@ -2,11 +2,11 @@
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import RELEASE, TURN, USER, Origin
-from prompts.assembly.slots import PreviousError, Slots, fill, skeleton
+from prompts.assembly.slots import PreviousError, Slots, build_slot_spans, fill_spans
 from prompts.builds.tokens import count_tokens as tokens
 
 PTC = LAYOUTS["ptc"]
@@ -48,7 +48,7 @@ def section(prompt, name):
 
 
 def said(name, **inputs):
-    return section(build(PTC, PromptInputs(**inputs)), name)
+    return section(build_prompt(PTC, PromptInputs(**inputs)), name)
 
 
 def inventory(values, signature="", **limits):
@@ -69,7 +69,7 @@ def headings(text):
 
 
 def test_structure_the_seven_sections_stand_in_their_order():
-    text = build(PTC, PromptInputs(data=DATA, tools=(SEARCH,), mission=Text("Go."))).text
+    text = build_prompt(PTC, PromptInputs(data=DATA, tools=(SEARCH,), mission=Text("Go."))).text
     assert headings(text) == [
         "# Role",
         "# Rules",
@@ -82,20 +82,20 @@ def test_structure_the_seven_sections_stand_in_their_order():
 
 
 def test_structure_sections_are_one_blank_line_apart():
-    text = build(PTC, PromptInputs(data=DATA, tools=(SEARCH,), mission=Text("Go."))).text
+    text = build_prompt(PTC, PromptInputs(data=DATA, tools=(SEARCH,), mission=Text("Go."))).text
     assert "\n\n\n" not in text
     assert all(f"\n\n{heading}\n\n" in f"\n\n{text}" for heading in headings(text))
 
 
 def test_structure_headings_stay_when_there_is_nothing_to_put_under_them():
-    text = fill(skeleton(build(PTC, SINGLE_TURN).segments), Slots())
+    text = fill_spans(build_slot_spans(build_prompt(PTC, SINGLE_TURN).segments), Slots())
     assert "\n\n# Data Inventory\n\n# Available Tools\n\n# PTC-Lisp Quick Reference\n\n" in text
     assert text.endswith("\n\n# Mission")
 
 
 def test_structure_what_ptc_has_no_place_for_is_named():
     inputs = PromptInputs(soul=Text("Be kind."), data=DATA, tools=(SEARCH, EMAIL_AGENT), mission=Text("Go."))
-    assert build(PTC, inputs).report.lost == ("soul",)
+    assert build_prompt(PTC, inputs).report.lost == ("soul",)
 
 
 # Section 1: Role & Purpose
@@ -168,13 +168,13 @@ def test_inventory_keys_stand_in_the_order_of_the_values():
 
 
 def test_inventory_a_key_the_signature_leaves_out_is_any_and_reported():
-    prompt = build(PTC, PromptInputs(data=Data({"a": 1, "b": 2}, "{a :int}")))
+    prompt = build_prompt(PTC, PromptInputs(data=Data({"a": 1, "b": 2}, "{a :int}")))
     assert "| `ctx/b` | `:any` | `2` |" in section(prompt, "data")
     assert prompt.report.problems == ("data.signature: has no type for b",)
 
 
 def test_inventory_a_type_without_its_value_is_reported_unless_it_may_be_absent():
-    prompt = build(PTC, PromptInputs(data=Data({"a": 1}, "{a :int, b :int, c :int?, d [:int]?}")))
+    prompt = build_prompt(PTC, PromptInputs(data=Data({"a": 1}, "{a :int, b :int, c :int?, d [:int]?}")))
     assert prompt.report.problems == ("data.signature: promises values that are not there: b",)
 
 
@@ -235,7 +235,7 @@ ENDINGS = (
 
 
 def test_tools_the_sample_of_the_seed():
-    prompt = build(PTC, PromptInputs(tools=(SEARCH, EMAIL_AGENT, GET_USER)))
+    prompt = build_prompt(PTC, PromptInputs(tools=(SEARCH, EMAIL_AGENT, GET_USER)))
     assert section(prompt, "tools") == (
         "# Available Tools\n\n"
         "## Tools you can call\n\n"
@@ -262,8 +262,8 @@ def test_tools_the_sample_of_the_seed():
 
 
 def test_tools_the_planning_catalogue_follows_and_needs_planning_tools():
-    assert f"{ENDINGS}\n\n## Tools for planning" in build(PTC, PromptInputs(tools=(EMAIL_AGENT,))).text
-    assert "planning" not in build(PTC, PromptInputs(tools=(SEARCH,))).text
+    assert f"{ENDINGS}\n\n## Tools for planning" in build_prompt(PTC, PromptInputs(tools=(EMAIL_AGENT,))).text
+    assert "planning" not in build_prompt(PTC, PromptInputs(tools=(SEARCH,))).text
 
 
 def test_tools_return_and_fail_are_there_for_an_agent_without_tools():
@@ -291,26 +291,28 @@ def test_tools_description_sources_in_priority_order(tool, words):
 
 
 def test_tools_tool_trimming_a_call_shows_only_the_tools_it_names_in_its_order():
-    stored = build(PTC, PromptInputs(tools=(SEARCH, GET_USER, EMAIL_AGENT)))
-    prompt = render(PTC, PromptInputs(tools=(SEARCH, GET_USER, EMAIL_AGENT)), Slots(tools=("get_user",)))
+    stored = build_prompt(PTC, PromptInputs(tools=(SEARCH, GET_USER, EMAIL_AGENT)))
+    prompt = build_filled_prompt(
+        PTC, PromptInputs(tools=(SEARCH, GET_USER, EMAIL_AGENT)), Slots(tools=("get_user",))
+    )
     assert "### get_user" in prompt.text
     assert "### search" not in prompt.text
     assert ENDINGS in prompt.text
     assert "### email_agent" in prompt.text
-    swapped = fill(skeleton(stored.segments), Slots(tools=("get_user", "search", "get_user")))
+    swapped = fill_spans(build_slot_spans(stored.segments), Slots(tools=("get_user", "search", "get_user")))
     assert swapped.index("### get_user") < swapped.index("### search")
     assert swapped.count("### get_user") == 1
 
 
 def test_tools_a_call_without_tools_keeps_return_and_fail():
-    prompt = render(PTC, PromptInputs(tools=(SEARCH,)), Slots(tools=()))
+    prompt = build_filled_prompt(PTC, PromptInputs(tools=(SEARCH,)), Slots(tools=()))
     assert section(prompt, "tools") == f"# Available Tools\n\n## Tools you can call\n\n{ENDINGS}"
-    alone = render(PTC, PromptInputs(mode="single_turn", tools=(SEARCH,)), Slots(tools=()))
+    alone = build_filled_prompt(PTC, PromptInputs(mode="single_turn", tools=(SEARCH,)), Slots(tools=()))
     assert section(alone, "tools") == "# Available Tools"
 
 
 def test_tools_a_call_cannot_make_a_planning_tool_callable():
-    prompt = render(PTC, PromptInputs(tools=(EMAIL_AGENT,)), Slots(tools=("email_agent",)))
+    prompt = build_filled_prompt(PTC, PromptInputs(tools=(EMAIL_AGENT,)), Slots(tools=("email_agent",)))
     assert "### email_agent" not in section(prompt, "tools")
     assert prompt.report.problems == ("The call names the tool email_agent, which has no definition.",)
 
@@ -394,7 +396,7 @@ def test_mission_an_agents_instructions_are_its_mission():
 
 
 def test_mission_takes_the_place_of_the_instructions_which_are_then_lost():
-    prompt = build(PTC, PromptInputs(instructions=Text("Tidy up."), mission=Text("Go.")))
+    prompt = build_prompt(PTC, PromptInputs(instructions=Text("Tidy up."), mission=Text("Go.")))
     assert section(prompt, "mission") == "# Mission\n\nGo."
     assert prompt.report.lost == ("instructions",)
 
@@ -420,7 +422,7 @@ def test_mission_values_are_inserted_as_text(value, text):
 @pytest.mark.parametrize("template", ["{{nobody}}", "{{user.age}}", "{{user.name.first}}", "{{}}", "{{nil}}"])
 def test_mission_a_placeholder_without_a_value_stays_and_is_reported(template):
     inputs = PromptInputs(mission=Text(f"For {template}!"), data=Data({"user": {"name": "A"}, "nil": None}))
-    prompt = build(PTC, inputs)
+    prompt = build_prompt(PTC, inputs)
     assert section(prompt, "mission") == f"# Mission\n\nFor {template}!"
     assert prompt.report.problems[-1] == f"mission: there is no value for {template}"
 
@@ -455,7 +457,7 @@ def test_budget_a_tool_costs_little():
 
 
 def test_budget_the_reference_can_be_trimmed_and_keeps_whole_topics():
-    prompt = build(PTC, PromptInputs(limits=Limits(parts={"reference": 800})))
+    prompt = build_prompt(PTC, PromptInputs(limits=Limits(parts={"reference": 800})))
     kept = section(prompt, "reference")
     assert "## Core Functions" in kept
     assert "## Common Patterns" not in kept
@@ -466,7 +468,7 @@ def test_budget_the_reference_can_be_trimmed_and_keeps_whole_topics():
 def test_budget_a_whole_prompt_limit_cuts_rows_and_topics_and_never_a_table_or_a_fence():
     values = {f"field_{place}": "word " * 20 for place in range(50)}
     inputs = PromptInputs(data=Data(values), mission=Text("Go."), limits=Limits(total=4_000))
-    prompt = build(PTC, inputs)
+    prompt = build_prompt(PTC, inputs)
     assert len(prompt.text) <= 4_000
     assert all(line.endswith(" |") for line in prompt.text.splitlines() if line.startswith("| "))
     assert prompt.text.count("\n```") % 2 == 0
@@ -477,7 +479,7 @@ def test_budget_a_whole_prompt_limit_cuts_rows_and_topics_and_never_a_table_or_a
 
 
 def test_option_minimal_mode_skips_the_reference_and_its_heading():
-    prompt = build(PTC, PromptInputs(limits=Limits(omit_reference=True)))
+    prompt = build_prompt(PTC, PromptInputs(limits=Limits(omit_reference=True)))
     assert "Quick Reference" not in prompt.text
     assert "# Output Format" in prompt.text
     omitted = {part.name: part.omitted for part in prompt.report.parts if part.omitted}
@@ -500,7 +502,9 @@ def test_option_string_truncate_cuts_behind_the_500th_character_unless_told():
 
 
 def failed(*error):
-    return render(PTC, PromptInputs(mission=Text("Go.")), Slots(previous_error=PreviousError(*error))).text
+    return build_filled_prompt(
+        PTC, PromptInputs(mission=Text("Go.")), Slots(previous_error=PreviousError(*error))
+    ).text
 
 
 def test_error_the_block_of_the_seed_is_appended():
@@ -526,18 +530,23 @@ def test_error_lines_of_a_message_stay_in_their_entry():
 
 def test_error_and_tools_of_a_call_have_their_place_and_the_rest_of_it_is_lost():
     slots = Slots(tools=(), previous_error=PreviousError("timeout"), is_background=True, append="More.")
-    assert render(PTC, PromptInputs(), slots).report.lost == ("slots.is_background", "slots.append")
+    assert build_filled_prompt(PTC, PromptInputs(), slots).report.lost == (
+        "slots.is_background",
+        "slots.append",
+    )
 
 
 def test_error_without_one_nothing_is_appended():
-    assert render(PTC, PromptInputs(mission=Text("Go.")), Slots()).text.endswith("# Mission\n\nGo.")
+    assert build_filled_prompt(PTC, PromptInputs(mission=Text("Go.")), Slots()).text.endswith(
+        "# Mission\n\nGo."
+    )
 
 
 # Where each line came from, and how often it changes
 
 
 def test_every_row_tool_and_mission_knows_its_record():
-    prompt = build(PTC, PromptInputs(data=DATA, tools=(SEARCH, EMAIL_AGENT), mission=MISSION))
+    prompt = build_prompt(PTC, PromptInputs(data=DATA, tools=(SEARCH, EMAIL_AGENT), mission=MISSION))
     origins = {
         (segment.section, segment.origin) for segment in prompt.segments if segment.origin.kind != "layout"
     }
@@ -551,12 +560,12 @@ def test_every_row_tool_and_mission_knows_its_record():
 
 def test_a_value_inside_a_mission_is_known_as_data():
     data = Data({"user": {"name": "Alice"}}, "{user :map}", DATA.origin)
-    segments = build(PTC, PromptInputs(data=data, mission=MISSION)).segments
+    segments = build_prompt(PTC, PromptInputs(data=data, mission=MISSION)).segments
     assert [segment.text for segment in segments if segment.origin == DATA.origin][-1] == "Alice"
 
 
 def test_data_changes_with_its_user_the_error_with_the_turn_and_the_rest_with_a_release():
-    prompt = build(PTC, PromptInputs(data=DATA, tools=(SEARCH, EMAIL_AGENT), mission=MISSION))
+    prompt = build_prompt(PTC, PromptInputs(data=DATA, tools=(SEARCH, EMAIL_AGENT), mission=MISSION))
     found = {segment.section: segment.volatility for segment in prompt.segments}
     assert found.pop("data") == USER
     assert found.pop("previous_error") == TURN

@@ -2,10 +2,10 @@
 
 import pytest
 
-from prompts.assembly.builder import build, render
+from prompts.assembly.builder import build_filled_prompt, build_prompt
 from prompts.assembly.inputs import ContextFile, Identity, PromptInputs, Skill, Tool, UserProfile
-from prompts.assembly.layouts.moltis import MOLTIS
-from prompts.assembly.sizes import size_table, total
+from prompts.assembly.layouts.moltis import MOLTIS_LAYOUT
+from prompts.assembly.sizes import list_section_sizes, sum_section_sizes
 from prompts.assembly.slots import Slots
 from prompts.builds.tokens import count_tokens
 
@@ -53,7 +53,7 @@ def skills(number):
     ids=["minimal", "soul + identity + guidelines", "typical with tools", "full", "large"],
 )
 def test_size_estimates_row(inputs, fewest, most):
-    prompt = render(MOLTIS, inputs, RUNTIME if inputs.tools else Slots())
+    prompt = build_filled_prompt(MOLTIS_LAYOUT, inputs, RUNTIME if inputs.tools else Slots())
     assert fewest <= len(prompt.text) <= most
     # The seed reckons four characters to a token.
     assert fewest / 6 <= count_tokens(prompt.text) <= most / 3
@@ -61,25 +61,27 @@ def test_size_estimates_row(inputs, fewest, most):
 
 def test_the_biggest_contributors_come_first():
     many = agent(tools=tools(30), context_files=files(6))
-    rows = size_table(render(MOLTIS, many, RUNTIME))
+    rows = list_section_sizes(build_filled_prompt(MOLTIS_LAYOUT, many, RUNTIME))
     assert [row.section for row in rows[:2]] == ["project_context", "tool_schemas"]
     assert [row.characters for row in rows] == sorted([row.characters for row in rows], reverse=True)
 
 
 def test_the_rows_add_up_to_the_prompt():
-    prompt = build(MOLTIS, agent(tools=tools(3)))
-    rows = size_table(prompt, count=len)
-    whole = total(rows)
+    prompt = build_prompt(MOLTIS_LAYOUT, agent(tools=tools(3)))
+    rows = list_section_sizes(prompt, count=len)
+    whole = sum_section_sizes(rows)
     assert whole.characters == whole.tokens == len(prompt.text)
     assert sum(row.share for row in rows) == pytest.approx(1)
 
 
 def test_tokens_are_counted_by_whoever_is_asked():
-    prompt = build(MOLTIS, PromptInputs())
-    assert {row.tokens for row in size_table(prompt)} == {None}
-    assert {row.tokens for row in size_table(prompt, count=lambda _: 7)} == {7}
-    assert total(size_table(prompt)).tokens is None
+    prompt = build_prompt(MOLTIS_LAYOUT, PromptInputs())
+    assert {row.tokens for row in list_section_sizes(prompt)} == {None}
+    assert {row.tokens for row in list_section_sizes(prompt, count=lambda _: 7)} == {7}
+    assert sum_section_sizes(list_section_sizes(prompt)).tokens is None
 
 
 def test_an_absent_section_has_no_row():
-    assert "skills" not in {row.section for row in size_table(build(MOLTIS, PromptInputs()))}
+    assert "skills" not in {
+        row.section for row in list_section_sizes(build_prompt(MOLTIS_LAYOUT, PromptInputs()))
+    }

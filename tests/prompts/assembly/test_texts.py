@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
-from prompts.assembly.texts.moltis import CALLING, EXECUTION_ROUTING, GENERAL_RULES, SILENT_REPLIES
-from prompts.assembly.texts.storage import STORAGE
+from prompts.assembly.texts.moltis import EXECUTION_ROUTING, GENERAL_RULES, SILENT_REPLIES, TOOL_CALLING_GUIDE
+from prompts.assembly.texts.storage import STORAGE_GUIDE
 from prompts.builds.tokens import count_tokens
 
 # Every run of six words in the soul that the moltis seed quotes, hashed: comparing needs no copy of it.
 SEED_SHINGLES = frozenset((Path(__file__).parent / "seed_soul_shingles.txt").read_text().split())
 TEXTS = {
     "soul": DEFAULT_SOUL,
-    "storage": STORAGE,
+    "storage": STORAGE_GUIDE,
     "routing": EXECUTION_ROUTING,
-    "calling": CALLING,
+    "calling": TOOL_CALLING_GUIDE,
     "silent replies": SILENT_REPLIES,
     "general rules": "\n".join(GENERAL_RULES),
 }

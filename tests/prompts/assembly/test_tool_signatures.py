@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.tool_signatures import DEEPEST, LONGEST, call_signature, context_types
+from prompts.assembly.tool_signatures import (
+    MAX_DEPTH,
+    MAX_SIGNATURE_LENGTH,
+    parse_context_types,
+    parse_tool_signature,
+)
 from tests.example_counts import examples
 
 # Every signature in the seed.
@@ -23,7 +28,7 @@ SEED = [
 
 @pytest.mark.parametrize("text", SEED)
 def test_a_signature_of_the_seed_reads_back_as_it_is_written(text):
-    assert call_signature(text, "").text("other") == text
+    assert parse_tool_signature(text, "").text("other") == text
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ def test_a_signature_of_the_seed_reads_back_as_it_is_written(text):
     ],
 )
 def test_spacing_is_brought_into_the_form_of_the_seed(text, written):
-    assert call_signature(text, "").text("named") == written
+    assert parse_tool_signature(text, "").text("named") == written
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,7 @@ def test_spacing_is_brought_into_the_form_of_the_seed(text, written):
     ],
 )
 def test_a_context_signature_gives_the_type_of_each_key(text):
-    assert context_types(text, "") == {
+    assert parse_context_types(text, "") == {
         "user_id": ":int",
         "emails": "[{id :int, subject :string}]",
         "_token": ":string",
@@ -59,7 +64,7 @@ def test_a_context_signature_gives_the_type_of_each_key(text):
 
 @pytest.mark.parametrize("text", ["{}", "()"])
 def test_an_empty_context_has_no_types(text):
-    assert context_types(text, "") == {}
+    assert parse_context_types(text, "") == {}
 
 
 @pytest.mark.parametrize(
@@ -88,36 +93,36 @@ def test_an_empty_context_has_no_types(text):
 )
 def test_what_does_not_parse_says_where_and_why(text, place, why):
     with pytest.raises(AssemblyError) as refused:
-        call_signature(text, "tools[3].signature")
+        parse_tool_signature(text, "tools[3].signature")
     assert str(refused.value) == f"tools[3].signature: does not parse at character {place}: {why}"
 
 
 @pytest.mark.parametrize("text", ["", "user_id :int", "[a :int]", "{a :int", "{a :int)", "(a :int) -> :any"])
 def test_a_context_signature_that_does_not_parse_is_named(text):
     with pytest.raises(AssemblyError, match=r"^data\.signature: does not parse at character \d+: expected "):
-        context_types(text, "data.signature")
+        parse_context_types(text, "data.signature")
 
 
 def test_brackets_may_be_as_deep_as_the_limit_and_no_deeper():
-    deep = "[" * DEEPEST + ":int" + "]" * DEEPEST
-    assert call_signature(f"f() -> {deep}", "").returns == deep
-    with pytest.raises(AssemblyError, match=f"brackets at most {DEEPEST} deep"):
-        call_signature(f"f() -> [{deep}]", "")
-    with pytest.raises(AssemblyError, match=f"brackets at most {DEEPEST} deep"):
-        context_types("{a " + "{a " * 5_000, "")
+    deep = "[" * MAX_DEPTH + ":int" + "]" * MAX_DEPTH
+    assert parse_tool_signature(f"f() -> {deep}", "").returns == deep
+    with pytest.raises(AssemblyError, match=f"brackets at most {MAX_DEPTH} deep"):
+        parse_tool_signature(f"f() -> [{deep}]", "")
+    with pytest.raises(AssemblyError, match=f"brackets at most {MAX_DEPTH} deep"):
+        parse_context_types("{a " + "{a " * 5_000, "")
 
 
 def test_a_signature_longer_than_any_may_be_is_refused():
     with pytest.raises(AssemblyError, match="longer than any signature may be"):
-        call_signature("f" * (LONGEST + 1), "")
+        parse_tool_signature("f" * (MAX_SIGNATURE_LENGTH + 1), "")
 
 
 @pytest.mark.parametrize("filler", [" ", "[", "{a ", "a", ":", "-", "?", ",", "x :int, "])
 def test_reading_takes_no_longer_than_the_length_allows(filler):
-    text = f"f({filler * (LONGEST // len(filler) - 2)}"
+    text = f"f({filler * (MAX_SIGNATURE_LENGTH // len(filler) - 2)}"
     begun = time.perf_counter()
     with pytest.raises(AssemblyError):
-        call_signature(text, "")
+        parse_tool_signature(text, "")
     assert time.perf_counter() - begun < 2
 
 
@@ -144,12 +149,12 @@ kinds = st.recursive(
 def test_whatever_is_written_in_the_form_of_the_seed_reads_back_the_same(name, fields, returns):
     arguments = ", ".join(f"{field} {kind}" for field, kind in fields.items())
     written = f"{name}({arguments}) -> {returns}"
-    assert call_signature(written, "").text("other") == written
-    assert context_types(f"({arguments})", "") == fields
+    assert parse_tool_signature(written, "").text("other") == written
+    assert parse_context_types(f"({arguments})", "") == fields
 
 
 @given(st.text(st.sampled_from("ab:?[]{}(),-> \n`7"), max_size=40) | st.text(max_size=40))
 def test_any_text_at_all_parses_or_is_refused_by_name(text):
-    for read in (call_signature, context_types):
+    for read in (parse_tool_signature, parse_context_types):
         with contextlib.suppress(AssemblyError):
             read(text, "here")

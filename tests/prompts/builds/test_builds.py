@@ -11,11 +11,11 @@ from personas.memories.services import revoke_memory
 from personas.models import Agent, Channel, Memory, Workspace
 from personas.records.services import archive_record, edit_record
 from prompts.builds import services as builds_services
-from prompts.builds.compiler import compiled
-from prompts.builds.publish import publish
+from prompts.builds.compiler import compile_prompt
+from prompts.builds.publish import publish_versions
 from prompts.builds.services import NotRebuildable, rebuild_agent, rebuild_agents
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel, PromptVersion
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
@@ -56,7 +56,7 @@ def versions(agent: Agent) -> list[PromptVersion]:
 
 def test_a_new_agent_has_a_first_version_before_its_maker_hears_back(pilot):
     assert [version.number for version in versions(pilot)] == [1]
-    assert "Be brave." in text_of(versions(pilot)[0])
+    assert "Be brave." in get_version_text(versions(pilot)[0])
     assert not BuildCause.unscoped.exists()
 
 
@@ -67,7 +67,7 @@ def test_an_edit_of_a_shared_soul_makes_one_version_with_its_cause(pilot, worksp
     assert last.causes == [
         {"kind": "soul", "id": pilot.soul_id, "revision": 2, "by": "test", "message": "Wiser"}
     ]
-    assert "Be wise." in text_of(last)
+    assert "Be wise." in get_version_text(last)
     assert last.previous_hash == versions(pilot)[0].hash
 
 
@@ -91,9 +91,9 @@ def test_production_of_a_reviewed_agent_stays(workspace, slack):
 
 def test_a_revoked_memory_leaves_the_next_version(pilot, workspace):
     memory = make_memory(workspace, "The cook likes tea.")
-    assert "likes tea" in text_of(versions(pilot)[-1])
+    assert "likes tea" in get_version_text(versions(pilot)[-1])
     revoke_memory(Memory.objects.in_workspace(workspace).get(pk=memory.pk), by=BY)
-    assert "likes tea" not in text_of(versions(pilot)[-1])
+    assert "likes tea" not in get_version_text(versions(pilot)[-1])
 
 
 def test_an_archived_agent_is_not_built(pilot):
@@ -119,9 +119,9 @@ def test_one_that_cannot_be_compiled_does_not_hold_up_the_others(pilot, workspac
     def broken(gathered: Any, digests: Any) -> Any:
         if gathered.agent.pk == other.pk:
             raise ZeroDivisionError
-        return compiled(gathered, digests)
+        return compile_prompt(gathered, digests)
 
-    monkeypatch.setattr(builds_services, "compiled", broken)
+    monkeypatch.setattr(builds_services, "compile_prompt", broken)
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
     assert (len(versions(pilot)), len(versions(other))) == (2, 1)
     assert "ZeroDivisionError" in prompt_of(other).problem
@@ -135,9 +135,9 @@ def refusing(monkeypatch, pilot, workspace, slack) -> Agent:
     def refused(workspace: Any, fresh: Any, *, at: Any) -> Any:
         if any(prompt.agent_id == bad.pk for prompt, _, _ in fresh):
             raise IntegrityError("refused")
-        return publish(workspace, fresh, at=at)
+        return publish_versions(workspace, fresh, at=at)
 
-    monkeypatch.setattr(builds_services, "publish", refused)
+    monkeypatch.setattr(builds_services, "publish_versions", refused)
     return bad
 
 
@@ -150,14 +150,14 @@ def test_one_that_the_database_refuses_does_not_sink_its_batch(pilot, refusing):
 @pytest.mark.planted
 def test_a_batch_that_is_not_taken_apart_sinks_as_a_whole(pilot, refusing, monkeypatch):
     """The fault: all or nothing, however many agents."""
-    monkeypatch.setattr(builds_services, "rebuild_some", builds_services.rebuild_batch)
+    monkeypatch.setattr(builds_services, "rebuild_batch_with_retry", builds_services.rebuild_batch)
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
     assert (len(versions(pilot)), len(versions(refusing))) == (1, 1)
 
 
 @pytest.mark.parametrize("many", [8, pytest.param(30, marks=pytest.mark.hard)])
 def test_the_number_of_statements_does_not_grow_with_the_prompts(pilot, workspace, slack, monkeypatch, many):
-    monkeypatch.setattr("prompts.receivers.build_or_hand_on", lambda *_: None)
+    monkeypatch.setattr("prompts.receivers.build_or_enqueue", lambda *_: None)
     made = [make_agent(workspace, f"cook-{at}", soul=pilot.soul, channels=[slack]) for at in range(many)]
     agents = [agent.pk for agent in made]
     rebuild_agents(workspace, agents)

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from personas.models import AgentChannel
-from prompts.builds.causes import note_cause
+from prompts.builds.causes import add_build_causes
 from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, BuildCause
 from tests.factories import make_agent, make_channel
@@ -54,7 +54,7 @@ def test_a_channel_that_comes_while_a_build_waits_is_built_in(workspace):
         assert wait_for(waits_for_a_lock)
         with transaction.atomic():
             AgentChannel(workspace=workspace, agent=pilot, channel=mast, position=1).save()
-            note_cause(workspace, [pilot.pk], {"kind": "agent", "by": "Alice"})
+            add_build_causes(workspace, [pilot.pk], {"kind": "agent", "by": "Alice"})
         holder.rollback()
         builder.join(20)
     assert errors == []

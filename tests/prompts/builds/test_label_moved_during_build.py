@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from personas.models import Agent
 from prompts.assembly.inputs import Text
-from prompts.builds.compiler import compiled
-from prompts.builds.publish import Author, publish
-from prompts.builds.services import held_prompts, rebuild_agents
-from prompts.inputs import gather
-from prompts.labels.services import hold_prompts
+from prompts.builds.compiler import compile_prompt
+from prompts.builds.publish import BuildAuthor, publish_versions
+from prompts.builds.services import lock_or_create_prompts, rebuild_agents
+from prompts.inputs import collect_inputs
+from prompts.labels.services import lock_prompts
 from prompts.models import AgentPrompt
 from tests.factories import make_agent, make_channel, make_soul
 
@@ -36,20 +36,20 @@ def waits_for_a_lock() -> bool:
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="on SQLite the second writer waits to begin")
 def test_who_waited_for_a_build_sees_the_version_that_it_made(pilot):
-    [gathered] = gather(pilot.workspace_id, [pilot], at=timezone.now())
-    made = compiled(replace(gathered, inputs=replace(gathered.inputs, soul=Text("Be wise."))))
+    [gathered] = collect_inputs(pilot.workspace_id, [pilot], at=timezone.now())
+    made = compile_prompt(replace(gathered, inputs=replace(gathered.inputs, soul=Text("Be wise."))))
     [place] = AgentPrompt.objects.in_workspace(pilot.workspace_id).values_list("pk", flat=True)
     seen: list[AgentPrompt] = []
 
     def wait_and_look() -> None:
         with transaction.atomic():
-            seen.extend(hold_prompts(pilot.workspace_id, [place]))
+            seen.extend(lock_prompts(pilot.workspace_id, [place]))
         connection.close()
 
     waiting = threading.Thread(target=wait_and_look)
     with transaction.atomic():
-        [prompt] = held_prompts(pilot.workspace_id, [pilot.pk]).values()
-        publish(pilot.workspace_id, [(prompt, made, Author("test"))], at=timezone.now())
+        [prompt] = lock_or_create_prompts(pilot.workspace_id, [pilot.pk]).values()
+        publish_versions(pilot.workspace_id, [(prompt, made, BuildAuthor("test"))], at=timezone.now())
         prompt.save()
         waiting.start()
         for _ in range(200):

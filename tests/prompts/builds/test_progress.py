@@ -14,8 +14,8 @@ from django.utils import timezone
 from core.task_queue import breaker
 from personas.models import Agent
 from personas.records.services import archive_record, edit_record
-from prompts.builds.causes import ask_for_rebuild
-from prompts.builds.progress import Progress, progress_of, read_since
+from prompts.builds.causes import request_rebuild
+from prompts.builds.progress import BuildProgress, get_build_progress, parse_since
 from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
@@ -69,8 +69,8 @@ def reworded(crew, soul, idle) -> Any:
     return crew
 
 
-def progress(workspace: Any) -> Progress:
-    found = progress_of(workspace)
+def progress(workspace: Any) -> BuildProgress:
+    found = get_build_progress(workspace)
     assert found is not None
     return found
 
@@ -79,7 +79,7 @@ def build(*agents: Agent) -> None:
     rebuild_agents(agents[0].workspace_id, [agent.pk for agent in agents])
 
 
-def figures(found: Progress) -> tuple[int, int, int, int]:
+def figures(found: BuildProgress) -> tuple[int, int, int, int]:
     return found.waiting, found.rebuilt, found.unbuilt, found.total
 
 
@@ -109,19 +109,19 @@ def test_what_waits_turns_into_what_is_rebuilt(workspace, reworded):
     assert figures(progress(workspace)) == (2, 2, 0, 4)
     since = progress(workspace).since
     build(*reworded[1:])
-    assert progress_of(workspace) is None
-    assert figures(progress_of(workspace, since) or progress(workspace)) == (0, 4, 0, 4)
+    assert get_build_progress(workspace) is None
+    assert figures(get_build_progress(workspace, since) or progress(workspace)) == (0, 4, 0, 4)
 
 
 def test_where_nothing_waits_one_question_is_enough(workspace, crew):
     with CaptureQueriesContext(connection) as queries:
-        assert progress_of(workspace) is None
+        assert get_build_progress(workspace) is None
     assert len(queries) == 1
 
 
 def test_counting_takes_two_questions_however_many_wait(workspace, reworded):
     with CaptureQueriesContext(connection) as queries:
-        progress_of(workspace)
+        get_build_progress(workspace)
     assert len(queries) == 2
 
 
@@ -139,11 +139,11 @@ def test_new_pairs_count_although_they_have_no_prompt_yet(workspace, idle):
 def test_what_is_out_of_use_and_what_has_no_channel_is_not_waited_for(workspace, reworded):
     archive_record(reworded[0], by=BY)
     mute = make_agent(workspace, "mute")
-    ask_for_rebuild(workspace, [mute.pk], by=BY)
+    request_rebuild(workspace, [mute.pk], by=BY)
     assert progress(workspace).waiting == 2
     build(*reworded)
     assert BuildCause.unscoped.count() == 1
-    assert progress_of(workspace) is None
+    assert get_build_progress(workspace) is None
 
 
 def test_other_workspaces_are_not_counted(workspace, elsewhere, reworded):
@@ -162,7 +162,7 @@ def test_what_waits_for_long_is_said_to(workspace, reworded):
     "said", ["", "yesterday", "2026-01-01", "9999-12-31T00:00:00+00:00", "\x00", "1" * 400]
 )
 def test_a_moment_that_is_none_is_as_good_as_nothing(said):
-    assert read_since(said) is None
+    assert parse_since(said) is None
 
 
 # --- pages ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from personas.models import Agent, Workspace
 from personas.records.services import archive_record
 from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
-from prompts.provenance.causes import causes_in_words
+from prompts.provenance.causes import describe_causes
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
@@ -136,5 +136,5 @@ def test_later_means_the_workers_and_a_broker_that_is_down_only_delays_it(pilot,
     forget_what_was_built(pilot)
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     version = PromptVersion.unscoped.filter(prompt__agent=pilot).latest("number")
-    [[cause]] = causes_in_words(pilot.workspace_id, [version.causes])
+    [[cause]] = describe_causes(pilot.workspace_id, [version.causes])
     assert (str(cause), version.author_label) == ("Built anew", "dramatis")

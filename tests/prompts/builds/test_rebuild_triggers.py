@@ -12,11 +12,11 @@ from django.utils import timezone
 from core.task_queue import breaker
 from personas.models import Agent, Workspace
 from personas.records.services import edit_record
-from prompts.builds.sweep import agents_due, agents_waiting
+from prompts.builds.sweep import list_due_agents, list_waiting_agents
 from prompts.tasks import rebuild_prompts_job
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from skills.agent_context.services import choose_context
-from skills.files.services import adopt_file
+from skills.files.services import approve_file
 from tests.factories import (
     BY,
     make_agent,
@@ -72,22 +72,22 @@ def reread(agent: Agent) -> Any:
 def test_another_set_of_active_tools_is_built_at_once(workspace, pilot):
     bell = make_tool(workspace, "ring_bell", snippet="Ring the bell")
     edit_record(reread(pilot), {"tools": [bell]}, expected=pilot.revision, by=BY)
-    assert "ring_bell" in text_of(latest(pilot))
+    assert "ring_bell" in get_version_text(latest(pilot))
     assert why(pilot) == "Agent “Pilot” revision 2"
 
 
 def test_a_look_at_the_files_takes_in_what_was_rewritten(pilot, source, tmp_path):
-    assert "Knock first." in text_of(latest(pilot))
+    assert "Knock first." in get_version_text(latest(pilot))
     write(tmp_path / "AGENTS.md", "Knock twice.\n")
     refreshed(source)
-    assert "Knock twice." in text_of(latest(pilot))
+    assert "Knock twice." in get_version_text(latest(pilot))
     assert why(pilot) == "A look at “House files”"
 
 
 def test_the_commands_for_a_look_and_for_a_rebuild_reload_by_hand(pilot, source, tmp_path, capsys):
     write(tmp_path / "AGENTS.md", "Knock twice.\n")
     call_command("refresh_source", "harbour", source.slug)
-    assert "Knock twice." in text_of(latest(pilot))
+    assert "Knock twice." in get_version_text(latest(pilot))
     number = latest(pilot).number
     call_command("rebuild_prompts")
     assert "0 built, 1 unchanged" in capsys.readouterr().out
@@ -97,10 +97,10 @@ def test_the_commands_for_a_look_and_for_a_rebuild_reload_by_hand(pilot, source,
 def test_a_resource_that_was_discovered_is_built_in_once_it_is_trusted(pilot, source, tmp_path):
     path = write_skill(tmp_path, "brew-tea", description="Brews tea for guests.")
     refreshed(source)
-    assert "Brews tea for guests." not in text_of(latest(pilot))
+    assert "Brews tea for guests." not in get_version_text(latest(pilot))
     file = file_at(source, path)
-    adopt_file(file, digest=file.newest.digest, by=BY)
-    assert "Brews tea for guests." in text_of(latest(pilot))
+    approve_file(file, digest=file.newest.digest, by=BY)
+    assert "Brews tea for guests." in get_version_text(latest(pilot))
     assert why(pilot) == "Source"
 
 
@@ -108,7 +108,7 @@ def test_a_tool_that_changes_in_the_registry_changes_who_uses_it(workspace, pilo
     bell = make_tool(workspace, "ring_bell", snippet="Ring the bell")
     edit_record(reread(pilot), {"tools": [bell]}, expected=pilot.revision, by=BY)
     edit_record(bell, {"snippet": "Ring it twice"}, expected=bell.revision, by=BY)
-    assert "Ring it twice" in text_of(latest(pilot))
+    assert "Ring it twice" in get_version_text(latest(pilot))
     assert why(pilot) == "Tool “ring_bell” revision 2"
 
 
@@ -117,19 +117,19 @@ def test_a_tool_that_changes_in_the_registry_changes_who_uses_it(workspace, pilo
 
 def test_any_other_record_that_is_edited_is_built_in(pilot):
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
-    assert "Be wise." in text_of(latest(pilot))
+    assert "Be wise." in get_version_text(latest(pilot))
     assert why(pilot) == "Soul “Calm” revision 2"
 
 
 def test_a_memory_whose_time_has_come_is_found_by_the_sweep(workspace, pilot):
     tomorrow = timezone.now() + timedelta(days=1)
     make_memory(workspace, "The mast is being painted.", valid_from=tomorrow)
-    assert "being painted" not in text_of(latest(pilot))
+    assert "being painted" not in get_version_text(latest(pilot))
     with time_machine.travel(tomorrow + timedelta(minutes=1)):
-        assert agents_due(timezone.now()) == [(workspace.pk, [pilot.pk])]
+        assert list_due_agents(timezone.now()) == [(workspace.pk, [pilot.pk])]
         rebuild_prompts_job(workspace.pk, [pilot.pk])
-        assert agents_due(timezone.now()) == []
-    assert "being painted" in text_of(latest(pilot))
+        assert list_due_agents(timezone.now()) == []
+    assert "being painted" in get_version_text(latest(pilot))
     assert why(pilot) == "Built anew"
 
 
@@ -137,8 +137,8 @@ def test_a_change_whose_message_was_lost_is_found_by_the_sweep(workspace, pilot,
     settings.DRAMATIS_BUILD_AT_ONCE = 0
     monkeypatch.setattr(breaker, "open_until", float("inf"))
     make_memory(workspace, "The mast is painted.")
-    assert "is painted" not in text_of(latest(pilot))
-    assert agents_waiting(timezone.now()) == []
-    assert agents_waiting(timezone.now() + timedelta(seconds=11)) == [(workspace.pk, [pilot.pk])]
+    assert "is painted" not in get_version_text(latest(pilot))
+    assert list_waiting_agents(timezone.now()) == []
+    assert list_waiting_agents(timezone.now() + timedelta(seconds=11)) == [(workspace.pk, [pilot.pk])]
     rebuild_prompts_job(workspace.pk, [pilot.pk])
-    assert "is painted" in text_of(latest(pilot))
+    assert "is painted" in get_version_text(latest(pilot))

@@ -5,10 +5,10 @@ import pytest
 from core.task_queue import breaker
 from personas.models import Agent
 from prompts.builds.services import rebuild_agents
-from prompts.builds.sweep import note_upgrade
+from prompts.builds.sweep import request_compiler_rebuilds
 from prompts.models import AgentPrompt, BuildCause
 from prompts.tasks import rebuild_prompts_job
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from tests.factories import make_agent, make_channel
 from tests.prompts.builds.upgrade_stage import latest, make_upgraded, older_compiler, why
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -28,28 +28,28 @@ def upgraded(workspace, monkeypatch) -> Agent:
 
 
 def test_after_an_upgrade_the_first_sweep_asks_for_what_an_older_compiler_built(upgraded):
-    assert note_upgrade() == [(upgraded.workspace_id, [upgraded.pk])]
+    assert request_compiler_rebuilds() == [(upgraded.workspace_id, [upgraded.pk])]
     rebuild_prompts_job(upgraded.workspace_id, [upgraded.pk])
-    assert "Be brave." in text_of(latest(upgraded))
+    assert "Be brave." in get_version_text(latest(upgraded))
     assert (why(upgraded), latest(upgraded).author_label) == ("A newer compiler", "dramatis")
 
 
 def test_an_upgrade_that_changes_no_words_makes_no_version_and_is_not_asked_for_again(workspace, monkeypatch):
     with older_compiler(monkeypatch, words=False):
         agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
-    assert note_upgrade() == [(workspace.pk, [agent.pk])]
+    assert request_compiler_rebuilds() == [(workspace.pk, [agent.pk])]
     built = rebuild_agents(workspace, [agent.pk])
     assert (built.versions, built.unchanged) == ([], 1)
     assert latest(agent).compiler == "older"
-    assert note_upgrade() == []
+    assert request_compiler_rebuilds() == []
     assert not BuildCause.unscoped.exists()
 
 
 def test_a_return_to_the_older_compiler_is_noticed_as_well(upgraded, monkeypatch):
-    note_upgrade()
+    request_compiler_rebuilds()
     rebuild_agents(upgraded.workspace_id, [upgraded.pk])
     with older_compiler(monkeypatch, words=True):
-        assert note_upgrade() == [(upgraded.workspace_id, [upgraded.pk])]
+        assert request_compiler_rebuilds() == [(upgraded.workspace_id, [upgraded.pk])]
 
 
 def test_what_could_never_be_built_is_tried_once_by_each_compiler(workspace, settings, monkeypatch):
@@ -58,15 +58,15 @@ def test_what_could_never_be_built_is_tried_once_by_each_compiler(workspace, set
     agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     Agent.unscoped.filter(pk=agent.pk).update(layout="harbour")
     assert rebuild_agents(workspace, [agent.pk]).failed == 1
-    assert note_upgrade() == [(workspace.pk, [agent.pk])]
+    assert request_compiler_rebuilds() == [(workspace.pk, [agent.pk])]
     assert rebuild_agents(workspace, [agent.pk]).failed == 1
-    assert note_upgrade() == []
+    assert request_compiler_rebuilds() == []
 
 
 def test_a_start_without_an_upgrade_asks_for_nothing(workspace):
     make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
-    assert note_upgrade() == []
-    assert note_upgrade() == []
+    assert request_compiler_rebuilds() == []
+    assert request_compiler_rebuilds() == []
 
 
 def test_a_sweep_that_compares_versions_alone_would_ask_for_ever(workspace, monkeypatch):
@@ -75,5 +75,5 @@ def test_a_sweep_that_compares_versions_alone_would_ask_for_ever(workspace, monk
         agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     for _ in range(2):
         AgentPrompt.unscoped.update(compiler="")
-        assert note_upgrade() == [(workspace.pk, [agent.pk])]
+        assert request_compiler_rebuilds() == [(workspace.pk, [agent.pk])]
         rebuild_agents(workspace, [agent.pk])

@@ -3,7 +3,7 @@
 import pytest
 
 from prompts.tasks import sweep_prompts_job
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from tests.prompts.builds.upgrade_stage import latest, make_upgraded
 from tests.workers import wait_for
 
@@ -12,4 +12,4 @@ from tests.workers import wait_for
 def test_workers_carry_an_upgrade_out_by_themselves(workspace, monkeypatch, celery_worker):
     upgraded = make_upgraded(workspace, monkeypatch)
     sweep_prompts_job()
-    assert wait_for(lambda: "Be brave." in text_of(latest(upgraded)))
+    assert wait_for(lambda: "Be brave." in get_version_text(latest(upgraded)))

@@ -9,10 +9,10 @@ import pytest
 from personas.models import Agent, Workspace
 from prompts.assembly.layouts import LAYOUTS
 from prompts.builds import compiler, sweep
-from prompts.builds.sweep import note_upgrade
+from prompts.builds.sweep import request_compiler_rebuilds
 from prompts.models import PromptVersion
-from prompts.provenance.causes import causes_in_words
-from prompts.versions.selectors import text_of
+from prompts.provenance.causes import describe_causes
+from prompts.versions.selectors import get_version_text
 from tests.factories import make_agent, make_channel, make_soul
 
 
@@ -23,7 +23,7 @@ def latest(agent: Agent) -> PromptVersion:
 def why(agent: Agent) -> str:
     """The causes of the latest version, in the words of its page."""
     version = latest(agent)
-    [causes] = causes_in_words(version.workspace_id, [version.causes])
+    [causes] = describe_causes(version.workspace_id, [version.causes])
     return "; ".join(map(str, causes))
 
 
@@ -31,8 +31,8 @@ def why(agent: Agent) -> str:
 def older_compiler(monkeypatch: pytest.MonkeyPatch, *, words: bool) -> Iterator[None]:
     """The product before an upgrade: another digest of its code and, if asked for, other words."""
     with monkeypatch.context() as before:
-        before.setattr(compiler, "compiler", lambda: "older")
-        before.setattr(sweep, "compiler", lambda: "older")
+        before.setattr(compiler, "get_compiler_digest", lambda: "older")
+        before.setattr(sweep, "get_compiler_digest", lambda: "older")
         if words:
             now = LAYOUTS["dramatis"]
             kept = tuple(part for part in now.parts if part.name != "soul")
@@ -46,7 +46,7 @@ def make_upgraded(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Agen
         channel = make_channel(workspace, "deck")
         soul = make_soul(workspace, text="Be brave.")
         agent = make_agent(workspace, "pilot", soul=soul, channels=[channel])
-        assert note_upgrade() == []
+        assert request_compiler_rebuilds() == []
     assert latest(agent).compiler == "older"
-    assert "Be brave." not in text_of(latest(agent))
+    assert "Be brave." not in get_version_text(latest(agent))
     return agent

@@ -10,9 +10,9 @@ from django.test.utils import override_settings
 
 from personas.models import LAYOUTS, Agent, Memory, MemoryState, Soul, Workspace, WorkspaceOwned
 from prompts.demo.load import load_demo
-from skills.agent_context.effective import given_to
+from skills.agent_context.effective import get_effective_context
 from skills.models import ContextFile
-from skills.sources.readers import outlooks_of
+from skills.sources.readers import get_readers_by_agent
 from tests.module_fixtures import rows_of_a_module
 from tests.prompts.demo.demo_stage import GERMAN, SILENT, SUPPORT, WINTERS, file_at, files_below, states
 
@@ -97,7 +97,7 @@ def test_the_files_look_lived_in_and_leave_something_for_the_inbox(demo, loaded)
 
 
 def test_every_agent_reads_the_tree_by_rules_that_fit_its_layout(demo):
-    outlooks = {one.agent.slug: one for one in outlooks_of(demo).values()}
+    outlooks = {one.agent.slug: one for one in get_readers_by_agent(demo).values()}
     assert set(outlooks) == set(Agent.objects.in_workspace(demo).values_list("slug", flat=True))
     fitting = {slug: one.harness.name for slug, one in outlooks.items()}
     assert (fitting["code-review"], fitting["release-captain"], fitting["first-week"]) == (
@@ -107,6 +107,6 @@ def test_every_agent_reads_the_tree_by_rules_that_fit_its_layout(demo):
     )
     assert outlooks["bench-tests"].is_inherited
     for slug, outlook in outlooks.items():
-        assert given_to(outlook.agent).files, slug
-    skills = {one.name for one in given_to(outlooks["release-captain"].agent).skills if one.file}
+        assert get_effective_context(outlook.agent).files, slug
+    skills = {one.name for one in get_effective_context(outlooks["release-captain"].agent).skills if one.file}
     assert skills == {"cut-a-release"}

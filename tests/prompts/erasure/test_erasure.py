@@ -7,14 +7,14 @@ from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 
 from personas.erasure.services import NotErasable
-from personas.errors import Erased, Invalid
+from personas.errors import InvalidInput, RecordErased
 from personas.memories.services import reinstate_memory
 from personas.models import Agent, AuditEvent, Erasure, Revision, Workspace
 from personas.records.services import edit_record, restore_revision
-from prompts.erasure.services import erase_record, holds_erased
-from prompts.hashed_rows import version_row
+from prompts.erasure.services import erase_record, has_erased_content
+from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
@@ -73,10 +73,10 @@ def test_the_former_versions_say_so_and_their_chain_still_holds(pilot, workspace
     memory = make_memory(workspace, SECRET)
     erase_record(memory, reason="She asked for it.", by=by_alice)
     versions = list(PromptVersion.objects.in_workspace(workspace).order_by("number"))
-    assert [holds_erased(version) for version in versions] == [False, True, False]
-    assert "⟦erased⟧" in text_of(versions[1])
+    assert [has_erased_content(version) for version in versions] == [False, True, False]
+    assert "⟦erased⟧" in get_version_text(versions[1])
     for version in versions:
-        assert version_row(version).hash(version.previous_hash) == version.hash
+        assert build_version_row(version).hash(version.previous_hash) == version.hash
 
 
 def test_labels_leave_what_can_be_read_no_more(pilot, workspace, by_alice):
@@ -91,7 +91,7 @@ def test_labels_leave_what_can_be_read_no_more(pilot, workspace, by_alice):
 def test_words_that_another_record_says_too_stay_there(pilot, workspace, by_alice):
     memory, _twin = make_memory(workspace, SECRET), make_memory(workspace, SECRET)
     erase_record(memory, reason="Said twice.", by=by_alice)
-    assert SECRET in text_of(prompt_of(pilot).latest)
+    assert SECRET in get_version_text(prompt_of(pilot).latest)
 
 
 def test_a_profile_is_erased_with_its_names(workspace, by_alice):
@@ -104,7 +104,7 @@ def test_a_profile_is_erased_with_its_names(workspace, by_alice):
 
 def test_an_erasure_needs_a_reason_and_a_person_to_be_about(pilot, workspace, by_alice):
     memory = make_memory(workspace, SECRET)
-    with pytest.raises(Invalid, match="reason"):
+    with pytest.raises(InvalidInput, match="reason"):
         erase_record(memory, reason=" ", by=by_alice)
     with pytest.raises(NotErasable):
         erase_record(make_soul(workspace), reason="No.", by=by_alice)
@@ -115,11 +115,11 @@ def test_what_was_erased_cannot_come_back(workspace, by_alice):
     memory = make_memory(workspace, SECRET)
     erase_record(memory, reason="She asked for it.", by=by_alice)
     memory.refresh_from_db()
-    with pytest.raises(Erased):
+    with pytest.raises(RecordErased):
         reinstate_memory(memory, by=by_alice)
-    with pytest.raises(Erased):
+    with pytest.raises(RecordErased):
         restore_revision(memory, 1, expected=memory.revision, by=by_alice)
-    with pytest.raises(Erased):
+    with pytest.raises(RecordErased):
         edit_record(memory, {"text": "Again."}, expected=memory.revision, by=by_alice)
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from personas.api_keys.services import create_key
 from personas.models import Agent
 from personas.records.services import archive_record
-from prompts.fleet.bot_activity import HEIGHT, bots_of, served_per_hour
+from prompts.fleet.bot_activity import CHART_HEIGHT, get_bot_activity, get_hourly_chart
 from prompts.labels.services import roll_back
 from prompts.models import AgentPrompt, BuildCause
 from prompts.settings.services import put_settings
@@ -137,26 +137,26 @@ def test_bots_are_counted_by_the_hour_and_told_behind_by_the_day(as_bob, workspa
     fetched(bridge, other, at=now - timedelta(hours=3))
     fetched(bridge, other, at=now - timedelta(hours=30))
     fetched(bridge, other, at=now - timedelta(hours=2), label="production@2020-01-01", version_id=0)
-    found = bots_of(workspace)
+    found = get_bot_activity(workspace)
     assert (found.lately, found.behind) == ({deck.pk: 2}, {})
     reword(stage.soul, "Be wise.", pilot)
-    found = bots_of(workspace)
+    found = get_bot_activity(workspace)
     assert (found.behind, found.stale_count) == ({deck.pk: 2, bridge.pk: 1}, 2)
     fetched(prompt_of(pilot), key)
-    assert bots_of(workspace).behind == {deck.pk: 1, bridge.pk: 1}
+    assert get_bot_activity(workspace).behind == {deck.pk: 1, bridge.pk: 1}
     answer = look(as_bob)
     assert "1 bot behind" in flags(answer, "pilot")
     assert cell(answer, "pilot").bots == 2
     other.revoked_at = now
     other.save()
-    assert bots_of(workspace).behind == {}
+    assert get_bot_activity(workspace).behind == {}
 
 
 def test_bots_of_another_workspace_are_not_seen(workspace, elsewhere, stage):
     key, _ = create_key(elsewhere, "Spy", {}, by=BY)
     fetched(prompt_of(stage.pilot), key, workspace_id=elsewhere.pk)
-    assert bots_of(workspace).lately == {}
-    assert served_per_hour(workspace).total == 0
+    assert get_bot_activity(workspace).lately == {}
+    assert get_hourly_chart(workspace).total == 0
 
 
 def test_what_was_served_is_drawn_by_the_hour(as_bob, workspace, stage):
@@ -165,10 +165,10 @@ def test_what_was_served_is_drawn_by_the_hour(as_bob, workspace, stage):
     for back, count in ((0, 1), (1, 4), (23, 2), (24, 7)):
         for _ in range(count):
             fetched(prompt, key, at=now - timedelta(hours=back))
-    chart = served_per_hour(workspace, now)
+    chart = get_hourly_chart(workspace, now)
     assert [bar.count for bar in chart.bars] == [2, *[0] * 21, 4, 1]
-    assert (chart.total, chart.busiest.count, chart.busiest.height) == (7, 4, HEIGHT)
-    assert [bar.height for bar in chart.bars[:2]] == [HEIGHT / 2, 0]
+    assert (chart.total, chart.busiest.count, chart.busiest.height) == (7, 4, CHART_HEIGHT)
+    assert [bar.height for bar in chart.bars[:2]] == [CHART_HEIGHT / 2, 0]
     page = words_of(look(as_bob))
     assert re.search(r"<title[^>]*>Prompts served per hour</title>", page)
     assert "style=" not in page

@@ -10,7 +10,7 @@ from personas.api_keys.services import create_key
 from personas.models import Agent, AuditEvent, Memory
 from personas.roles import Role
 from personas.workspaces.services import create_workspace
-from prompts.demo.load import told as cast_told
+from prompts.demo.load import read_demo_data as cast_told
 from prompts.models import BuildCause, PromptLabel
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user
 from tests.prompts.fleet.fleet_pages import BULK, HOME, MOST_QUERIES, look, names_on, shown, told, words_of

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from prompts.hashed_rows import block_row, ledger_row, move_row, version_row
+from prompts.hashed_rows import build_block_row, build_label_move_row, build_ledger_row, build_version_row
 from prompts.models import AgentPrompt, LabelMove, LedgerBlock, LedgerEntry, PromptVersion
-from prompts.proof.hashed_rows import rows_digest
+from prompts.proof.hashed_rows import ledger_rows_digest
 from tests.prompts.integrity.history_stage import History
 
 # The tables of the record that only grow.
@@ -91,7 +91,7 @@ def rehash_versions(history: History) -> None:
         head = ""
         rows = PromptVersion.objects.in_workspace(history.workspace).filter(prompt=prompt)
         for row in rows.order_by("number").select_related("prompt"):
-            hashed = version_row(row).hash(head)
+            hashed = build_version_row(row).hash(head)
             rows.filter(pk=row.pk).update(previous_hash=head, hash=hashed)
             head = hashed
         AgentPrompt.objects.in_workspace(history.workspace).filter(pk=prompt.pk).update(last_hash=head)
@@ -102,7 +102,7 @@ def rehash_moves(history: History) -> None:
         head = ""
         rows = LabelMove.objects.in_workspace(history.workspace).filter(prompt=prompt)
         for row in rows.order_by("sequence").select_related("prompt", "version", "previous_version"):
-            hashed = move_row(row).hash(head)
+            hashed = build_label_move_row(row).hash(head)
             rows.filter(pk=row.pk).update(previous_hash=head, hash=hashed)
             head = hashed
         AgentPrompt.objects.in_workspace(history.workspace).filter(pk=prompt.pk).update(last_move_hash=head)
@@ -112,13 +112,13 @@ def reseal_ledger(history: History) -> None:
     """Seals, then the blocks over them; a block that was let go keeps its rows' digest."""
     entries = LedgerEntry.objects.in_workspace(history.workspace)
     for entry in entries.select_related("prompt", "version"):
-        entries.filter(pk=entry.pk).update(seal=ledger_row(entry).seal())
+        entries.filter(pk=entry.pk).update(seal=build_ledger_row(entry).seal())
     blocks, head = LedgerBlock.objects.in_workspace(history.workspace), ""
     for block in blocks.order_by("sequence"):
         inside = entries.filter(pk__gte=block.first_id, pk__lte=block.last_id).order_by("pk")
         pairs = list(inside.values_list("pk", "seal"))
-        block.rows = rows_digest(pairs) if pairs else block.rows
-        hashed = block_row(block).hash(head)
+        block.rows = ledger_rows_digest(pairs) if pairs else block.rows
+        hashed = build_block_row(block).hash(head)
         blocks.filter(pk=block.pk).update(rows=block.rows, previous_hash=head, hash=hashed)
         head = hashed
 

@@ -22,11 +22,11 @@ from personas.records.services import edit_record
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.integrity.checkpoints import sign_checkpoint
-from prompts.labels.services import move_label, roll_back, take_off_label
-from prompts.ledger.blocks import seal_workspace
-from prompts.ledger.retention import keep_ledger_for, months_before, roll_off
+from prompts.labels.services import move_label, remove_label, roll_back
+from prompts.ledger.blocks import seal_ledger
+from prompts.ledger.retention import expire_blocks, set_ledger_retention, subtract_months
 from prompts.models import AgentPrompt
-from prompts.serving import Recall, Served
+from prompts.serving import ServedPrompt, ServingCache
 from tests.factories import (
     BY,
     join,
@@ -51,7 +51,7 @@ class History:
     workspace: Workspace
     by: Actor
     people: dict[str, User] = field(default_factory=dict)
-    served: list[Served] = field(default_factory=list)
+    served: list[ServedPrompt] = field(default_factory=list)
     moments: dict[str, datetime] = field(default_factory=dict)
 
     @property
@@ -69,7 +69,7 @@ class History:
             self.moments[name] = timezone.now()
             yield
         with time_machine.travel(moment + timedelta(minutes=5), tick=False):
-            seal_workspace(self.workspace.pk)
+            seal_ledger(self.workspace.pk)
             sign_checkpoint(self.workspace.pk)
 
     def build(self) -> None:
@@ -81,9 +81,9 @@ class History:
         edit_record(soul, {"text": text}, expected=soul.revision, by=self.by, message="Other words — häufig")
         self.build()
 
-    def hand_out(self, count: int, **asked: Any) -> list[Served]:
+    def hand_out(self, count: int, **asked: Any) -> list[ServedPrompt]:
         _, secret = create_key(self.workspace, f"Bot {next(_keys)}", {}, by=BY)
-        recall = Recall()
+        recall = ServingCache()
         made = [fetch(secret, recall=recall, **asked) for _ in range(count)]
         self.served += made
         return made
@@ -91,8 +91,8 @@ class History:
 
 def make_history(workspace: Workspace, by: Actor) -> History:
     """Eight months of it: two agents on two channels, thirteen versions, three blocks, one of them let go."""
-    history, now = History(keep_ledger_for(workspace, 6, by=by), by), timezone.now()
-    with history.at("beginning", months_before(now, 8)):
+    history, now = History(set_ledger_retention(workspace, 6, by=by), by), timezone.now()
+    with history.at("beginning", subtract_months(now, 8)):
         settle_in(history)
         history.hand_out(4)
     with history.at("secret", now - timedelta(days=3)):
@@ -105,7 +105,7 @@ def make_history(workspace: Workspace, by: Actor) -> History:
     with history.at("erasure", now - timedelta(days=1)):
         memory = Memory.objects.in_workspace(workspace).get(text=SECRET)
         erase_record(memory, reason="She asked for it.", by=by)
-        roll_off(workspace.pk)
+        expire_blocks(workspace.pk)
     history.reword("Be kind.")
     history.hand_out(2)
     return history
@@ -129,7 +129,7 @@ def move_about(history: History) -> None:
     first, second = prompt.versions.order_by("number")[:2]
     move_label(prompt, "canary", second, expected=None, by=history.by)
     move_label(prompt, "canary", first, expected=second.pk, by=history.by, note="Not yet")
-    take_off_label(prompt, "canary", by=history.by)
+    remove_label(prompt, "canary", by=history.by)
     history.reword("Be careful.")
     roll_back([history.prompt()], by=history.by, note="Too careful")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from personas.models import Workspace
-from prompts.hashed_rows import block_row
+from prompts.hashed_rows import build_block_row
 from prompts.integrity.verify import checkpoints, label_moves, ledger, parts, versions
-from prompts.integrity.verify.row_stream import Numbers, Prompts, each_row
+from prompts.integrity.verify.row_stream import VersionNumbers, WorkspacePrompts, iterate_rows
 from prompts.models import (
     Checkpoint,
     LabelMove,
@@ -18,9 +18,9 @@ from prompts.models import (
     SigningKey,
     VersionPart,
 )
-from prompts.proof.chains import judge_chain
+from prompts.proof.chains import iterate_chain_faults
 from prompts.proof.faults import Fault
-from prompts.proof.ledger_blocks import judge_ledger
+from prompts.proof.ledger_blocks import iterate_ledger_faults
 
 Rows = list[Any]
 # Columns that no hash covers, and why.
@@ -62,21 +62,21 @@ class Tables:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.prompts, self.numbers = Prompts(workspace), Numbers(workspace)
+        self.prompts, self.numbers = WorkspacePrompts(workspace), VersionNumbers(workspace)
         self.versions = self.read(PromptVersion, versions.COLUMNS, "prompt_id", "number")
         self.parts = self.read(VersionPart, parts.COLUMNS, "id")
         self.moves = self.read(LabelMove, label_moves.COLUMNS, "prompt_id", "sequence")
         self.entries = self.read(LedgerEntry, ledger.ENTRY_COLUMNS, "id")
         self.blocks = self.read(LedgerBlock, ledger.BLOCK_COLUMNS, "sequence")
-        self.notes = self.read(LedgerRollOff, ledger.NOTE_COLUMNS, "id")
-        self.checkpoints = self.read(Checkpoint, checkpoints.COLUMNS, "sequence")
+        self.notes = self.read(LedgerRollOff, ledger.ROLL_OFF_COLUMNS, "id")
+        self.checkpoints = self.read(Checkpoint, checkpoints.CHECKPOINT_COLUMNS, "sequence")
         self.keys = self.read(SigningKey, checkpoints.KEY_COLUMNS, "id")
         self.numbers.learn(row.id for row in self.versions)
         self.by_id = LedgerBlock.objects.in_workspace(workspace).in_bulk()
 
     def read(self, model: Any, columns: tuple[str, ...], *order: str) -> Rows:
         rows = model.objects.in_workspace(self.workspace).order_by(*order)
-        return list(each_row(rows, columns, model._meta.db_table))
+        return list(iterate_rows(rows, columns, model._meta.db_table))
 
     def all(self) -> list[Table]:
         return [
@@ -95,12 +95,14 @@ class Tables:
     # --- judges -----------------------------------------------------------------------------------------
 
     def judge_versions(self, rows: Rows) -> Iterator[Fault | None]:
-        watch = versions.Watch(self.workspace, self.prompts)
-        yield from judge_chain(versions.proved(row, self.prompts, watch) for row in rows)
+        watch = versions.VersionVerifier(self.workspace, self.prompts)
+        yield from iterate_chain_faults(
+            versions.build_stored_version(row, self.prompts, watch) for row in rows
+        )
         yield from watch.wrong_ends()
 
     def judge_parts(self, rows: Rows) -> Iterator[Fault | None]:
-        watch = versions.Watch(self.workspace, self.prompts)
+        watch = versions.VersionVerifier(self.workspace, self.prompts)
         for row in self.versions:
             watch.see(row)
         for row in rows:
@@ -108,20 +110,20 @@ class Tables:
         yield from (Fault(parts.TABLE, "what is noted of", "") for left in watch.parts.sums.values() if left)
 
     def judge_moves(self, rows: Rows) -> Iterator[Fault | None]:
-        seen = label_moves.Moves(self.workspace, self.prompts, self.numbers)
-        yield from judge_chain(seen.proved(rows))
+        seen = label_moves.LabelMoveVerifier(self.workspace, self.prompts, self.numbers)
+        yield from iterate_chain_faults(seen.proved(rows))
         yield from seen.wrong_ends()
 
     def judge_entries(self, rows: Rows) -> Iterator[Fault | None]:
-        sealed = (ledger.proved(row, self.prompts, self.numbers) for row in rows)
-        return judge_ledger(map(block_row, self.blocks), sealed, rolled_off=1)
+        sealed = (ledger.build_sealed_row(row, self.prompts, self.numbers) for row in rows)
+        return iterate_ledger_faults(map(build_block_row, self.blocks), sealed, rolled_off=1)
 
     def judge_blocks(self, rows: Rows) -> Iterator[Fault | None]:
-        return judge_chain((block_row(row), row.hash, row.previous_hash) for row in rows)
+        return iterate_chain_faults((build_block_row(row), row.hash, row.previous_hash) for row in rows)
 
     def judge_notes(self, rows: Rows) -> Iterator[Fault | None]:
-        seen = ledger.RollOffs(self.workspace)
-        return judge_chain(seen.proved(row, self.by_id.get(row.block_id)) for row in rows)
+        seen = ledger.RollOffVerifier(self.workspace)
+        return iterate_chain_faults(seen.proved(row, self.by_id.get(row.block_id)) for row in rows)
 
     def judge_checkpoints(self, rows: Rows) -> Iterator[Fault | None]:
         return self.judge_signed(self.keys, rows)
@@ -130,7 +132,7 @@ class Tables:
         return self.judge_signed(rows, self.checkpoints)
 
     def judge_signed(self, keys: Rows, rows: Rows) -> Iterator[Fault | None]:
-        seen = checkpoints.Checkpoints(self.workspace, self.prompts)
+        seen = checkpoints.CheckpointVerifier(self.workspace, self.prompts)
         yield from map(seen.key_fault, keys)
         yield from seen.each(rows)
         yield from seen.idle_keys()

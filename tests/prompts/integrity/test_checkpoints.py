@@ -12,20 +12,20 @@ from django.db import transaction
 from personas.models import Workspace
 from prompts import tasks
 from prompts.integrity import checkpoints
-from prompts.integrity.checkpoint_files import copies_of, copy_path
+from prompts.integrity.checkpoint_files import get_checkpoint_path, read_checkpoint_copies
 from prompts.integrity.checkpoints import (
     NoSigningKey,
-    heads_at,
-    present_heads,
-    public_key_told,
+    get_current_heads,
+    get_heads_at,
+    get_public_key,
+    load_signing_key,
     sign_checkpoint,
-    signing_key,
-    write_copies,
+    write_checkpoint_copies,
 )
 from prompts.integrity.verify import verify_workspace
 from prompts.models import Checkpoint, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint, verify_signature
-from prompts.proof.signing_keys import dump_key, key_id, load_public, new_key
+from prompts.proof.signing_keys import dump_private_key, generate_signing_key, get_key_id, load_public_key
 from prompts.tasks import sign_checkpoints_job
 from tests.prompts.integrity.forged_history import by_hand, unguarded
 from tests.prompts.integrity.history_stage import History
@@ -38,7 +38,7 @@ def stored(history: History) -> list[Checkpoint]:
 
 
 def lines(history: History) -> list[str]:
-    return copy_path(history.workspace.pk).read_text(encoding="utf-8").splitlines()
+    return get_checkpoint_path(history.workspace.pk).read_text(encoding="utf-8").splitlines()
 
 
 # --- what they say -------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_each_names_the_one_before_and_is_signed(history):
     rows = stored(history)
     assert [row.sequence for row in rows] == [1, 2, 3, 4]
     assert [row.previous_hash for row in rows] == ["", *(row.hash for row in rows[:-1])]
-    key = load_public(SigningKey.objects.in_workspace(history.workspace).get().public_key)
+    key = load_public_key(SigningKey.objects.in_workspace(history.workspace).get().public_key)
     for row in rows:
         assert verify_signature(SignedCheckpoint(row.body, row.signature, row.key_id), key)
         assert read_checkpoint(row.body).at == row.at
@@ -57,8 +57,8 @@ def test_each_names_the_one_before_and_is_signed(history):
 def test_a_checkpoint_sums_up_where_every_chain_ends(history):
     row = sign_checkpoint(history.workspace.pk)
     assert row is not None
-    heads = present_heads(history.workspace.pk)
-    assert heads_at(row) == heads
+    heads = get_current_heads(history.workspace.pk)
+    assert get_heads_at(row) == heads
     assert read_checkpoint(row.body).sums_up(heads)
     assert row.body["versions"]["count"] == 15
     assert row.body["label_moves"]["count"] == 18
@@ -74,16 +74,16 @@ def test_only_what_is_new_is_brought_along(history):
     again = sign_checkpoint(history.workspace.pk)
     assert again is not None
     assert len(again.heads["versions"]) == 3
-    assert heads_at(again) == present_heads(history.workspace.pk)
+    assert get_heads_at(again) == get_current_heads(history.workspace.pk)
 
 
 def test_every_so_often_all_heads_are_brought(history, monkeypatch):
-    monkeypatch.setattr(checkpoints, "WHOLE_EVERY", 2)
+    monkeypatch.setattr(checkpoints, "FULL_HEADS_INTERVAL", 2)
     sign_checkpoint(history.workspace.pk)
     history.reword("Be quick.")
     sign_checkpoint(history.workspace.pk)
     assert [row.heads["is_whole"] for row in stored(history)][-2:] == [True, False]
-    assert heads_at(stored(history)[-1]) == present_heads(history.workspace.pk)
+    assert get_heads_at(stored(history)[-1]) == get_current_heads(history.workspace.pk)
     assert verify_workspace(history.workspace).is_sound
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_signed_when_nothing_moved(history, elsewhere):
     assert sign_checkpoint(history.workspace.pk) is None
     assert len(stored(history)) == 5
     assert sign_checkpoint(elsewhere.pk) is None
-    assert not copy_path(elsewhere.pk).exists() or not copy_path(elsewhere.pk).read_text()
+    assert not get_checkpoint_path(elsewhere.pk).exists() or not get_checkpoint_path(elsewhere.pk).read_text()
 
 
 def test_the_job_signs_for_all_and_one_in_trouble_keeps_none_waiting(history, elsewhere, monkeypatch):
@@ -116,31 +116,31 @@ def test_the_job_signs_for_all_and_one_in_trouble_keeps_none_waiting(history, el
 
 
 def test_the_file_holds_every_checkpoint_and_the_key_lies_beside_it(history):
-    found = list(copies_of(history.workspace.pk))
+    found = list(read_checkpoint_copies(history.workspace.pk))
     assert [each.hash for each in found if isinstance(each, SignedCheckpoint)] == [
         row.hash for row in stored(history)
     ]
-    key, pem = public_key_told()
-    assert (copy_path(history.workspace.pk).parent / f"{key}.pem").read_text() == pem
+    key, pem = get_public_key()
+    assert (get_checkpoint_path(history.workspace.pk).parent / f"{key}.pem").read_text() == pem
 
 
 def test_a_copy_that_is_behind_catches_up(history):
-    path = copy_path(history.workspace.pk)
+    path = get_checkpoint_path(history.workspace.pk)
     whole = path.read_text()
     path.write_text("\n".join(lines(history)[:2]) + "\n")
-    assert write_copies(history.workspace.pk) == 2
+    assert write_checkpoint_copies(history.workspace.pk) == 2
     assert path.read_text() == whole
-    assert write_copies(history.workspace.pk) == 0
+    assert write_checkpoint_copies(history.workspace.pk) == 0
     path.unlink()
-    assert write_copies(history.workspace.pk) == 4
+    assert write_checkpoint_copies(history.workspace.pk) == 4
     assert path.read_text() == whole
 
 
 def test_a_line_that_a_crash_cut_off_is_written_again(history):
-    path = copy_path(history.workspace.pk)
+    path = get_checkpoint_path(history.workspace.pk)
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
-    assert write_copies(history.workspace.pk) == 1
+    assert write_checkpoint_copies(history.workspace.pk) == 1
     assert path.read_bytes() == whole
 
 
@@ -175,13 +175,13 @@ def test_a_file_that_knows_another_past_is_not_made_to_agree(history):
     ],
 )
 def test_what_was_done_to_the_file_is_found(history, spoil, said):
-    copy_path(history.workspace.pk).write_text("\n".join(spoil(lines(history))) + "\n")
+    get_checkpoint_path(history.workspace.pk).write_text("\n".join(spoil(lines(history))) + "\n")
     faults = verify_workspace(history.workspace).faults
     assert any(said in fault.reason for fault in faults), [str(fault) for fault in faults]
 
 
 def test_without_a_file_the_rest_is_verified_and_a_note_says_so(history):
-    copy_path(history.workspace.pk).unlink()
+    get_checkpoint_path(history.workspace.pk).unlink()
     told = verify_workspace(history.workspace)
     assert told.is_sound
     assert told.notes == ["There is no second copy of the checkpoints on this machine."]
@@ -189,7 +189,7 @@ def test_without_a_file_the_rest_is_verified_and_a_note_says_so(history):
 
 def test_a_copy_on_its_way_is_not_missed(history):
     with transaction.atomic():
-        checkpoints.make_checkpoint(history.workspace.pk, signing_key())
+        checkpoints.create_checkpoint(history.workspace.pk, load_signing_key())
     assert len(lines(history)) == 4
     assert verify_workspace(history.workspace).is_sound
 
@@ -198,14 +198,14 @@ def test_a_copy_on_its_way_is_not_missed(history):
 
 
 def test_after_a_change_of_keys_old_signatures_still_hold(history, settings):
-    old, other = stored(history)[-1].key_id, new_key()
-    settings.DRAMATIS_SIGNING_KEY = dump_key(other).decode()
+    old, other = stored(history)[-1].key_id, generate_signing_key()
+    settings.DRAMATIS_SIGNING_KEY = dump_private_key(other).decode()
     made = sign_checkpoint(history.workspace.pk)
     assert made is not None
-    assert made.key_id == key_id(other.public_key()) != old
+    assert made.key_id == get_key_id(other.public_key()) != old
     assert verify_workspace(history.workspace).is_sound
     assert {row.key_id for row in SigningKey.objects.in_workspace(history.workspace)} == {old, made.key_id}
-    assert len(list(copy_path(history.workspace.pk).parent.glob("*.pem"))) == 2
+    assert len(list(get_checkpoint_path(history.workspace.pk).parent.glob("*.pem"))) == 2
 
 
 def test_a_checkpoint_signed_with_a_key_nobody_knows_is_found(history):
@@ -216,8 +216,8 @@ def test_a_checkpoint_signed_with_a_key_nobody_knows_is_found(history):
 
 def test_the_key_of_development_is_made_once_for_us_alone(settings, tmp_path):
     settings.DRAMATIS_SIGNING_KEY, settings.VAR = "", tmp_path / "new"
-    first = dump_key(signing_key())
-    assert dump_key(signing_key()) == first
+    first = dump_private_key(load_signing_key())
+    assert dump_private_key(load_signing_key()) == first
     path = tmp_path / "new" / "signing_key.pem"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["signing_key.pem"]
@@ -225,13 +225,13 @@ def test_the_key_of_development_is_made_once_for_us_alone(settings, tmp_path):
 
 @pytest.mark.parametrize("lines_told_by", ["\n", "\\n"])
 def test_a_key_comes_as_pem_or_by_its_path(settings, tmp_path, lines_told_by):
-    key = new_key()
-    pem = dump_key(key).decode()
+    key = generate_signing_key()
+    pem = dump_private_key(key).decode()
     settings.DRAMATIS_SIGNING_KEY = pem.strip().replace("\n", lines_told_by)
-    assert dump_key(signing_key()) == dump_key(key)
+    assert dump_private_key(load_signing_key()) == dump_private_key(key)
     (tmp_path / "key.pem").write_text(pem)
     settings.DRAMATIS_SIGNING_KEY = str(tmp_path / "key.pem")
-    assert dump_key(signing_key()) == dump_key(key)
+    assert dump_private_key(load_signing_key()) == dump_private_key(key)
 
 
 @pytest.mark.parametrize("said", ["/nowhere/at/all.pem", "-----BEGIN nonsense-----", __file__])
@@ -261,7 +261,7 @@ def test_the_public_key_can_be_handed_on(capsys):
     call_command("signing_key")
     key = capsys.readouterr().out.strip()
     call_command("signing_key", "--public")
-    assert key_id(load_public(capsys.readouterr().out)) == key == public_key_told()[0]
+    assert get_key_id(load_public_key(capsys.readouterr().out)) == key == get_public_key()[0]
     call_command("signing_key", "--new")
     assert "PRIVATE KEY" in capsys.readouterr().out
 
@@ -271,17 +271,17 @@ def test_the_public_key_can_be_handed_on(capsys):
 
 @pytest.mark.planted
 def test_a_copy_that_is_not_written_is_found(history, monkeypatch):
-    monkeypatch.setattr(checkpoints, "continue_copy", lambda *args: 0)
+    monkeypatch.setattr(checkpoints, "append_checkpoints", lambda *args: 0)
     with pytest.raises(AssertionError):
         test_a_copy_that_is_behind_catches_up(history)
 
 
 @pytest.mark.planted
 def test_a_checkpoint_that_forgets_label_moves_is_found(history, monkeypatch):
-    from prompts.proof.chain_heads import Heads
+    from prompts.proof.chain_heads import ChainHeads
 
-    real = checkpoints.present_heads
-    monkeypatch.setattr(checkpoints, "present_heads", lambda pk: Heads(real(pk).versions))
+    real = checkpoints.get_current_heads
+    monkeypatch.setattr(checkpoints, "get_current_heads", lambda pk: ChainHeads(real(pk).versions))
     with pytest.raises(AssertionError):
         test_a_checkpoint_sums_up_where_every_chain_ends(history)
 

@@ -10,12 +10,12 @@ from django.core.management import CommandError, call_command
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from personas.actors import SYSTEM
+from personas.actors import SYSTEM_ACTOR
 from personas.models import AuditEvent
-from prompts.builds.sweep import looks_waiting
-from prompts.hashed_rows import ledger_row, line_of
+from prompts.builds.sweep import list_queued_verifications
+from prompts.hashed_rows import build_ledger_row, get_prompt_key
 from prompts.integrity import services as integrity_services
-from prompts.integrity.services import LONGEST, carry_out_verification, request_verification
+from prompts.integrity.services import MAX_RUN_TIME, request_verification, run_verification
 from prompts.integrity.verify import verify_workspace
 from prompts.models import LedgerEntry, VerificationRun, VerificationState
 from prompts.tasks import verify_chain_job
@@ -81,14 +81,14 @@ def test_a_look_is_carried_out_and_kept(history):
 def test_what_is_under_way_is_not_asked_for_twice(history):
     run = request_verification(history.workspace, by=history.by)
     assert request_verification(history.workspace, by=history.by) == run
-    carry_out_verification(history.workspace.pk, run.pk)
-    assert carry_out_verification(history.workspace.pk, run.pk) is None
+    run_verification(history.workspace.pk, run.pk)
+    assert run_verification(history.workspace.pk, run.pk) is None
     assert request_verification(history.workspace, by=history.by) != run
 
 
 def test_a_look_whose_worker_was_lost_makes_room_for_another(history):
     run = request_verification(history.workspace, by=history.by)
-    long_ago = timezone.now() - LONGEST - timedelta(minutes=1)
+    long_ago = timezone.now() - MAX_RUN_TIME - timedelta(minutes=1)
     VerificationRun.objects.in_workspace(history.workspace).update(
         state=VerificationState.RUNNING, started_at=long_ago
     )
@@ -104,21 +104,23 @@ def test_a_look_that_breaks_off_says_so(history, monkeypatch):
     monkeypatch.setattr(integrity_services, "verify_workspace", broken)
     run = request_verification(history.workspace, by=history.by)
     with pytest.raises(MemoryError):
-        carry_out_verification(history.workspace.pk, run.pk)
+        run_verification(history.workspace.pk, run.pk)
     run.refresh_from_db()
     assert run.state == VerificationState.FAILED
     assert "MemoryError" in run.problem
 
 
 def test_a_look_that_the_broker_lost_is_found_by_the_sweep(history):
-    run = request_verification(history.workspace, by=SYSTEM)
-    assert looks_waiting(timezone.now()) == []
-    assert looks_waiting(timezone.now() + timedelta(seconds=11)) == [(history.workspace.pk, run.pk)]
+    run = request_verification(history.workspace, by=SYSTEM_ACTOR)
+    assert list_queued_verifications(timezone.now()) == []
+    assert list_queued_verifications(timezone.now() + timedelta(seconds=11)) == [
+        (history.workspace.pk, run.pk)
+    ]
 
 
 def test_another_workspaces_look_cannot_be_carried_out(history, elsewhere):
     run = request_verification(history.workspace, by=history.by)
-    assert carry_out_verification(elsewhere.pk, run.pk) is None
+    assert run_verification(elsewhere.pk, run.pk) is None
 
 
 # --- many rows -----------------------------------------------------------------------------------------
@@ -137,12 +139,12 @@ def many_fetches(history: History, count: int) -> None:
     """Copies of a real one, sealed as the bot path seals."""
     entry = LedgerEntry.objects.in_workspace(history.workspace).select_related("prompt", "version").last()
     assert entry is not None
-    line, rows = line_of(entry.prompt), []
+    line, rows = get_prompt_key(entry.prompt), []
     for number in range(count):
         row = LedgerEntry(
             **{name: getattr(entry, name) for name in COPIED}, request_id=f"many-{number}", slots=entry.slots
         )
-        row.seal = ledger_row(row, line, entry.version.number).seal()
+        row.seal = build_ledger_row(row, line, entry.version.number).seal()
         rows.append(row)
     # Past the gate: it would look where each link leads, row by row.
     plain: QuerySet[LedgerEntry] = QuerySet(LedgerEntry)

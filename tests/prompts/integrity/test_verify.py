@@ -12,11 +12,11 @@ from django.db import DatabaseError, connection, transaction
 
 from personas.actors import Actor
 from personas.models import Content, Erasure
-from prompts.hashed_rows import version_row
+from prompts.hashed_rows import build_version_row
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.verify import verify_workspace
-from prompts.integrity.verify.label_moves import Moves
-from prompts.integrity.verify.versions import Watch
+from prompts.integrity.verify.label_moves import LabelMoveVerifier
+from prompts.integrity.verify.versions import VersionVerifier
 from prompts.models import AgentPrompt, LabelMove, LedgerEntry, LedgerRollOff, PromptLabel, PromptVersion
 from prompts.proof import hashed_rows
 from tests.prompts.integrity.forged_history import (
@@ -247,7 +247,7 @@ def test_an_inserted_version_is_found_though_its_hash_is_right(history):
     forged.number, forged.message = last.number + 1, "Never said"
     changes = {"number": forged.number, "message": forged.message, "previous_hash": last.hash}
     with unguarded():
-        hashed = version_row(forged).hash(last.hash)
+        hashed = build_version_row(forged).hash(last.hash)
         insert_copy("prompts_promptversion", last.pk, id=10**6, hash=hashed, **changes)
         assert f"version {last.number + 1} of agent {prompt.agent_id}" in first(history)
         assert f"and the chain ends with {last.number + 1}" in first(history)
@@ -331,7 +331,7 @@ def test_a_rewrite_that_takes_the_checkpoints_with_it_is_found_by_their_copy(his
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_look_that_does_not_compare_with_checkpoints_is_found(history, monkeypatch):
-    monkeypatch.setattr("prompts.integrity.verify.checkpoints.compare", lambda *args: [])
+    monkeypatch.setattr("prompts.integrity.verify.checkpoints.compare_checkpoint", lambda *args: [])
     for attack in (cut_tail, rewrite_everything):
         sign_checkpoint(history.workspace.pk)
         with unguarded():
@@ -342,7 +342,7 @@ def test_a_look_that_does_not_compare_with_checkpoints_is_found(history, monkeyp
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_look_that_does_not_look_where_chains_end_is_found(history, monkeypatch):
-    monkeypatch.setattr(Watch, "wrong_ends", lambda watch: iter(()))
+    monkeypatch.setattr(VersionVerifier, "wrong_ends", lambda watch: iter(()))
     with unguarded(), pytest.raises(AssertionError):
         test_an_inserted_version_is_found_though_its_hash_is_right(history)
 
@@ -368,7 +368,7 @@ def test_a_label_that_was_moved_without_a_move_is_found(history):
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_look_that_does_not_ask_for_labels_is_found(history, monkeypatch):
-    monkeypatch.setattr(Moves, "judge_labels", lambda seen: iter(()))
+    monkeypatch.setattr(LabelMoveVerifier, "judge_labels", lambda seen: iter(()))
     with pytest.raises(AssertionError):
         test_a_label_that_was_moved_without_a_move_is_found(history)
 
@@ -407,10 +407,10 @@ def test_words_that_were_erased_need_their_tombstone(history):
 def test_a_block_that_was_let_go_before_its_time_is_found(history):
     note = LedgerRollOff.objects.in_workspace(history.workspace).select_related("block").get()
     with unguarded():
-        from prompts.hashed_rows import roll_off_row
+        from prompts.hashed_rows import build_roll_off_row
 
         note.at = note.block.last_at + timedelta(days=30)
-        hashed = roll_off_row(note, 1).hash("")
+        hashed = build_roll_off_row(note, 1).hash("")
         by_hand("DELETE FROM prompts_checkpoint")
         LedgerRollOff.objects.in_workspace(history.workspace).update(at=note.at, hash=hashed)
         assert "its rows were let go before their time" in {fault.reason for fault in found(history).faults}

@@ -8,9 +8,9 @@ import pytest
 from django.db import connections
 
 from prompts.integrity.checkpoints import sign_checkpoint
-from prompts.integrity.verify import Verification, verify_workspace
-from prompts.integrity.verify.row_stream import one_moment
-from prompts.ledger.blocks import seal_workspace
+from prompts.integrity.verify import WorkspaceVerification, verify_workspace
+from prompts.integrity.verify.row_stream import read_only_snapshot
+from prompts.ledger.blocks import seal_ledger
 from prompts.models import LedgerEntry
 from tests.prompts.serving.serving_stage import make_stage
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_one_moment_is_seen_whatever_is_written_meanwhile(workspace):
     stage = make_stage(workspace)
     stage.fetch()
-    with one_moment():
+    with read_only_snapshot():
         before = LedgerEntry.objects.in_workspace(workspace).count()
         elsewhere = threading.Thread(target=in_its_own_connection, args=(stage.fetch,))
         elsewhere.start()
@@ -39,7 +39,7 @@ def in_its_own_connection(verb) -> None:
 @pytest.mark.parametrize("most", [4, pytest.param(12, marks=pytest.mark.hard)])
 def test_a_look_while_others_write_raises_no_false_alarm(workspace, settings, tmp_path, monkeypatch, most):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    monkeypatch.setattr("prompts.ledger.blocks.QUIET", -timedelta(seconds=60))
+    monkeypatch.setattr("prompts.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
     stage, stop = make_stage(workspace), threading.Event()
     troubles: list[BaseException] = []
 
@@ -49,7 +49,7 @@ def test_a_look_while_others_write_raises_no_false_alarm(workspace, settings, tm
             number += 1
             stage.edit(f"Be busy {number}.")
             stage.fetch()
-            seal_workspace(workspace.pk)
+            seal_ledger(workspace.pk)
             sign_checkpoint(workspace.pk)
 
     def watched() -> None:
@@ -60,7 +60,7 @@ def test_a_look_while_others_write_raises_no_false_alarm(workspace, settings, tm
 
     writer = threading.Thread(target=watched)
     writer.start()
-    looks: list[Verification] = []
+    looks: list[WorkspaceVerification] = []
     while writer.is_alive() and len(looks) < most:
         looks.append(verify_workspace(workspace))
     stop.set()
@@ -72,6 +72,6 @@ def test_a_look_while_others_write_raises_no_false_alarm(workspace, settings, tm
 
 @pytest.mark.planted
 def test_looks_without_a_moment_of_their_own_are_found(workspace, monkeypatch):
-    monkeypatch.setattr("tests.prompts.integrity.test_verify_concurrent.one_moment", nullcontext)
+    monkeypatch.setattr("tests.prompts.integrity.test_verify_concurrent.read_only_snapshot", nullcontext)
     with pytest.raises(AssertionError):
         test_one_moment_is_seen_whatever_is_written_meanwhile(workspace)

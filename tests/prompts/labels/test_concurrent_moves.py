@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from prompts.errors import MovedMeanwhile
-from prompts.hashed_rows import move_row
+from prompts.errors import LabelConflict
+from prompts.hashed_rows import build_label_move_row
 from prompts.labels.services import move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
 from tests.factories import make_soul
@@ -58,7 +58,7 @@ def chain_of(prompt: AgentPrompt) -> list[str]:
         if (
             move.sequence != place
             or move.previous_hash != previous
-            or move_row(move).hash(previous) != move.hash
+            or build_label_move_row(move).hash(previous) != move.hash
         ):
             found.append(f"move {move.sequence}")
         previous = move.hash
@@ -78,7 +78,7 @@ def race(prompt: AgentPrompt, by: Any) -> list[BaseException]:
 
 def test_of_label_moves_that_race_one_wins_and_the_others_are_told(quick, by_alice):
     errors = race(quick, by_alice)
-    assert [type(error) for error in errors] == [MovedMeanwhile] * 7
+    assert [type(error) for error in errors] == [LabelConflict] * 7
     assert "was moved after you looked" in str(errors[0])
     assert LabelMove.unscoped.filter(prompt=quick, label="canary").count() == 2
     assert PromptLabel.unscoped.get(name="canary").version.number == 2
@@ -93,7 +93,7 @@ def test_a_roll_back_pressed_twice_at_once_goes_one_step_back(quick, soul, by_al
         roll_back([quick], by=by_alice, note="Too wise.", expected=places)
 
     errors = at_once(*[verb] * 4)
-    assert [type(error) for error in errors] == [MovedMeanwhile] * 3
+    assert [type(error) for error in errors] == [LabelConflict] * 3
     assert PromptLabel.unscoped.get(prompt=quick, name=PRODUCTION).version.number == 2
 
 
@@ -104,4 +104,4 @@ def test_without_the_lock_a_race_is_not_refused_in_words(quick, by_alice, monkey
         pytest.skip("SQLite lets one writer in at a time, lock or no lock")
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
     errors = race(quick, by_alice)
-    assert [type(error) for error in errors] != [MovedMeanwhile] * 7 or chain_of(quick)
+    assert [type(error) for error in errors] != [LabelConflict] * 7 or chain_of(quick)

@@ -5,9 +5,9 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from personas.api_keys.services import create_key
-from prompts.hashed_rows import block_row
+from prompts.hashed_rows import build_block_row
 from prompts.ledger import blocks as ledger_blocks
-from prompts.ledger.blocks import seal_block, seal_workspace, workspaces_to_seal
+from prompts.ledger.blocks import list_workspaces_to_seal, seal_block, seal_ledger
 from prompts.models import LedgerBlock, LedgerEntry
 from prompts.proof.chains import verify_chain
 from prompts.tasks import seal_ledger_job
@@ -44,30 +44,30 @@ def blocks_of(workspace) -> list[LedgerBlock]:
 
 def chain_verdict(workspace):
     return verify_chain(
-        [(block_row(block), block.hash, block.previous_hash) for block in blocks_of(workspace)]
+        [(build_block_row(block), block.hash, block.previous_hash) for block in blocks_of(workspace)]
     )
 
 
 @pytest.fixture
 def rested(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """A ledger in which nothing is too young, so that tests need not wait a minute."""
-    monkeypatch.setattr(ledger_blocks, "QUIET", -ledger_blocks.QUIET)
+    monkeypatch.setattr(ledger_blocks, "SETTLE_DELAY", -ledger_blocks.SETTLE_DELAY)
     return stage
 
 
 def test_rows_that_have_come_to_rest_are_closed_and_verify(rested):
     for _ in range(5):
         rested.fetch()
-    assert workspaces_to_seal() == [rested.workspace.pk]
-    assert seal_workspace(rested.workspace.pk) == 1
+    assert list_workspaces_to_seal() == [rested.workspace.pk]
+    assert seal_ledger(rested.workspace.pk) == 1
     [block] = blocks_of(rested.workspace)
     rows = rested.rows
     assert (block.sequence, block.first_id, block.last_id, block.count) == (1, rows[0].pk, rows[-1].pk, 5)
     assert (block.first_at, block.last_at) == (rows[0].at, rows[-1].at)
     assert ledger_verdict(rested.workspace).first is None
     assert chain_verdict(rested.workspace).first is None
-    assert workspaces_to_seal() == []
-    assert seal_workspace(rested.workspace.pk) == 0
+    assert list_workspaces_to_seal() == []
+    assert seal_ledger(rested.workspace.pk) == 0
 
 
 def test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage):
@@ -75,15 +75,15 @@ def test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage):
     stage.fetch()
     insert_rows(stage, [long_ago(minutes=5)] * 2)
     assert seal_block(stage.workspace.pk) is None
-    assert workspaces_to_seal() == [stage.workspace.pk]
+    assert list_workspaces_to_seal() == [stage.workspace.pk]
     assert ledger_verdict(stage.workspace).first is None
 
 
 def test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch):
-    monkeypatch.setattr(ledger_blocks, "MOST_ROWS", 4)
+    monkeypatch.setattr(ledger_blocks, "MAX_BLOCK_ROWS", 4)
     for _ in range(10):
         rested.fetch()
-    assert seal_workspace(rested.workspace.pk) == 3
+    assert seal_ledger(rested.workspace.pk) == 3
     blocks = blocks_of(rested.workspace)
     assert [(block.sequence, block.count) for block in blocks] == [(1, 4), (2, 4), (3, 2)]
     assert [block.previous_hash for block in blocks] == ["", blocks[0].hash, blocks[1].hash]
@@ -125,7 +125,7 @@ def test_the_last_use_of_a_key_comes_from_the_rows(rested):
     last = rested.fetch().at
     rested.key.refresh_from_db()
     assert rested.key.last_used_at is None
-    seal_workspace(rested.workspace.pk)
+    seal_ledger(rested.workspace.pk)
     rested.key.refresh_from_db()
     other.refresh_from_db()
     assert (rested.key.last_used_at, other.last_used_at) == (last, None)
@@ -150,7 +150,7 @@ def test_a_late_row_inside_a_block_is_noticed(rested):
     rested.fetch()
     gap = leave_gap(rested)
     rested.fetch()
-    seal_workspace(rested.workspace.pk)
+    seal_ledger(rested.workspace.pk)
     assert ledger_verdict(rested.workspace).first is None
     insert_row(rested, timezone.now(), gap)
     fault = ledger_verdict(rested.workspace).first
@@ -159,16 +159,16 @@ def test_a_late_row_inside_a_block_is_noticed(rested):
 
 def test_a_late_row_between_two_blocks_is_noticed(rested):
     rested.fetch()
-    seal_workspace(rested.workspace.pk)
+    seal_ledger(rested.workspace.pk)
     gap = leave_gap(rested)
     rested.fetch()
-    seal_workspace(rested.workspace.pk)
+    seal_ledger(rested.workspace.pk)
     assert ledger_verdict(rested.workspace).first is None
     insert_row(rested, timezone.now(), gap)
     fault = ledger_verdict(rested.workspace).first
     assert fault.key == f"ledger row {gap}"
     assert "stands in no block" in fault.reason
-    assert workspaces_to_seal() == []
+    assert list_workspaces_to_seal() == []
 
 
 # --- planted faults ------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
         )
         return list(rows.values_list("pk", "seal", "at", "key_id"))
 
-    monkeypatch.setattr(ledger_blocks, "lines_after", by_time)
+    monkeypatch.setattr(ledger_blocks, "list_rows_to_seal", by_time)
     with pytest.raises(AssertionError):
         test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage)
     assert "stands in no block" in ledger_verdict(stage.workspace).first.reason
@@ -192,15 +192,15 @@ def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
 
 @pytest.mark.planted
 def test_a_block_that_does_not_name_the_one_before_is_found(rested, monkeypatch):
-    real = ledger_blocks.closed
+    real = ledger_blocks.build_ledger_block
 
     def unchained(workspace_id, lines, before, now):
         block = real(workspace_id, lines, None, now)
         block.sequence = before.sequence + 1 if before else 1
-        block.hash = block_row(block).hash("")
+        block.hash = build_block_row(block).hash("")
         return block
 
-    monkeypatch.setattr(ledger_blocks, "closed", unchained)
+    monkeypatch.setattr(ledger_blocks, "build_ledger_block", unchained)
     with pytest.raises(AssertionError):
         test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch)
     assert chain_verdict(rested.workspace).first is not None

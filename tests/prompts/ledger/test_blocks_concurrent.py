@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 
 from prompts.ledger import blocks
-from prompts.ledger.blocks import seal_block, seal_workspace
+from prompts.ledger.blocks import seal_block, seal_ledger
 from tests.prompts.ledger.test_blocks import blocks_of, chain_verdict
 from tests.prompts.serving.serving_stage import Stage, fetch, ledger_verdict, make_stage
 
@@ -15,19 +15,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def rested(workspace, monkeypatch) -> Stage:
-    monkeypatch.setattr(blocks, "QUIET", -blocks.QUIET)
+    monkeypatch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     return make_stage(workspace)
 
 
 def test_two_who_seal_at_once_make_one_chain(rested, monkeypatch):
-    monkeypatch.setattr(blocks, "MOST_ROWS", 3)
+    monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 3)
     for _ in range(12):
         rested.fetch()
     errors: list[Exception] = []
 
     def work() -> None:
         try:
-            seal_workspace(rested.workspace.pk)
+            seal_ledger(rested.workspace.pk)
         except Exception as error:  # noqa: BLE001  # told to the test below
             errors.append(error)
         finally:
@@ -62,5 +62,5 @@ def test_bots_are_served_while_a_block_is_closed(rested):
         thread.join(timeout=1.5)
         assert len(served) == 1
     thread.join()
-    seal_workspace(rested.workspace.pk)
+    seal_ledger(rested.workspace.pk)
     assert ledger_verdict(rested.workspace).first is None

@@ -10,13 +10,21 @@ from django.utils import timezone
 from personas.api_keys.services import create_key, revoke_key
 from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
-from prompts.hashed_rows import ledger_row
+from prompts.hashed_rows import build_ledger_row
 from prompts.labels.services import roll_back
-from prompts.ledger.selectors import LedgerFilter, ledger_page
-from prompts.ledger.stale_bots import stale_bots
+from prompts.ledger.selectors import LedgerFilter, get_ledger_page
+from prompts.ledger.stale_bots import list_outdated_bots
 from prompts.models import LedgerEntry, PromptVersion
 from prompts.proof.hashed_rows import LedgerRow
-from prompts.serving import Call, Member, Recall, ServingDown, Wanted, hand_out, ledger_insert
+from prompts.serving import (
+    CallContext,
+    MemberClient,
+    PromptRequest,
+    ServingCache,
+    ServingUnavailable,
+    ledger_insert,
+    serve_prompt,
+)
 from tests.factories import BY, make_agent, make_channel
 from tests.prompts.serving.serving_stage import Stage, fetch, insert_rows, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -49,8 +57,8 @@ def refused_and_leaked(stage: Stage, tries: int) -> tuple[int, int]:
     refused = leaked = 0
     for number in range(tries):
         try:
-            served = fetch(stage.secret, recall=stage.recall if number % 2 else Recall())
-        except ServingDown as error:
+            served = fetch(stage.secret, recall=stage.recall if number % 2 else ServingCache())
+        except ServingUnavailable as error:
             refused += 1
             leaked += len("Be brave." if "Be brave." in f"{error}{error.message}" else "")
         else:
@@ -72,7 +80,7 @@ def test_when_the_row_cannot_be_written_no_byte_leaves(stage, tries):
 @pytest.mark.promise("R5")
 @pytest.mark.parametrize("word", ["SELECT", "INSERT"])
 def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
-    with statements_fail_at(word), pytest.raises(ServingDown):
+    with statements_fail_at(word), pytest.raises(ServingUnavailable):
         stage.fetch()
     assert stage.rows == []
 
@@ -80,7 +88,7 @@ def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
 @pytest.mark.promise("R5")
 @pytest.mark.planted
 def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
-    real = ledger_insert.record
+    real = ledger_insert.insert_ledger_row
 
     def record_later(*args):
         try:
@@ -88,7 +96,7 @@ def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
         except Exception:  # noqa: BLE001  # this is the fault
             return 1
 
-    monkeypatch.setattr("prompts.serving.services.record", record_later)
+    monkeypatch.setattr("prompts.serving.services.insert_ledger_row", record_later)
     with pytest.raises(AssertionError):
         test_when_the_row_cannot_be_written_no_byte_leaves(stage, 10)
 
@@ -117,7 +125,7 @@ def unsealed_columns(row: LedgerEntry) -> list[str]:
     for name, value in OTHER.items():
         was = getattr(row, name)
         row.__dict__[name] = value
-        found += [name] if ledger_row(row).seal() == row.seal else []
+        found += [name] if build_ledger_row(row).seal() == row.seal else []
         row.__dict__[name] = was
     return found
 
@@ -137,9 +145,9 @@ def test_the_seal_covers_every_column(stage):
     for name in ("agent_id", "channel_id"):
         before = getattr(row.prompt, name)
         row.prompt.__dict__[name] = 10**9
-        assert ledger_row(row).seal() != row.seal
+        assert build_ledger_row(row).seal() != row.seal
         row.prompt.__dict__[name] = before
-    assert ledger_row(row).seal() == row.seal
+    assert build_ledger_row(row).seal() == row.seal
 
 
 @pytest.mark.planted
@@ -157,7 +165,7 @@ def test_a_seal_that_leaves_a_column_out_is_found(stage, monkeypatch, column):
 
 
 def ids(workspace, **wanted) -> list[int]:
-    return [row.pk for row in ledger_page(workspace, LedgerFilter(**wanted)).rows]
+    return [row.pk for row in get_ledger_page(workspace, LedgerFilter(**wanted)).rows]
 
 
 def test_rows_are_found_by_every_handle(stage, workspace, elsewhere, by_alice):
@@ -189,20 +197,20 @@ def test_pages_go_on_where_the_last_one_ended(stage):
     insert_rows(stage, [now, now, now - timedelta(hours=1), now, now + timedelta(seconds=1), now])
     seen, cursor = [], None
     for _ in range(10):
-        page = ledger_page(stage.workspace, LedgerFilter(), before=cursor, limit=3)
+        page = get_ledger_page(stage.workspace, LedgerFilter(), before=cursor, limit=3)
         seen += [row.pk for row in page.rows]
         cursor = page.next_cursor
         if cursor is None:
             break
     assert seen == [row.pk for row in sorted(stage.rows, key=lambda row: (row.at, row.pk), reverse=True)]
     assert len(seen) == 7
-    assert ledger_page(stage.workspace, LedgerFilter(), before=10**12).rows
+    assert get_ledger_page(stage.workspace, LedgerFilter(), before=10**12).rows
 
 
 def test_a_page_costs_the_same_however_long(stage):
     def cost(limit: int) -> int:
         with CaptureQueriesContext(connection) as queries:
-            for row in ledger_page(stage.workspace, LedgerFilter(agent="pilot"), limit=limit).rows:
+            for row in get_ledger_page(stage.workspace, LedgerFilter(agent="pilot"), limit=limit).rows:
                 assert (str(row.key), row.prompt.agent.slug) == ("Reception", "pilot")
                 assert (row.prompt.channel.slug, row.version.number) == ("deck", 1)
         return len(queries)
@@ -221,20 +229,20 @@ def number_of(version: PromptVersion | None) -> int | None:
 def test_a_bot_that_has_what_its_label_points_at_is_not_stale(stage):
     stage.fetch()
     stage.fetch(label="latest")
-    assert stale_bots(stage.workspace) == []
+    assert list_outdated_bots(stage.workspace) == []
 
 
 def test_a_bot_that_holds_a_version_after_its_roll_back_is_listed(stage, by_alice):
     stage.edit("Be wise.")
     served = stage.fetch()
     [move] = roll_back([stage.prompt], by=by_alice, note="Too wise")
-    [bot] = stale_bots(stage.workspace)
+    [bot] = list_outdated_bots(stage.workspace)
     assert (bot.key.pk, bot.prompt.agent.slug, bot.prompt.channel.slug) == (stage.key.pk, "pilot", "deck")
     assert (bot.held.number, number_of(bot.present), bot.label) == (2, 1, "production")
     assert (bot.fetched_at, bot.since, bot.ledger_id) == (served.at, move.at, served.ledger_id)
     assert bot.is_rolled_back
     stage.fetch(known=served.digest)
-    assert stale_bots(stage.workspace) == []
+    assert list_outdated_bots(stage.workspace) == []
 
 
 def test_a_bot_that_has_not_come_back_since_a_new_version_is_behind_by_label(stage):
@@ -242,7 +250,7 @@ def test_a_bot_that_has_not_come_back_since_a_new_version_is_behind_by_label(sta
     stage.fetch(label="latest")
     stage.edit("Be wise.")
     stage.edit("Be wise and kind.")
-    found = {bot.label: bot for bot in stale_bots(stage.workspace)}
+    found = {bot.label: bot for bot in list_outdated_bots(stage.workspace)}
     assert {(bot.held.number, number_of(bot.present)) for bot in found.values()} == {(1, 3)}
     assert set(found) == {"production", "latest"}
     assert not any(bot.is_rolled_back for bot in found.values())
@@ -255,32 +263,34 @@ def test_those_who_asked_for_the_past_are_people_or_have_ended_are_not_listed(st
     moment = timezone.now()
     stage.edit("Be wise.")
     stage.fetch(at=moment)
-    hand_out(Member(stage.workspace, alice), Wanted("pilot", "deck"), Call(Slots(), "r"))
+    serve_prompt(
+        MemberClient(stage.workspace, alice), PromptRequest("pilot", "deck"), CallContext(Slots(), "r")
+    )
     gone, secret = create_key(stage.workspace, "Gone", {}, by=by_alice)
     fetch(secret)
     stage.edit("Be kind.")
-    assert [bot.key for bot in stale_bots(stage.workspace)] == [gone]
+    assert [bot.key for bot in list_outdated_bots(stage.workspace)] == [gone]
     revoke_key(gone, by=by_alice)
-    assert stale_bots(stage.workspace) == []
+    assert list_outdated_bots(stage.workspace) == []
 
 
 def test_a_bot_not_seen_for_long_is_gone_rather_than_stale(stage):
     stage.fetch()
     stage.edit("Be wise.")
-    assert len(stale_bots(stage.workspace)) == 1
-    assert stale_bots(stage.workspace, within=timedelta(0)) == []
+    assert len(list_outdated_bots(stage.workspace)) == 1
+    assert list_outdated_bots(stage.workspace, within=timedelta(0)) == []
 
 
 def test_stale_bots_of_others_are_not_ours(stage, elsewhere):
     stage.fetch()
     stage.edit("Be wise.")
-    assert stale_bots(elsewhere) == []
+    assert list_outdated_bots(elsewhere) == []
 
 
 def test_stale_bots_cost_the_same_however_many(stage, by_alice):
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
-            for bot in stale_bots(stage.workspace):
+            for bot in list_outdated_bots(stage.workspace):
                 assert bot.key.name
                 assert bot.prompt.agent.slug
                 assert number_of(bot.present)
@@ -293,5 +303,5 @@ def test_stale_bots_cost_the_same_however_many(stage, by_alice):
         _, secret = create_key(stage.workspace, f"Key {number}", {}, by=BY)
         fetch(secret)
     stage.edit("Be kind.")
-    assert len(stale_bots(stage.workspace)) == 6
+    assert len(list_outdated_bots(stage.workspace)) == 6
     assert cost() == one

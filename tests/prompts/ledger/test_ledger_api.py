@@ -11,7 +11,7 @@ from personas.api_keys.format import BOT, key_digest
 from personas.models import ApiKey
 from prompts.erasure.services import erase_record
 from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
-from prompts.replay.evidence import checks_of
+from prompts.replay.evidence import run_evidence_checks
 from tests.api_client import Api
 from tests.factories import BY, make_memory
 from tests.personas.api.prompts_stage import (  # noqa: F401  # some are fixtures
@@ -91,7 +91,7 @@ def test_a_row_is_read_and_replayed_to_the_byte(admin: Api, bot: Api, deck: Deck
     assert said["stretches"][-1]["end"] == len(served.text)
     assert "soul" in {one["kind"] for one in said["stretches"]}
     bundle = good(admin.get(f"ledger/{served.ledger_id}/evidence"))
-    checks = checks_of(bundle, None)
+    checks = run_evidence_checks(bundle, None)
     assert checks
     assert not [check for check in checks if check.state == "failed"]
 

@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from personas.models import ApiKey
 from personas.roles import Role
-from prompts.integrity.services import carry_out_verification, request_verification
-from prompts.labels.services import follow_again, roll_back
+from prompts.integrity.services import request_verification, run_verification
+from prompts.labels.services import roll_back, unpin_production
 from prompts.ledger import selectors as ledger_selectors
 from prompts.models import LedgerEntry, SigningKey, VerificationRun, VerificationState
 from prompts.proof.checkpoint_comparison import verify_checkpoints
 from prompts.proof.checkpoints import SignedCheckpoint, read_checkpoint_lines
-from prompts.proof.signing_keys import load_public
+from prompts.proof.signing_keys import load_public_key
 from prompts.tasks import verify_chain_job
 from tests.factories import join, make_user, signed_in
 from tests.prompts.integrity.forged_history import by_hand, unguarded
@@ -102,8 +102,8 @@ def test_a_stretch_of_time_is_meant_in_the_readers_own(history, bobs):
 
 
 def test_pages_go_on_by_the_row_and_keep_the_filters(history, bobs, monkeypatch):
-    monkeypatch.setattr(ledger_selectors, "PAGE", 3)
-    monkeypatch.setattr(ledger_selectors.ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
+    monkeypatch.setattr(ledger_selectors, "DEFAULT_PAGE_SIZE", 3)
+    monkeypatch.setattr(ledger_selectors.get_ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
     everything, found, path = stored(history), [], address(history, "ledger/?agent=pilot")
     while path:
         answer = bobs.get(path)
@@ -115,7 +115,7 @@ def test_pages_go_on_by_the_row_and_keep_the_filters(history, bobs, monkeypatch)
 
 
 def test_a_new_row_moves_no_page(history, bobs, monkeypatch):
-    monkeypatch.setattr(ledger_selectors.ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
+    monkeypatch.setattr(ledger_selectors.get_ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
     older = bobs.get(address(history)).context["older"]
     before = shown(bobs, address(history, f"ledger/?{older}"))
     history.hand_out(2)
@@ -170,7 +170,7 @@ def test_strangers_get_404_and_see_nothing_through_filters(history, elsewhere, m
 
 
 def test_bots_that_hold_what_was_rolled_back_are_listed(history, bobs):
-    follow_again(history.prompt(), by=history.by)
+    unpin_production(history.prompt(), by=history.by)
     [served] = history.hand_out(1)
     assert served.number == 5
     roll_back([history.prompt()], by=history.by, note="Too kind")
@@ -219,7 +219,7 @@ def test_the_first_bad_row_is_told_by_the_agents_name(history, bobs):
     run = request_verification(history.workspace, by=history.by)
     with unguarded():
         by_hand("UPDATE prompts_promptversion SET author_label = '<i>x</i>' WHERE number = 3")
-        carry_out_verification(history.workspace.pk, run.pk)
+        run_verification(history.workspace.pk, run.pk)
         found = page(bobs, address(history, "verify/"))
     assert "3 rows are not as written" in found
     assert "version 3 of “Pilot” on “Deck”" in found
@@ -230,7 +230,7 @@ def test_the_live_part_answers_only_when_something_changed(history, bobs):
     run = request_verification(history.workspace, by=history.by)
     mark = bobs.get(address(history, "verify/")).context["mark"]
     assert bobs.get(address(history, f"verify/live/?seen={mark}")).status_code == 204
-    carry_out_verification(history.workspace.pk, run.pk)
+    run_verification(history.workspace.pk, run.pk)
     found = page(bobs, address(history, f"verify/live/?seen={mark}"))
     assert "Everything stands" in found
     assert "hx-get" not in found
@@ -253,7 +253,7 @@ def test_the_public_key_and_all_checkpoints_can_be_taken_away_and_verified(histo
     lines = bobs.get(address(history, "verify/checkpoints/")).content.decode().splitlines()
     signed = [each for each in read_checkpoint_lines(lines) if isinstance(each, SignedCheckpoint)]
     assert len(signed) == 4
-    assert verify_checkpoints(signed, {row.key_id: load_public(pem)}).is_sound
+    assert verify_checkpoints(signed, {row.key_id: load_public_key(pem)}).is_sound
     assert json.loads(lines[0])["heads"]["is_whole"]
     for unknown in (row.pk + 1, 10**30):
         page(bobs, address(history, f"verify/keys/{unknown}/"), 404)

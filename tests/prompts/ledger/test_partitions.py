@@ -7,32 +7,32 @@ import time_machine
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from core.db.workspace_scope import EVERYWHERE, SETTING
+from core.db.workspace_scope import ALL_WORKSPACES, SCOPE_SETTING
 from personas.api_keys.services import create_key
 from personas.models import Workspace
 from project.doctor import datastores
-from project.doctor.results import State
-from prompts.fleet.bot_activity import served_per_hour
+from project.doctor.results import FindingState
+from prompts.fleet.bot_activity import get_hourly_chart
 from prompts.ledger import blocks, partitions
-from prompts.ledger.blocks import seal_workspace
+from prompts.ledger.blocks import seal_ledger
 from prompts.ledger.partitions import (
-    BEFORE,
-    DEFAULT,
-    LEDGER,
-    ROW_GUARD,
-    drop_empty_months,
-    later,
-    ledger_parts,
-    make_months,
-    month_of,
-    part_of,
-    unguarded_parts,
+    APPEND_ONLY_TRIGGER,
+    DEFAULT_PARTITION,
+    LEDGER_TABLE,
+    LEGACY_PARTITION,
+    add_months,
+    build_month_partition,
+    create_partitions,
+    drop_empty_partitions,
+    get_month_start,
+    list_partitions,
+    list_unprotected_partitions,
 )
-from prompts.ledger.retention import months_before, roll_off
-from prompts.ledger.selectors import LedgerFilter, ledger_page
+from prompts.ledger.retention import expire_blocks, subtract_months
+from prompts.ledger.selectors import LedgerFilter, get_ledger_page
 from prompts.models import LedgerEntry
-from prompts.replay.selectors import fetches_around
-from prompts.tasks import keep_ledger_months_job
+from prompts.replay.selectors import list_fetches_around
+from prompts.tasks import maintain_partitions_job
 from tests.factories import BY
 from tests.prompts.serving.serving_stage import (
     Stage,
@@ -57,7 +57,7 @@ NOON = datetime(2031, 5, 15, 12, tzinfo=UTC)
 
 
 def set_stage(workspace: Workspace) -> Stage:
-    make_months()
+    create_partitions()
     return make_stage(workspace)
 
 
@@ -75,23 +75,23 @@ def by_hand(*statements: str) -> None:
 def places() -> list[str]:
     """In which table each row lies, in the order of their ids."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT tableoid::regclass::text FROM {LEDGER} ORDER BY id")  # noqa: S608  # our own name
+        cursor.execute(f"SELECT tableoid::regclass::text FROM {LEDGER_TABLE} ORDER BY id")  # noqa: S608  # our own name
         return [name for (name,) in cursor.fetchall()]
 
 
 def names() -> set[str]:
-    return {part.name for part in ledger_parts()}
+    return {part.name for part in list_partitions()}
 
 
 def name_of(at: datetime) -> str:
-    return part_of(month_of(at)).name
+    return build_month_partition(get_month_start(at)).name
 
 
 def make_past(months: int) -> None:
     """Tables of months that are over, made as rows of theirs would have them made."""
     now = timezone.now()
     for back in range(1, months + 1):
-        partitions.make_month(later(month_of(now), -back), now)
+        partitions.create_month_partition(add_months(get_month_start(now), -back), now)
 
 
 def answer(question: str):
@@ -106,8 +106,18 @@ def answer(question: str):
 def test_a_row_lies_in_the_table_of_its_month(stage):
     now = timezone.now()
     stage.fetch()
-    insert_rows(stage, [later(month_of(now), 2) - timedelta(microseconds=1), later(month_of(now), 2)])
-    assert places() == [name_of(now), name_of(later(month_of(now))), name_of(later(month_of(now), 2))]
+    insert_rows(
+        stage,
+        [
+            add_months(get_month_start(now), 2) - timedelta(microseconds=1),
+            add_months(get_month_start(now), 2),
+        ],
+    )
+    assert places() == [
+        name_of(now),
+        name_of(add_months(get_month_start(now))),
+        name_of(add_months(get_month_start(now), 2)),
+    ]
     assert ledger_verdict(stage.workspace).first is None
 
 
@@ -116,40 +126,43 @@ def test_a_row_of_any_other_time_is_written_all_the_same(stage):
         with time_machine.travel(moment, tick=False):
             _, secret = create_key(stage.workspace, f"Of {moment:%Y}", {}, by=BY)
             assert fetch(secret).status == 200
-    assert places() == [DEFAULT, DEFAULT]
-    assert datastores.ledger_months().state == State.WARN
+    assert places() == [DEFAULT_PARTITION, DEFAULT_PARTITION]
+    assert datastores.check_ledger_months().state == FindingState.WARN
     assert ledger_verdict(stage.workspace).first is None
 
 
 def test_rows_without_a_month_are_moved_to_it_when_it_is_made(stage):
-    insert_rows(stage, [NOON, NOON + timedelta(days=1), later(month_of(NOON)), timezone.now()])
+    insert_rows(stage, [NOON, NOON + timedelta(days=1), add_months(get_month_start(NOON)), timezone.now()])
     before = list(LedgerEntry.objects.in_workspace(stage.workspace).order_by("pk").values())
-    assert make_months() == [name_of(NOON), name_of(later(month_of(NOON)))]
-    assert places()[1:4] == [name_of(NOON), name_of(NOON), name_of(later(month_of(NOON)))]
+    assert create_partitions() == [name_of(NOON), name_of(add_months(get_month_start(NOON)))]
+    assert places()[1:4] == [name_of(NOON), name_of(NOON), name_of(add_months(get_month_start(NOON)))]
     assert list(LedgerEntry.objects.in_workspace(stage.workspace).order_by("pk").values()) == before
     assert ledger_verdict(stage.workspace).first is None
-    assert unguarded_parts() == []
-    assert datastores.ledger_months().state == State.OK
-    assert make_months() == []
+    assert list_unprotected_partitions() == []
+    assert datastores.check_ledger_months().state == FindingState.OK
+    assert create_partitions() == []
 
 
 def test_many_rows_of_a_month_in_use_wait_until_it_is_over(stage, monkeypatch):
-    monkeypatch.setattr(partitions, "FEW_ROWS", 2)
+    monkeypatch.setattr(partitions, "MAX_MOVED_ROWS", 2)
     insert_rows(stage, [NOON] * 3)
     with time_machine.travel(NOON):
-        assert make_months() == [name_of(later(month_of(NOON))), name_of(later(month_of(NOON), 2))]
-    assert places()[1:] == [DEFAULT] * 3
-    assert name_of(NOON) in make_months(later(month_of(NOON)))
+        assert create_partitions() == [
+            name_of(add_months(get_month_start(NOON))),
+            name_of(add_months(get_month_start(NOON), 2)),
+        ]
+    assert places()[1:] == [DEFAULT_PARTITION] * 3
+    assert name_of(NOON) in create_partitions(add_months(get_month_start(NOON)))
     assert places()[1:] == [name_of(NOON)] * 3
 
 
 def test_months_are_those_of_utc_whatever_a_session_is_set_to(stage):
-    insert_rows(stage, [later(month_of(NOON)) - timedelta(microseconds=1)])
+    insert_rows(stage, [add_months(get_month_start(NOON)) - timedelta(microseconds=1)])
     by_hand("SET LOCAL TimeZone = 'Asia/Kolkata'")
-    assert make_months() == [name_of(NOON)]
-    assert make_months() == []
+    assert create_partitions() == [name_of(NOON)]
+    assert create_partitions() == []
     by_hand("SET LOCAL TimeZone = 'UTC'")
-    assert part_of(month_of(NOON)) in ledger_parts()
+    assert build_month_partition(get_month_start(NOON)) in list_partitions()
     assert places()[1] == name_of(NOON)
 
 
@@ -164,15 +177,18 @@ def test_ids_go_on_in_one_order_over_all_tables(stage):
 
 def test_the_clock_makes_this_month_and_two_more(stage):
     with time_machine.travel(NOON, tick=False):
-        keep_ledger_months_job()
-        assert {name_of(later(month_of(NOON), ahead)) for ahead in range(3)} <= names()
-        assert make_months() == []
+        maintain_partitions_job()
+        assert {name_of(add_months(get_month_start(NOON), ahead)) for ahead in range(3)} <= names()
+        assert create_partitions() == []
 
 
 def test_a_month_that_cannot_be_made_keeps_no_other_from_it(stage):
     with time_machine.travel(NOON, tick=False):
         by_hand(f"CREATE TABLE {name_of(NOON)} (in_the_way int)")
-        assert make_months() == [name_of(later(month_of(NOON))), name_of(later(month_of(NOON), 2))]
+        assert create_partitions() == [
+            name_of(add_months(get_month_start(NOON))),
+            name_of(add_months(get_month_start(NOON), 2)),
+        ]
 
 
 # --- what is looked at ---------------------------------------------------------------------------------
@@ -184,7 +200,7 @@ def looked_at(explained: str) -> set[str]:
 
 def explained(queries) -> str:
     """The plan of the last question of the ledger that was asked."""
-    asked = [query["sql"] for query in queries if LEDGER in query["sql"]]
+    asked = [query["sql"] for query in queries if LEDGER_TABLE in query["sql"]]
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN " + asked[-1].replace("%", "%%"))
         return "\n".join(line for (line,) in cursor.fetchall())
@@ -194,29 +210,29 @@ def test_a_question_with_a_time_looks_at_its_months_only(stage, django_assert_ma
     make_past(12)
     now = timezone.now()
     stage.fetch()
-    asked = LedgerFilter(since=months_before(now, 2), until=months_before(now, 1))
+    asked = LedgerFilter(since=subtract_months(now, 2), until=subtract_months(now, 1))
     with django_assert_max_num_queries(9) as listed:
-        ledger_page(stage.workspace, asked)
+        get_ledger_page(stage.workspace, asked)
     seen = looked_at(explained(listed.captured_queries))
-    assert seen <= {name_of(months_before(now, back)) for back in (1, 2)}
+    assert seen <= {name_of(subtract_months(now, back)) for back in (1, 2)}
     assert seen
     with django_assert_max_num_queries(9) as charted:
-        served_per_hour(stage.workspace)
+        get_hourly_chart(stage.workspace)
     seen = looked_at(explained(charted.captured_queries))
     assert name_of(now) in seen
-    assert name_of(months_before(now, 3)) not in seen
+    assert name_of(subtract_months(now, 3)) not in seen
     with django_assert_max_num_queries(9) as around:
-        fetches_around(stage.prompt, months_before(now, 11))
+        list_fetches_around(stage.prompt, subtract_months(now, 11))
     seen = looked_at(explained(around.captured_queries))
-    assert name_of(months_before(now, 11)) in seen
-    assert name_of(months_before(now, 3)) not in seen
+    assert name_of(subtract_months(now, 11)) in seen
+    assert name_of(subtract_months(now, 3)) not in seen
 
 
 @pytest.mark.planted
 def test_a_question_without_a_time_looks_at_all_of_them(stage, django_assert_max_num_queries):
     make_past(3)
     with django_assert_max_num_queries(9) as listed:
-        ledger_page(stage.workspace, LedgerFilter())
+        get_ledger_page(stage.workspace, LedgerFilter())
     assert looked_at(explained(listed.captured_queries)) == names()
 
 
@@ -244,10 +260,10 @@ def rewritable(tables: set[str]) -> list[str]:
 
 def fill_every_part(stage: Stage) -> None:
     """A part that was there before, months made early and late, and the default."""
-    if BEFORE not in names():
-        by_hand(f"SELECT make_ledger_part('{BEFORE}', NULL, '2020-01-01 00:00Z')")
-    partitions.make_month(month_of(NOON), timezone.now())
-    for part in ledger_parts():
+    if LEGACY_PARTITION not in names():
+        by_hand(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')")
+    partitions.create_month_partition(get_month_start(NOON), timezone.now())
+    for part in list_partitions():
         inside = part.since or (part.until or NOON) - timedelta(days=1)
         insert_rows(stage, [datetime(2040, 1, 1, tzinfo=UTC) if part.is_default else inside])
     assert set(places()) == names()
@@ -255,51 +271,52 @@ def fill_every_part(stage: Stage) -> None:
 
 def test_no_row_of_any_part_is_changed_and_no_part_is_emptied(stage):
     fill_every_part(stage)
-    assert rewritable(names() | {LEDGER}) == []
-    assert unguarded_parts() == []
+    assert rewritable(names() | {LEDGER_TABLE}) == []
+    assert list_unprotected_partitions() == []
 
 
 @pytest.mark.planted
 def test_a_part_without_its_guard_is_found(stage):
     fill_every_part(stage)
     name = name_of(timezone.now())
-    by_hand(f"ALTER TABLE {name} DISABLE TRIGGER {ROW_GUARD}")
-    assert unguarded_parts() == [name]
+    by_hand(f"ALTER TABLE {name} DISABLE TRIGGER {APPEND_ONLY_TRIGGER}")
+    assert list_unprotected_partitions() == [name]
     assert rewritable({name})
-    assert datastores.ledger_months().state == State.FAIL
-    by_hand(f"ALTER TABLE {name} ENABLE TRIGGER {ROW_GUARD}")
+    assert datastores.check_ledger_months().state == FindingState.FAIL
+    by_hand(f"ALTER TABLE {name} ENABLE TRIGGER {APPEND_ONLY_TRIGGER}")
     by_hand(
-        f"CREATE TABLE by_hand PARTITION OF {LEDGER} FOR VALUES FROM ('2050-01-01 00:00Z') TO (MAXVALUE)",
+        f"CREATE TABLE by_hand PARTITION OF {LEDGER_TABLE} "
+        "FOR VALUES FROM ('2050-01-01 00:00Z') TO (MAXVALUE)",
         "ALTER TABLE by_hand ENABLE ROW LEVEL SECURITY",
     )
-    assert unguarded_parts() == ["by_hand"]
-    assert "by_hand" in datastores.ledger_months().words
-    by_hand("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT} DISABLE ROW LEVEL SECURITY")
-    assert unguarded_parts() == [DEFAULT]
+    assert list_unprotected_partitions() == ["by_hand"]
+    assert "by_hand" in datastores.check_ledger_months().words
+    by_hand("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT_PARTITION} DISABLE ROW LEVEL SECURITY")
+    assert list_unprotected_partitions() == [DEFAULT_PARTITION]
 
 
 def test_a_missing_month_is_told_in_time(stage):
     with time_machine.travel(NOON):
-        found = datastores.ledger_months()
-    assert (found.state, found.words) == (State.WARN, "There is no table for 2031-06.")
+        found = datastores.check_ledger_months()
+    assert (found.state, found.words) == (FindingState.WARN, "There is no table for 2031-06.")
 
 
 # --- letting go ----------------------------------------------------------------------------------------
 
 
 def test_a_month_is_dropped_when_it_is_over_and_its_rows_were_rolled_off(stage, monkeypatch):
-    monkeypatch.setattr(blocks, "QUIET", -blocks.QUIET)
+    monkeypatch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     now = timezone.now()
-    old, young = months_before(now, 36), months_before(now, 3)
+    old, young = subtract_months(now, 36), subtract_months(now, 3)
     for moment in (old, young):
-        partitions.make_month(month_of(moment), now)
+        partitions.create_month_partition(get_month_start(moment), now)
         with time_machine.travel(moment, tick=False):
             _, secret = create_key(stage.workspace, f"Of {moment:%Y-%m}", {}, by=BY)
             fetch(secret, recall=stage.recall)
-            seal_workspace(stage.workspace.pk)
-    assert drop_empty_months() == []
-    assert roll_off(stage.workspace.pk) == 1
-    assert drop_empty_months() == [name_of(old)]
+            seal_ledger(stage.workspace.pk)
+    assert drop_empty_partitions() == []
+    assert expire_blocks(stage.workspace.pk) == 1
+    assert drop_empty_partitions() == [name_of(old)]
     assert name_of(old) not in names()
     assert name_of(young) in names()
     assert ledger_verdict(stage.workspace).first is None
@@ -308,13 +325,13 @@ def test_a_month_is_dropped_when_it_is_over_and_its_rows_were_rolled_off(stage, 
 def test_neither_a_young_month_nor_one_with_a_late_row_is_dropped(stage):
     make_past(3)
     now = timezone.now()
-    late = part_of(later(month_of(now), -2))
+    late = build_month_partition(add_months(get_month_start(now), -2))
     assert late.since is not None
     insert_rows(stage, [late.since])
-    assert drop_empty_months() == [name_of(later(month_of(now), -3))]
-    assert not partitions.drop_if_empty(late)
-    assert name_of(later(month_of(now), -1)) in names()
-    assert DEFAULT in names()
+    assert drop_empty_partitions() == [name_of(add_months(get_month_start(now), -3))]
+    assert not partitions.drop_partition_if_empty(late)
+    assert name_of(add_months(get_month_start(now), -1)) in names()
+    assert DEFAULT_PARTITION in names()
 
 
 @pytest.fixture
@@ -326,7 +343,7 @@ def clerk(db) -> str:
         "ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO clerk",
         "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk",
         # As a job says; the connection was looked at when it was the owner's.
-        f"SET LOCAL {SETTING} = '{EVERYWHERE}'",
+        f"SET LOCAL {SCOPE_SETTING} = '{ALL_WORKSPACES}'",
     )
     return "SET LOCAL ROLE clerk"
 
@@ -334,15 +351,18 @@ def clerk(db) -> str:
 def test_who_owns_nothing_has_months_made_and_reads_no_part_past_the_ledger(stage, clerk):
     stage.fetch()
     insert_rows(stage, [NOON])
-    by_hand(f"SELECT make_ledger_part('{BEFORE}', NULL, '2020-01-01 00:00Z')", clerk)
-    assert make_months() == [name_of(NOON)]
+    by_hand(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')", clerk)
+    assert create_partitions() == [name_of(NOON)]
     assert len(stage.rows) == 2
     assert stage.fetch().status == 200
-    assert drop_empty_months() == [BEFORE]
-    for part in ledger_parts():
+    assert drop_empty_partitions() == [LEGACY_PARTITION]
+    for part in list_partitions():
         assert answer(f"SELECT count(*) FROM {part.name}") == 0  # noqa: S608  # a table of ours
-    assert not partitions.drop_if_empty(part_of(month_of(NOON)))
-    assert datastores.ledger_months().state == State.OK
-    for statement in (f"DROP TABLE {DEFAULT}", f"ALTER TABLE {LEDGER} DISABLE TRIGGER {ROW_GUARD}"):
+    assert not partitions.drop_partition_if_empty(build_month_partition(get_month_start(NOON)))
+    assert datastores.check_ledger_months().state == FindingState.OK
+    for statement in (
+        f"DROP TABLE {DEFAULT_PARTITION}",
+        f"ALTER TABLE {LEDGER_TABLE} DISABLE TRIGGER {APPEND_ONLY_TRIGGER}",
+    ):
         with pytest.raises(DatabaseError, match="must be owner"):
             by_hand(statement)

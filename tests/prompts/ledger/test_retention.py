@@ -8,20 +8,20 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from personas.api_keys.services import create_key
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import AuditEvent, Workspace
 from prompts.ledger import blocks, retention
-from prompts.ledger.blocks import seal_workspace
-from prompts.ledger.partitions import drop_empty_months, make_months
+from prompts.ledger.blocks import seal_ledger
+from prompts.ledger.partitions import create_partitions, drop_empty_partitions
 from prompts.ledger.retention import (
-    keep_ledger_for,
-    months_before,
-    roll_off,
-    roll_off_block,
-    workspaces_with_old_blocks,
+    expire_blocks,
+    expire_oldest_block,
+    list_workspaces_to_expire,
+    set_ledger_retention,
+    subtract_months,
 )
 from prompts.models import LedgerBlock, LedgerRollOff
-from prompts.tasks import keep_ledger_months_job, roll_off_ledger_job
+from prompts.tasks import expire_ledger_job, maintain_partitions_job
 from tests.factories import BY
 from tests.prompts.serving.serving_stage import Stage, fetch, ledger_verdict, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -40,19 +40,19 @@ def set_stage(workspace: Workspace) -> Stage:
     stage, now = make_stage(workspace), timezone.now()
     with pytest.MonkeyPatch.context() as patch:
         hasten(patch)
-        for moment in (months_before(now, 36), months_before(now, 7), now):
+        for moment in (subtract_months(now, 36), subtract_months(now, 7), now):
             with time_machine.travel(moment, tick=False):
                 _, secret = create_key(workspace, f"Of {moment:%Y-%m}", {}, by=BY)
                 for _ in range(4):
                     fetch(secret, recall=stage.recall)
-                assert seal_workspace(workspace.pk) == 1
+                assert seal_ledger(workspace.pk) == 1
     return stage
 
 
 def hasten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(blocks, "QUIET", -blocks.QUIET)
-    patch.setattr(blocks, "MOST_ROWS", 4)
-    patch.setattr(retention, "BATCH", 3)
+    patch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
+    patch.setattr(blocks, "MAX_BLOCK_ROWS", 4)
+    patch.setattr(retention, "DELETE_BATCH_SIZE", 3)
 
 
 @pytest.fixture
@@ -84,54 +84,54 @@ def delete_by_hand(numbers: list[int]) -> None:
 
 
 def test_a_block_goes_when_its_months_are_over_and_leaves_a_note(stage):
-    assert workspaces_with_old_blocks(timezone.now()) == [stage.workspace.pk]
+    assert list_workspaces_to_expire(timezone.now()) == [stage.workspace.pk]
     kept = ids(stage)[4:]
-    assert roll_off(stage.workspace.pk) == 1
+    assert expire_blocks(stage.workspace.pk) == 1
     assert ids(stage) == kept
     [note] = LedgerRollOff.objects.in_workspace(stage.workspace).select_related("block")
     assert (note.block.sequence, note.months) == (1, 24)
     assert (note.first_id, note.last_id) == (note.block.first_id, note.block.last_id)
     assert ledger_verdict(stage.workspace).first is None
-    assert workspaces_with_old_blocks(timezone.now()) == []
-    assert roll_off(stage.workspace.pk) == 0
+    assert list_workspaces_to_expire(timezone.now()) == []
+    assert expire_blocks(stage.workspace.pk) == 0
 
 
 def test_people_can_read_that_rows_were_rolled_off(stage):
-    roll_off(stage.workspace.pk)
+    expire_blocks(stage.workspace.pk)
     event = AuditEvent.objects.in_workspace(stage.workspace).get(verb="rolled off")
     assert (event.kind, event.object_label, event.actor_label) == ("ledger", "block 1", "dramatis")
     assert (event.after or {})["rows"] == 4
 
 
 def test_with_fewer_months_more_goes_but_never_what_is_younger_than_half_a_year(stage, by_alice):
-    keep_ledger_for(stage.workspace, 6, by=by_alice)
-    roll_off_ledger_job()
+    set_ledger_retention(stage.workspace, 6, by=by_alice)
+    expire_ledger_job()
     assert counts(stage) == (4, 2)
     assert ledger_verdict(stage.workspace).first is None
     with time_machine.travel(timezone.now() + timedelta(days=170)):
-        assert roll_off(stage.workspace.pk) == 0
+        assert expire_blocks(stage.workspace.pk) == 0
 
 
 def test_half_a_year_is_the_least_by_verb_by_form_and_in_the_database(workspace, by_alice):
     for months in (5, 0, -1, 5_000):
-        with pytest.raises(Invalid) as caught:
-            keep_ledger_for(workspace, months, by=by_alice)
+        with pytest.raises(InvalidInput) as caught:
+            set_ledger_retention(workspace, months, by=by_alice)
         assert "ledger_months" in caught.value.errors
     with pytest.raises(IntegrityError), transaction.atomic():
         Workspace.objects.filter(pk=workspace.pk).update(ledger_months=5)
-    assert keep_ledger_for(workspace, 6, by=by_alice).ledger_months == 6
+    assert set_ledger_retention(workspace, 6, by=by_alice).ledger_months == 6
     event = AuditEvent.objects.in_workspace(workspace).get(verb="changed retention")
     assert (event.before, event.after) == ({"ledger_months": 24}, {"ledger_months": 6})
 
 
 def test_another_workspaces_rows_stay(stage, elsewhere, monkeypatch):
     theirs = make_stage(elsewhere)
-    with time_machine.travel(months_before(timezone.now(), 36)):
+    with time_machine.travel(subtract_months(timezone.now(), 36)):
         _, secret = create_key(elsewhere, "Old", {}, by=BY)
         fetch(secret)
-        seal_workspace(elsewhere.pk)
+        seal_ledger(elsewhere.pk)
     Workspace.objects.filter(pk=elsewhere.pk).update(ledger_months=60)
-    roll_off_ledger_job()
+    expire_ledger_job()
     assert counts(theirs) == (1, 0)
     assert counts(stage) == (8, 1)
 
@@ -139,7 +139,7 @@ def test_another_workspaces_rows_stay(stage, elsewhere, monkeypatch):
 def test_a_failure_at_any_statement_leaves_the_block_whole(stage):
     for word in ("INSERT INTO", "DELETE FROM"):
         with pytest.raises(DatabaseError), transaction.atomic(), statements_fail_at(word) as tried:
-            roll_off_block(stage.workspace.pk, timezone.now())
+            expire_oldest_block(stage.workspace.pk, timezone.now())
         assert tried
         assert counts(stage) == (12, 0)
         assert ledger_verdict(stage.workspace).first is None
@@ -147,7 +147,7 @@ def test_a_failure_at_any_statement_leaves_the_block_whole(stage):
 
 def test_a_block_that_is_not_as_it_was_closed_stays_to_be_looked_at(stage, monkeypatch):
     monkeypatch.setattr(LedgerBlock, "from_db", classmethod(miscounted))
-    assert roll_off(stage.workspace.pk) == 0
+    assert expire_blocks(stage.workspace.pk) == 0
     assert counts(stage) == (12, 0)
 
 
@@ -169,14 +169,14 @@ def miscounted(cls, /, db, field_names, values, **more):
 )
 def test_months_are_counted_as_people_count_them(now, months, then):
     noon = "T12:00:00+00:00"
-    assert months_before(datetime.fromisoformat(now + noon), months) == datetime.fromisoformat(then + noon)
+    assert subtract_months(datetime.fromisoformat(now + noon), months) == datetime.fromisoformat(then + noon)
 
 
 def test_the_job_that_keeps_months_runs_on_every_database(stage):
-    keep_ledger_months_job()
+    maintain_partitions_job()
     assert len(stage.rows) == 12
     if connection.vendor == "sqlite":
-        assert make_months() == drop_empty_months() == []
+        assert create_partitions() == drop_empty_partitions() == []
 
 
 # --- what stays, whoever asks --------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_no_row_is_changed_by_hand(stage):
     for change in ("size = 1", "slots = '{}'", "at = '2020-01-01 00:00:00+00:00'", "workspace_id = 0"):
         with pytest.raises(DatabaseError, match="only grows"):
             by_hand(f"UPDATE prompts_ledgerentry SET {change}")  # noqa: S608  # fixed words
-    roll_off(stage.workspace.pk)
+    expire_blocks(stage.workspace.pk)
     with pytest.raises(DatabaseError, match="only grows"):
         by_hand("UPDATE prompts_ledgerentry SET size = 1")
 
@@ -221,10 +221,10 @@ def test_even_with_a_note_no_row_younger_than_half_a_year_goes(stage):
 
 def test_a_note_covers_its_own_block_and_workspace_only(stage, elsewhere):
     theirs = make_stage(elsewhere)
-    with time_machine.travel(months_before(timezone.now(), 36)):
+    with time_machine.travel(subtract_months(timezone.now(), 36)):
         _, secret = create_key(elsewhere, "Old", {}, by=BY)
         fetch(secret)
-        seal_workspace(elsewhere.pk)
+        seal_ledger(elsewhere.pk)
     second = LedgerBlock.objects.in_workspace(stage.workspace).get(sequence=2)
     forged_roll_off(stage, second)
     for numbers in (ids(stage)[:1], ids(stage)[3:5], ids(theirs)):
@@ -234,7 +234,7 @@ def test_a_note_covers_its_own_block_and_workspace_only(stage, elsewhere):
 
 
 def test_neither_blocks_nor_notes_can_be_taken_back(stage):
-    roll_off(stage.workspace.pk)
+    expire_blocks(stage.workspace.pk)
     for table in ("prompts_ledgerblock", "prompts_ledgerrolloff"):
         for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET first_id = 0"):  # noqa: S608  # fixed names
             with pytest.raises(DatabaseError, match="only grows"):
@@ -291,4 +291,4 @@ def test_a_ledger_without_its_guard_is_found(stage):
 def test_rows_let_go_without_a_note_are_found(stage, monkeypatch):
     monkeypatch.setattr(LedgerRollOff, "save", lambda self, **_: None)
     with pytest.raises(DatabaseError, match="only grows"):
-        roll_off(stage.workspace.pk)
+        expire_blocks(stage.workspace.pk)

@@ -9,9 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from personas.models import Agent, Channel, Memory, Soul, Workspace
 from personas.records.services import edit_record
 from prompts.models import AgentPrompt, PromptSettings
-from prompts.preview.drafts import agents_touched, draft_of
-from prompts.preview.impact import impact_of
-from prompts.versions.diff import common_length
+from prompts.preview.drafts import build_draft, list_affected_agents
+from prompts.preview.impact import compute_impact
+from prompts.versions.diff import count_common_prefix
 from tests.factories import BY, make_agent, make_channel, make_skill, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
@@ -55,8 +55,8 @@ def crew(props: Ship) -> list[Agent]:
 
 
 def asked(record, **values):
-    draft = draft_of(record, values)
-    return impact_of(record.workspace_id, draft, agents_touched(record, draft))
+    draft = build_draft(record, values)
+    return compute_impact(record.workspace_id, draft, list_affected_agents(record, draft))
 
 
 def test_a_shared_soul_changes_every_prompt_that_has_it_in_one_way(crew, soul):
@@ -117,4 +117,4 @@ def test_a_budget_that_would_be_passed_is_named(workspace, crew, soul):
     ("one", "other", "length"), [("", "", 0), ("ab", "ab", 2), ("abc", "abd", 2), ("x", "y", 0)]
 )
 def test_the_common_beginning_is_found(one, other, length):
-    assert common_length(one, other) == length
+    assert count_common_prefix(one, other) == length

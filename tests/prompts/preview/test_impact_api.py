@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from prompts.models import PromptSettings, PromptVersion
-from prompts.preview.drafts import agents_touched, draft_of
-from prompts.preview.impact import impact_of
-from prompts.versions.selectors import text_of
+from prompts.preview.drafts import build_draft, list_affected_agents
+from prompts.preview.impact import compute_impact
+from prompts.versions.selectors import get_version_text
 from tests.api_client import Api
 from tests.factories import make_channel, make_memory, make_skill, make_soul, make_tool
 from tests.personas.api.prompts_stage import (  # noqa: F401  # some are fixtures
@@ -41,8 +41,8 @@ def soul_of(deck: Deck, **values: Any) -> dict[str, Any]:
 
 def test_impact_has_the_numbers_of_the_page(admin: Api, deck: Deck) -> None:
     said = good(admin.post("impact", soul_of(deck, text="Be wise and brave.")))
-    draft = draft_of(deck.soul, {"text": "Be wise and brave."})
-    page = impact_of(deck.workspace, draft, agents_touched(deck.soul, draft))
+    draft = build_draft(deck.soul, {"text": "Be wise and brave."})
+    page = compute_impact(deck.workspace, draft, list_affected_agents(deck.soul, draft))
     assert (said["prompts"], said["agents"], said["distinct_diffs"]) == (2, 2, 1)
     assert said["token_delta"] == page.token_delta
     assert said["broken_prefixes"] == page.broken_prefixes
@@ -57,7 +57,7 @@ def test_impact_has_the_numbers_of_the_page(admin: Api, deck: Deck) -> None:
 
 def test_a_preview_is_what_a_build_would_give(admin: Api, deck: Deck) -> None:
     plain = good(admin.post("preview", PILOT))
-    assert (plain["text"], plain["digest"]) == (text_of(deck.version(1)), deck.version(1).digest)
+    assert (plain["text"], plain["digest"]) == (get_version_text(deck.version(1)), deck.version(1).digest)
     said = good(admin.post("preview", {**PILOT, "record": soul_of(deck, text="Be wise.")}))
     assert "Be wise." in said["text"]
     deck.reword("Be wise.")

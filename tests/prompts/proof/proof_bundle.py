@@ -5,12 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from prompts.proof.canonical import canonical, digest, text_digest
-from prompts.proof.chain_heads import Head, Heads
-from prompts.proof.checkpoints import Checkpoint, LedgerMark, sign
-from prompts.proof.evidence import bundle
-from prompts.proof.evidence_reader import Pointer, Segment
-from prompts.proof.hashed_rows import LOCKFILE, SEGMENTS, SLOTS
+from prompts.proof.canonical import canonical_digest, canonical_json, text_digest
+from prompts.proof.chain_heads import ChainHead, ChainHeads
+from prompts.proof.checkpoints import CheckpointStatement, LedgerMark, sign_statement
+from prompts.proof.evidence import build_evidence_bundle
+from prompts.proof.evidence_reader import EvidenceSegment, LabelPointer
+from prompts.proof.hashed_rows import LOCKFILE_DOMAIN, SEGMENTS_DOMAIN, SLOTS_DOMAIN
 from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chained, handed_out, move, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
@@ -37,7 +37,7 @@ STORED: list[dict[str, Any]] = [
 PARTS = {"identity:12@4": STORED[0]["content"], "soul:3@1": text_digest("Be kind.")}
 LOCKED = {
     "layout": "dramatis",
-    "digest": text_digest(canonical(PARTS).decode()),
+    "digest": text_digest(canonical_json(PARTS).decode()),
     "base": 1,
     "parts": {"identity:12@4": STORED[0]["content"]},
     "gone": [],
@@ -57,20 +57,20 @@ class Case:
 
     def __init__(self) -> None:
         self.text, self.slots, self.lockfile, self.told = SAID, SLOT_VALUES, LOCKED, PARTS
-        self.segments = [Segment(each, text) for each, text in zip(STORED, WORDS, strict=True)]
+        self.segments = [EvidenceSegment(each, text) for each, text in zip(STORED, WORDS, strict=True)]
         self.segments[2] = self.segments[2]._replace(given=GIVEN)
         self.version = version(
             2,
-            digest=digest("build", [STORED, WORDS]),
-            segments=digest(SEGMENTS, STORED),
+            digest=canonical_digest("build", [STORED, WORDS]),
+            segments=canonical_digest(SEGMENTS_DOMAIN, STORED),
             text=text_digest("".join(WORDS)),
-            lockfile=digest(LOCKFILE, LOCKED),
+            lockfile=canonical_digest(LOCKFILE_DOMAIN, LOCKED),
             report=text_digest('{"problems":[]}'),
         )
         self.ledger = handed_out(
             5,
             number=2,
-            slots=digest(SLOTS, SLOT_VALUES),
+            slots=canonical_digest(SLOTS_DOMAIN, SLOT_VALUES),
             served=text_digest(SAID),
             size=len(SAID.encode()),
             status=200,
@@ -91,7 +91,7 @@ class Case:
         blocks = chained(block_of(n, sealed[4 * n - 4 : 4 * n]) for n in (1, 2, 3))
         moves = chained(map(move, (1, 2, 3)))
         heads = self.heads(versions, moves)
-        checkpoint = Checkpoint(
+        checkpoint = CheckpointStatement(
             WORKSPACE,
             self.signed_at,
             *heads.sums(),
@@ -105,18 +105,19 @@ class Case:
             "segments": self.segments,
             "lockfile": self.lockfile,
             "parts": self.told,
-            "pointer": Pointer(self.label, self.moment, moves[1:]),
+            "pointer": LabelPointer(self.label, self.moment, moves[1:]),
             "ledger": (self.ledger, self.ledger.seal()),
             "block_rows": [(row.id, seal) for row, seal in sealed[4:8]],
             "blocks": blocks[1:],
-            "signed": (sign(checkpoint, self.key, heads), self.key.public_key()),
+            "signed": (sign_statement(checkpoint, self.key, heads), self.key.public_key()),
         }
 
-    def heads(self, versions, moves) -> Heads:
+    def heads(self, versions, moves) -> ChainHeads:
         other = chained([version(1, 9, None)])[0][1]
-        return Heads(
-            (Head(3, 2, 3, versions[-1][1]), Head(9, None, 1, other)), (Head(3, 2, 3, moves[-1][1]),)
+        return ChainHeads(
+            (ChainHead(3, 2, 3, versions[-1][1]), ChainHead(9, None, 1, other)),
+            (ChainHead(3, 2, 3, moves[-1][1]),),
         )
 
     def bundle(self, **changes):
-        return bundle(**(self.parts() | changes))
+        return build_evidence_bundle(**(self.parts() | changes))

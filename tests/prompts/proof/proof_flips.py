@@ -66,7 +66,8 @@ class Dice:
         found = next(iter(faults_in(changed, (table,))), None)
         # Asked for by name each time, so that a fault planted there is met.
         found = found or next(
-            iter(checkpoint_comparison.compare(self.checkpoint, self.heads, present(changed))), None
+            iter(checkpoint_comparison.compare_checkpoint(self.checkpoint, self.heads, present(changed))),
+            None,
         )
         said = f"{column} of {old[0].name}: {old} became {new}"
         if found is None:

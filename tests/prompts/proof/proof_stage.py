@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from prompts.proof.canonical import digest, text_digest
-from prompts.proof.chain_heads import Head, Heads, ordered
-from prompts.proof.chains import judge_chain
-from prompts.proof.checkpoint_comparison import Present
-from prompts.proof.checkpoints import Checkpoint, LedgerMark, Mark
+from prompts.proof.canonical import canonical_digest, text_digest
+from prompts.proof.chain_heads import ChainHead, ChainHeads, sort_heads
+from prompts.proof.chains import iterate_chain_faults
+from prompts.proof.checkpoint_comparison import StoredHashes
+from prompts.proof.checkpoints import CheckpointStatement, LedgerMark, RollOffMark
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import (
     LabelMoveRow,
@@ -18,9 +18,9 @@ from prompts.proof.hashed_rows import (
     LedgerRow,
     RollOffRow,
     VersionRow,
-    rows_digest,
+    ledger_rows_digest,
 )
-from prompts.proof.ledger_blocks import judge_ledger
+from prompts.proof.ledger_blocks import iterate_ledger_faults
 from prompts.proof.signing_keys import PrivateKey
 
 WORKSPACE = 1
@@ -40,11 +40,11 @@ def version(number, agent=3, channel=2, **changes) -> VersionRow:
         "channel": channel,
         "number": number,
         "digest": text_digest(f"{words}, whole"),
-        "segments": digest("segments", [{"content": text_digest(words), "section": "soul"}]),
+        "segments": canonical_digest("segments", [{"content": text_digest(words), "section": "soul"}]),
         "text": text_digest(words),
         "tools": text_digest("[]") if number % 2 else "",
-        "sizes": digest("sizes", {"characters": 18, "tokens": 6, "sections": {"soul": [18, 6]}}),
-        "lockfile": digest("lockfile", {"soul": text_digest(words)}),
+        "sizes": canonical_digest("sizes", {"characters": 18, "tokens": 6, "sections": {"soul": [18, 6]}}),
+        "lockfile": canonical_digest("lockfile", {"soul": text_digest(words)}),
         "report": text_digest("{}"),
         "layout": "dramatis",
         "compiler": "1",
@@ -87,7 +87,7 @@ def handed_out(nth, **changes) -> LedgerRow:
         "label": "production",
         "version": 47,
         "number": 7,
-        "slots": digest("slots", {"day": "Saturday"}),
+        "slots": canonical_digest("slots", {"day": "Saturday"}),
         "served": text_digest(f"Text {nth}"),
         "size": 4_096 + nth,
         "status": 200 if nth % 5 else 304,
@@ -104,7 +104,7 @@ def block_of(sequence, sealed, **changes) -> LedgerBlockRow:
     at = AT + timedelta(hours=sequence)
     values = {"workspace": WORKSPACE, "sequence": sequence, "first_id": first, "last_id": last, "at": at}
     values |= {"first_at": sealed[0][0].at, "last_at": sealed[-1][0].at}
-    return LedgerBlockRow(**(values | {"count": len(pairs), "rows": rows_digest(pairs)} | changes))
+    return LedgerBlockRow(**(values | {"count": len(pairs), "rows": ledger_rows_digest(pairs)} | changes))
 
 
 def let_go(block, **changes) -> RollOffRow:
@@ -184,29 +184,29 @@ def faults_in(held: Record, tables=("versions", "moves", "ledger", "blocks", "ro
     """What the walks find, each table in the order a query gives it."""
     for table in ("versions", "moves", "blocks", "roll_offs"):
         if table in tables:
-            yield from filter(None, judge_chain(sorted(getattr(held, table), key=by_place)))
+            yield from filter(None, iterate_chain_faults(sorted(getattr(held, table), key=by_place)))
     if "ledger" in tables or "blocks" in tables:
         blocks = unhashed(sorted(held.blocks, key=by_place))
         for workspace, rows in groupby(
             sorted(held.ledger, key=by_id), key=lambda sealed: sealed[0].workspace
         ):
             mine = [block for block in blocks if block.workspace == workspace]
-            yield from filter(None, judge_ledger(mine, rows))
+            yield from filter(None, iterate_ledger_faults(mine, rows))
 
 
-def heads_of(held: Record) -> Heads:
-    return Heads(ends_of(held.versions), ends_of(held.moves))
+def heads_of(held: Record) -> ChainHeads:
+    return ChainHeads(ends_of(held.versions), ends_of(held.moves))
 
 
-def ends_of(stored) -> tuple[Head, ...]:
+def ends_of(stored) -> tuple[ChainHead, ...]:
     found = {
-        row.chain: Head(row.agent, row.channel, row.place, hashed)
+        row.chain: ChainHead(row.agent, row.channel, row.place, hashed)
         for row, hashed, _ in sorted(stored, key=by_place)
     }
-    return ordered(found.values())
+    return sort_heads(found.values())
 
 
-def checkpoint_of(held: Record, **changes: Any) -> Checkpoint:
+def checkpoint_of(held: Record, **changes: Any) -> CheckpointStatement:
     versions, moves = heads_of(held).sums()
     block, gone = held.blocks[-1], held.roll_offs[-1]
     values: dict[str, Any] = {
@@ -215,14 +215,14 @@ def checkpoint_of(held: Record, **changes: Any) -> Checkpoint:
         "versions": versions,
         "label_moves": moves,
         "ledger": LedgerMark(block[0].sequence, block[1], block[0].last_id),
-        "roll_offs": Mark(gone[0].block, gone[1]),
+        "roll_offs": RollOffMark(gone[0].block, gone[1]),
         "previous": "",
     }
-    return Checkpoint(**(values | changes))
+    return CheckpointStatement(**(values | changes))
 
 
-def present(held: Record) -> Present:
-    return Present(
+def present(held: Record) -> StoredHashes:
+    return StoredHashes(
         versions={(row.agent, row.channel, row.number): hashed for row, hashed, _ in held.versions},
         label_moves={(row.agent, row.channel, row.sequence): hashed for row, hashed, _ in held.moves},
         blocks={row.sequence: hashed for row, hashed, _ in held.blocks},

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prompts.proof.canonical import (
-    DEEPEST,
-    SPELLED,
+    CANONICAL_ENCODER,
+    MAX_DEPTH,
     ListDigest,
-    canonical,
-    digest,
-    encode,
+    canonical_digest,
+    canonical_json,
+    encode_json,
     json_digest,
-    read_json,
+    parse_strict_json,
     text_digest,
 )
 from tests.example_counts import examples
@@ -47,22 +47,22 @@ def shuffled(value):
 
 
 def reading_gives_the_value_back_and_writing_again_the_same_bytes(value):
-    written = canonical(value)
+    written = canonical_json(value)
     assert typed(json.loads(written)) == typed(value)
-    assert canonical(read_json(written)) == written
+    assert canonical_json(parse_strict_json(written)) == written
 
 
 def what_was_just_read_from_json_has_the_same_digest_more_quickly(value):
     read = json.loads(json.dumps(value))
-    assert json_digest("slots", read) == digest("slots", value)
+    assert json_digest("slots", read) == canonical_digest("slots", value)
 
 
 def the_quick_way_to_write_is_the_librarys(value):
-    assert encode(value) == SPELLED.encode(value)
+    assert encode_json(value) == CANONICAL_ENCODER.encode(value)
 
 
 def neither_order_nor_container_shows(value):
-    assert canonical(shuffled(value)) == canonical(value)
+    assert canonical_json(shuffled(value)) == canonical_json(value)
 
 
 LAWS = (
@@ -82,14 +82,14 @@ def test_every_law_holds_for_any_value(value):
 
 @given(values, values)
 def test_equal_values_have_equal_bytes_and_others_have_not(one, other):
-    assert (canonical(one) == canonical(other)) == (typed(one) == typed(other))
+    assert (canonical_json(one) == canonical_json(other)) == (typed(one) == typed(other))
 
 
 @given(values, floats, words)
 def test_a_float_is_refused_wherever_it_stands(value, number, key):
     for holder in (number, [value, number], {key: number}, {key: [value, {key: number}]}):
         with pytest.raises(ValueError, match="float"):
-            canonical(holder)
+            canonical_json(holder)
 
 
 # All zones are read from their files before the first example.
@@ -97,17 +97,17 @@ def test_a_float_is_refused_wherever_it_stands(value, number, key):
 @given(moments)
 def test_a_time_is_the_same_whatever_its_zone(when):
     elsewhere = when.astimezone(timezone(timedelta(hours=5, minutes=45)))
-    assert canonical(when) == canonical(elsewhere)
-    assert datetime.fromisoformat(json.loads(canonical(when))) == when.astimezone(UTC)
+    assert canonical_json(when) == canonical_json(elsewhere)
+    assert datetime.fromisoformat(json.loads(canonical_json(when))) == when.astimezone(UTC)
 
 
 def test_the_form_is_exact():
     value = {"z": [1, -2, True, None], "Ä": 'é\n\x01\x7f/"\\', "a": {"": ()}, "😀": "\u2028", "ﬀ": 10**20}
     expected = '{"a":{"":[]},"z":[1,-2,true,null],"Ä":"é\\n\\u0001\x7f/\\"\\\\",'
     expected += '"ﬀ":100000000000000000000,"😀":"\u2028"}'
-    assert canonical(value) == expected.encode()
-    assert canonical(datetime(2026, 3, 7, 14, 55, 5, tzinfo=UTC)) == b'"2026-03-07T14:55:05.000000Z"'
-    assert canonical(datetime(33, 1, 2, tzinfo=UTC)) == b'"0033-01-02T00:00:00.000000Z"'
+    assert canonical_json(value) == expected.encode()
+    assert canonical_json(datetime(2026, 3, 7, 14, 55, 5, tzinfo=UTC)) == b'"2026-03-07T14:55:05.000000Z"'
+    assert canonical_json(datetime(33, 1, 2, tzinfo=UTC)) == b'"0033-01-02T00:00:00.000000Z"'
 
 
 def test_kinds_of_text_and_number_count_as_what_they_are():
@@ -117,8 +117,8 @@ def test_kinds_of_text_and_number_count_as_what_they_are():
     class Number(IntEnum):
         ONE = 1
 
-    assert canonical({Word.RED: Number.ONE}) == b'{"red":1}'
-    assert canonical(MappingProxyType({"a": Word.RED})) == b'{"a":"red"}'
+    assert canonical_json({Word.RED: Number.ONE}) == b'{"red":1}'
+    assert canonical_json(MappingProxyType({"a": Word.RED})) == b'{"a":"red"}'
 
 
 @pytest.mark.parametrize(
@@ -141,19 +141,19 @@ def test_kinds_of_text_and_number_count_as_what_they_are():
 )
 def test_what_has_no_form_is_refused(value):
     with pytest.raises(ValueError, match=r"."):
-        canonical(value)
+        canonical_json(value)
 
 
 def test_depth_is_bounded_and_a_circle_ends():
     nested: list = []
-    for _ in range(DEEPEST - 1):
+    for _ in range(MAX_DEPTH - 1):
         nested = [nested]
-    assert canonical(nested)
+    assert canonical_json(nested)
     circle: dict = {}
     circle["self"] = circle
     for value in ([[nested]], circle):
         with pytest.raises(ValueError, match="deep"):
-            canonical(value)
+            canonical_json(value)
 
 
 @pytest.mark.parametrize(
@@ -161,18 +161,18 @@ def test_depth_is_bounded_and_a_circle_ends():
 )
 def test_json_that_could_mean_two_things_is_not_read(text):
     with pytest.raises(ValueError, match=r"."):
-        read_json(text)
+        parse_strict_json(text)
 
 
 def test_a_digest_covers_its_domain():
-    assert digest("slots", {}) == sha256(b"dramatis:slots:v1\n{}").hexdigest()
-    assert digest("slots", {}) != digest("lockfile", {})
+    assert canonical_digest("slots", {}) == sha256(b"dramatis:slots:v1\n{}").hexdigest()
+    assert canonical_digest("slots", {}) != canonical_digest("lockfile", {})
 
 
 @pytest.mark.parametrize("domain", ["", "a:b", "A", "a\n", "a-", "a b"])
 def test_a_domain_cannot_be_mistaken_for_another(domain):
     with pytest.raises(ValueError, match="cannot name"):
-        digest(domain, {})
+        canonical_digest(domain, {})
 
 
 @settings(max_examples=examples(15, hard=100))
@@ -181,7 +181,7 @@ def test_a_list_digested_piece_by_piece_has_the_digest_of_the_whole(items):
     pieces = ListDigest("slots")
     for item in items:
         pieces.add(item)
-    assert pieces.hexdigest() == digest("slots", items)
+    assert pieces.hexdigest() == canonical_digest("slots", items)
     assert pieces.count == len(items)
 
 

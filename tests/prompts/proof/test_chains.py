@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from prompts.proof import chains, checkpoint_comparison, ledger_blocks
-from prompts.proof.chains import Anchor, judge_chain, verify_chain, verify_run
+from prompts.proof.chains import ChainAnchor, iterate_chain_faults, verify_chain, verify_chain_span
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import LabelMoveRow, LedgerBlockRow, LedgerRow, RollOffRow, VersionRow
 from prompts.proof.ledger_blocks import verify_ledger
@@ -65,16 +65,16 @@ def test_what_was_written_stands():
 def test_nothing_at_all_stands():
     assert verify_chain([]).is_sound
     assert verify_ledger([], []).is_sound
-    assert verify_run([]).is_sound
+    assert verify_chain_span([]).is_sound
 
 
 def test_a_walk_can_begin_after_a_row_that_is_trusted(seven):
     third, hashed, _ = seven[2]
-    assert verify_chain(seven[3:], Anchor(third.chain, third.place, hashed)).is_sound
-    assert not verify_chain(seven[3:], Anchor(third.chain, third.place, "0" * 64)).is_sound
-    assert not verify_chain(seven[4:], Anchor(third.chain, third.place, hashed)).is_sound
-    assert verify_run(seven[3:]).is_sound
-    assert not verify_run([*seven[3:5], seven[6]]).is_sound
+    assert verify_chain(seven[3:], ChainAnchor(third.chain, third.place, hashed)).is_sound
+    assert not verify_chain(seven[3:], ChainAnchor(third.chain, third.place, "0" * 64)).is_sound
+    assert not verify_chain(seven[4:], ChainAnchor(third.chain, third.place, hashed)).is_sound
+    assert verify_chain_span(seven[3:]).is_sound
+    assert not verify_chain_span([*seven[3:5], seven[6]]).is_sound
 
 
 # --- done to rows --------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_bad_rows_of_several_chains_are_all_counted():
         row, hashed, previous = held.versions[place]
         held.versions[place] = replace(row, author="mallory"), hashed, previous
     assert verify_chain(held.versions).bad == 3
-    assert len(list(filter(None, judge_chain(held.versions)))) == 3
+    assert len(list(filter(None, iterate_chain_faults(held.versions)))) == 3
 
 
 def test_a_version_without_a_channel_is_named_so():
@@ -306,12 +306,12 @@ def uncovered(table):
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_walk_that_does_not_look_at_the_previous_hash_is_found(monkeypatch):
-    judge = chains.fault_of
+    judge = chains.find_row_fault
 
     def blind(row, stored, previous, place, head):
         return judge(row, stored, previous, place, previous)
 
-    monkeypatch.setattr(chains, "fault_of", blind)
+    monkeypatch.setattr(chains, "find_row_fault", blind)
     dice = Dice()
     # A checkpoint would notice, so the dice fall where it does not look: in the middle of a chain.
     assert dice.throw(200, only=contents(dice), rehash=True).missed
@@ -340,11 +340,11 @@ class AnyHash(str):
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_comparison_that_only_counts_is_found(monkeypatch):
-    monkeypatch.setattr(checkpoint_comparison, "compare", only_counts)
+    monkeypatch.setattr(checkpoint_comparison, "compare_checkpoint", only_counts)
     dice = Dice()
     assert dice.throw(300, only=contents(dice), rehash=True).missed
     assert not only_counts(
-        dice.checkpoint, dice.heads, checkpoint_comparison.Present(present_of(rewritten(dice.held)))
+        dice.checkpoint, dice.heads, checkpoint_comparison.StoredHashes(present_of(rewritten(dice.held)))
     )
 
 
@@ -362,14 +362,14 @@ def test_a_block_that_only_counts_its_rows_is_found(monkeypatch):
     def only_counts_rows(block, inside, *, is_kept):
         return None if inside.count == block.count else "fewer"
 
-    monkeypatch.setattr(ledger_blocks, "block_fault", only_counts_rows)
+    monkeypatch.setattr(ledger_blocks, "find_block_fault", only_counts_rows)
     assert Dice().throw(50, only=[("ledger", "key")], rehash=True).missed
 
 
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_a_ledger_whose_seals_are_not_computed_again_is_found(monkeypatch):
-    monkeypatch.setattr(ledger_blocks, "seal_fault", lambda row, seal: None)
+    monkeypatch.setattr(ledger_blocks, "find_seal_fault", lambda row, seal: None)
     assert Dice().throw(50, only=[("ledger", "served")]).missed
 
 

@@ -8,20 +8,32 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from prompts.proof.canonical import canonical, read_json
-from prompts.proof.chain_heads import Heads, read_heads
-from prompts.proof.checkpoint_comparison import compare, missing_checkpoints, named, verify_checkpoints
+from prompts.proof.canonical import canonical_json, parse_strict_json
+from prompts.proof.chain_heads import ChainHeads, read_heads
+from prompts.proof.checkpoint_comparison import (
+    compare_checkpoint,
+    find_missing_checkpoints,
+    get_checkpoint_names,
+    verify_checkpoints,
+)
 from prompts.proof.checkpoints import (
-    Checkpoint,
+    CheckpointStatement,
     SignedCheckpoint,
-    checkpoint_line,
+    format_checkpoint_line,
     read_checkpoint,
     read_checkpoint_lines,
-    sign,
+    sign_statement,
     verify_signature,
 )
 from prompts.proof.faults import Fault
-from prompts.proof.signing_keys import dump_key, key_id, load_key, load_public, new_key, public_pem
+from prompts.proof.signing_keys import (
+    dump_private_key,
+    dump_public_key,
+    generate_signing_key,
+    get_key_id,
+    load_private_key,
+    load_public_key,
+)
 from tests.prompts.proof.proof_stage import (
     AT,
     KEY,
@@ -35,7 +47,7 @@ from tests.prompts.proof.proof_stage import (
 )
 
 PUBLIC = KEY.public_key()
-KNOWN = {key_id(PUBLIC): PUBLIC}
+KNOWN = {get_key_id(PUBLIC): PUBLIC}
 
 
 def said(faults):
@@ -49,7 +61,7 @@ def signed_days(count, workspace=1):
         held, at = grown(day), AT + timedelta(days=day)
         checkpoint = checkpoint_of(held, workspace=workspace, at=at, previous=previous)
         heads = heads_of(held)
-        made.append(sign(checkpoint, KEY, heads.since(before) if before else heads))
+        made.append(sign_statement(checkpoint, KEY, heads.since(before) if before else heads))
         previous, before = made[-1].hash, heads
     return made
 
@@ -71,9 +83,9 @@ def test_what_only_grew_agrees_with_an_earlier_checkpoint():
     earlier.versions = [stored for stored in held.versions if stored[0].number < 4]
     earlier.moves = [stored for stored in held.moves if stored[0].sequence < 3]
     del earlier.blocks[2:], earlier.roll_offs[1:]
-    assert not compare(checkpoint_of(earlier), heads_of(earlier), present(held))
-    assert not compare(checkpoint_of(held), heads_of(held), present(held))
-    assert not compare(Checkpoint(1, AT), Heads(), present(held))
+    assert not compare_checkpoint(checkpoint_of(earlier), heads_of(earlier), present(held))
+    assert not compare_checkpoint(checkpoint_of(held), heads_of(held), present(held))
+    assert not compare_checkpoint(CheckpointStatement(1, AT), ChainHeads(), present(held))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ def test_a_cut_tail_is_named(table, name):
         del held.ledger[-10:]
     assert not list(faults_in(held))
     gone = "it was there when the checkpoint of 2026-03-08T14:55:05.250000Z was signed, and is gone"
-    assert said(compare(checkpoint, heads, present(held))) == [f"{name}: {gone}"]
+    assert said(compare_checkpoint(checkpoint, heads, present(held))) == [f"{name}: {gone}"]
 
 
 def test_a_whole_chain_that_is_gone_is_named():
@@ -103,7 +115,7 @@ def test_a_whole_chain_that_is_gone_is_named():
     held.versions = [stored for stored in held.versions if stored[0].agent != 5]
     held.moves = [stored for stored in held.moves if stored[0].agent != 5]
     assert not list(faults_in(held))
-    assert [fault.key for fault in compare(checkpoint, heads, present(held))] == [
+    assert [fault.key for fault in compare_checkpoint(checkpoint, heads, present(held))] == [
         "version 5 of agent 5 on channel 2",
         "label move 4 of agent 5 on channel 2",
     ]
@@ -113,7 +125,7 @@ def test_a_full_rewrite_verifies_and_yet_is_found():
     held = record()
     other = rewritten(held)
     assert not list(faults_in(other))
-    faults = compare(checkpoint_of(held), heads_of(held), present(other))
+    faults = compare_checkpoint(checkpoint_of(held), heads_of(held), present(other))
     assert len(faults) == 9
     assert all("was rewritten after the checkpoint" in fault.reason for fault in faults)
 
@@ -123,14 +135,14 @@ def test_a_full_rewrite_verifies_and_yet_is_found():
 
 def test_a_body_is_read_as_it_was_written():
     checkpoint = checkpoint_of(record())
-    body = read_json(canonical(checkpoint.body()))
+    body = parse_strict_json(canonical_json(checkpoint.body()))
     assert read_checkpoint(body).body() == checkpoint.body()
     assert (body["versions"]["count"], body["label_moves"]["count"]) == (18, 12)
 
 
 def test_heads_are_read_as_they_were_written():
     heads = heads_of(record())
-    data = read_json(canonical(heads.data()))
+    data = parse_strict_json(canonical_json(heads.data()))
     assert read_heads(data) == heads
     assert [head[:3] for head in data["versions"]][:2] == [[3, None, 4], [3, 2, 7]]
 
@@ -158,7 +170,7 @@ def test_what_is_new_together_with_what_was_gives_the_whole():
     ],
 )
 def test_heads_have_one_spelling(spoil):
-    data = read_json(canonical(heads_of(record()).data()))
+    data = parse_strict_json(canonical_json(heads_of(record()).data()))
     spoil(data)
     with pytest.raises(ValueError, match="heads"):
         read_heads(data)
@@ -169,7 +181,7 @@ def test_heads_have_one_spelling(spoil):
 )
 def test_heads_that_were_not_signed_are_found(kind, place, to):
     days = signed_days(3)
-    heads = read_json(canonical(days[1].heads))
+    heads = parse_strict_json(canonical_json(days[1].heads))
     heads[kind][0][place] = to
     days[1] = replace(days[1], heads=heads)
     first = verify_checkpoints(days, KNOWN).first
@@ -178,7 +190,7 @@ def test_heads_that_were_not_signed_are_found(kind, place, to):
 
 
 def changed(body, *path, to):
-    copy = read_json(canonical(body))
+    copy = parse_strict_json(canonical_json(body))
     inner = copy
     for key in path[:-1]:
         inner = inner[key]
@@ -217,9 +229,9 @@ def test_a_body_that_contradicts_itself_is_not_read(path, to):
 
 
 def test_a_signature_holds_for_its_body_and_its_key_alone():
-    signed = sign(checkpoint_of(record()), KEY)
+    signed = sign_statement(checkpoint_of(record()), KEY)
     assert verify_signature(signed, PUBLIC)
-    assert not verify_signature(signed, new_key().public_key())
+    assert not verify_signature(signed, generate_signing_key().public_key())
     assert not verify_signature(replace(signed, key="0" * 16), PUBLIC)
     for path, to in ((["workspace"], 2), (["previous"], "0"), (["versions", "root"], "0" * 64)):
         assert not verify_signature(replace(signed, body=changed(signed.body, *path, to=to)), PUBLIC)
@@ -231,7 +243,7 @@ def flips(data: bytes):
 
 
 def test_every_flipped_bit_of_a_signature_is_found():
-    signed = sign(checkpoint_of(record()), KEY)
+    signed = sign_statement(checkpoint_of(record()), KEY)
     inner = [b64encode(raw).decode() for raw in flips(b64decode(signed.signature))]
     # Base64 can spell the same bytes in several ways; only one of them counts.
     outer = [raw.decode("latin-1") for raw in flips(signed.signature.encode())]
@@ -240,32 +252,34 @@ def test_every_flipped_bit_of_a_signature_is_found():
 
 @pytest.mark.parametrize("signature", ["", "x", "é", "AAAA", "A" * 88, "\ud800"])
 def test_what_is_no_signature_does_not_count(signature):
-    assert not verify_signature(replace(sign(checkpoint_of(record()), KEY), signature=signature), PUBLIC)
+    assert not verify_signature(
+        replace(sign_statement(checkpoint_of(record()), KEY), signature=signature), PUBLIC
+    )
 
 
 def test_a_body_that_cannot_be_hashed_has_no_signature():
-    signed = sign(checkpoint_of(record()), KEY)
+    signed = sign_statement(checkpoint_of(record()), KEY)
     assert not verify_signature(replace(signed, body={"workspace": 1.0}), PUBLIC)
 
 
 def test_keys_go_in_and_out_as_pem():
-    key = new_key()
-    again = load_key(dump_key(key))
-    assert key_id(again.public_key()) == key_id(key.public_key())
-    assert load_public(public_pem(key.public_key())) == key.public_key()
-    assert len(key_id(PUBLIC)) == 16
+    key = generate_signing_key()
+    again = load_private_key(dump_private_key(key))
+    assert get_key_id(again.public_key()) == get_key_id(key.public_key())
+    assert load_public_key(dump_public_key(key.public_key())) == key.public_key()
+    assert len(get_key_id(PUBLIC)) == 16
 
 
 def test_other_keys_are_refused():
     other = generate_private_key(SECP256R1())
     private = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     public = other.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
-    for pem in (b"", b"words", private, dump_key(KEY)[:-40], public_pem(PUBLIC).encode()):
+    for pem in (b"", b"words", private, dump_private_key(KEY)[:-40], dump_public_key(PUBLIC).encode()):
         with pytest.raises(ValueError, match="key"):
-            load_key(pem)
-    for text in ("", "words", public, dump_key(KEY).decode()):
+            load_private_key(pem)
+    for text in ("", "words", public, dump_private_key(KEY).decode()):
         with pytest.raises(ValueError, match="key"):
-            load_public(text)
+            load_public_key(text)
 
 
 # --- one after the other -------------------------------------------------------------------------------
@@ -293,10 +307,10 @@ def test_a_strange_or_swapped_checkpoint_is_found():
     days = signed_days(4)
     days[1], days[2] = days[2], days[1]
     assert not verify_checkpoints(days, KNOWN).is_sound
-    mallory = new_key()
-    forged = sign(checkpoint_of(rewritten(record())), mallory)
+    mallory = generate_signing_key()
+    forged = sign_statement(checkpoint_of(rewritten(record())), mallory)
     assert "a key that is not known" in str(verify_checkpoints([forged], KNOWN).first)
-    dressed = replace(forged, key=key_id(PUBLIC))
+    dressed = replace(forged, key=get_key_id(PUBLIC))
     assert "its signature does not match it" in str(verify_checkpoints([dressed], KNOWN).first)
     nonsense = SignedCheckpoint({"at": ["?"]}, "", "")
     assert "it cannot be read" in str(verify_checkpoints([nonsense], KNOWN).first)
@@ -304,16 +318,20 @@ def test_a_strange_or_swapped_checkpoint_is_found():
 
 def test_what_only_one_copy_has_is_named():
     days = signed_days(4)
-    assert not missing_checkpoints(named(days), named(days))
-    lost = missing_checkpoints(named(days[:3]), named(days))
+    assert not find_missing_checkpoints(get_checkpoint_names(days), get_checkpoint_names(days))
+    lost = find_missing_checkpoints(get_checkpoint_names(days[:3]), get_checkpoint_names(days))
     assert said(lost) == [
         "checkpoint of workspace 1 at 2026-03-11T14:55:05.250000Z: it is in the file and not in the database"
     ]
-    [strange] = missing_checkpoints(named(days), named(days[1:]))
+    [strange] = find_missing_checkpoints(get_checkpoint_names(days), get_checkpoint_names(days[1:]))
     assert strange.reason == "it is in the database and not in the file"
-    assert not missing_checkpoints(named(days), named(days[1:]), {days[0].hash})
+    assert not find_missing_checkpoints(
+        get_checkpoint_names(days), get_checkpoint_names(days[1:]), {days[0].hash}
+    )
     broken = SignedCheckpoint({"workspace": 0.5}, "", "")
-    assert [fault.reason for fault in missing_checkpoints(named([broken]), {})] == [strange.reason]
+    assert [fault.reason for fault in find_missing_checkpoints(get_checkpoint_names([broken]), {})] == [
+        strange.reason
+    ]
 
 
 # --- the second copy -----------------------------------------------------------------------------------
@@ -321,7 +339,7 @@ def test_what_only_one_copy_has_is_named():
 
 def test_lines_are_read_as_they_were_written():
     days = signed_days(3)
-    text = "".join(map(checkpoint_line, days))
+    text = "".join(map(format_checkpoint_line, days))
     assert text.count("\n") == 3
     assert list(read_checkpoint_lines(text.split("\n"))) == days
     assert verify_checkpoints(days, KNOWN).is_sound
@@ -330,12 +348,12 @@ def test_lines_are_read_as_they_were_written():
 def test_a_torn_line_is_named_and_the_others_are_read():
     days = signed_days(3)
     lines = [
-        *map(checkpoint_line, days),
+        *map(format_checkpoint_line, days),
         "",
         "[" * 9_000,
         '{"body":1.5}',
         "{}",
-        checkpoint_line(days[0])[:99],
+        format_checkpoint_line(days[0])[:99],
     ]
     lines[1] = lines[1].replace('"count":', '"count":1.')
     found = list(read_checkpoint_lines(lines))

@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.proof.canonical import canonical, read_json
-from prompts.proof.chain_heads import Heads, read_heads
-from prompts.proof.checkpoints import read_checkpoint, sign
+from prompts.proof.canonical import canonical_json, parse_strict_json
+from prompts.proof.chain_heads import ChainHeads, read_heads
+from prompts.proof.checkpoints import read_checkpoint, sign_statement
 from prompts.proof.evidence import (
-    CHECKS,
-    MOVE_COVERED,
-    OF_A_FETCH,
-    OF_A_MOMENT,
-    Check,
-    stands,
+    EVIDENCE_CHECKS,
+    FETCH_CHECKS,
+    MOVE_COVERAGE_CHECK,
+    POINTER_CHECKS,
+    CheckResult,
+    is_evidence_valid,
     verify_evidence,
 )
-from prompts.proof.evidence_reader import NOT_YET_SEALED, Pointer
-from prompts.proof.signing_keys import key_id, new_key, public_pem
+from prompts.proof.evidence_reader import NOT_YET_SEALED, LabelPointer
+from prompts.proof.signing_keys import dump_public_key, generate_signing_key, get_key_id
 from tests.example_counts import examples
 from tests.prompts.proof.proof_bundle import GIVEN, LOCKED, PARTS, SAID, WORDS, Case, fill
 from tests.prompts.proof.proof_stage import KEY, chained, version
 
 PUBLIC = KEY.public_key()
-OURS = key_id(PUBLIC)
+OURS = get_key_id(PUBLIC)
 
 
 def asked(data, **more):
@@ -56,13 +56,13 @@ def said(data, name, **more):
 def test_an_honest_bundle_passes_every_check():
     checks = asked(Case().bundle())
     assert {check.state for check in checks} == {"ok"}
-    assert len(checks) == len(CHECKS) + 2
-    assert stands(checks)
+    assert len(checks) == len(EVIDENCE_CHECKS) + 2
+    assert is_evidence_valid(checks)
 
 
 def test_a_bundle_is_the_same_after_a_trip_through_a_file():
     data = Case().bundle()
-    assert read_json(json.dumps(data, indent=2)) == data
+    assert parse_strict_json(json.dumps(data, indent=2)) == data
     assert not failed(json.loads(json.dumps(data)))
 
 
@@ -75,8 +75,8 @@ def test_without_a_known_key_it_is_said_loudly():
 
 
 def test_a_key_can_be_known_by_its_pem():
-    assert not failed(Case().bundle(), expected_key=public_pem(PUBLIC))
-    for other in (public_pem(new_key().public_key()), "-----BEGIN nonsense", "", "0" * 16):
+    assert not failed(Case().bundle(), expected_key=dump_public_key(PUBLIC))
+    for other in (dump_public_key(generate_signing_key().public_key()), "-----BEGIN nonsense", "", "0" * 16):
         assert failed(Case().bundle(), expected_key=other) == {"key is the expected one"}
 
 
@@ -115,15 +115,15 @@ def test_a_version_nobody_fetched_has_no_ledger_row():
 
 def test_what_nobody_asked_a_moment_for_has_no_pointer():
     checks = asked(Case().bundle(pointer=None))
-    assert len(checks) == len(CHECKS)
+    assert len(checks) == len(EVIDENCE_CHECKS)
     assert {check.state for check in checks} == {"ok"}
-    assert not OF_A_MOMENT & {check.name for check in checks}
+    assert not POINTER_CHECKS & {check.name for check in checks}
 
 
 def test_evidence_of_a_moment_speaks_of_no_fetch():
     checks = asked(Case().bundle(ledger=None, blocks=(), block_rows=(), slots=None, text=None, served=None))
     assert {check.state for check in checks} == {"ok"}
-    assert not OF_A_FETCH & {check.name for check in checks}
+    assert not FETCH_CHECKS & {check.name for check in checks}
 
 
 def test_half_a_fetch_is_asked_for_the_other_half():
@@ -132,15 +132,15 @@ def test_half_a_fetch_is_asked_for_the_other_half():
         assert by_state(whole | {name: None}, "absent")
         assert by_state(whole | {name: None, "pointer": None}, "absent")
     nothing = whole | dict.fromkeys(("ledger", "text", "served", "slots", "block", "pointer"))
-    assert by_state(nothing, "absent") >= OF_A_FETCH | OF_A_MOMENT
+    assert by_state(nothing, "absent") >= FETCH_CHECKS | POINTER_CHECKS
 
 
 def test_the_newest_version_of_a_moment_needs_no_move():
     case = Case()
     case.label, case.moment = "latest", version(2).at
-    checks = asked(case.bundle(pointer=Pointer("latest", case.moment, [])))
+    checks = asked(case.bundle(pointer=LabelPointer("latest", case.moment, [])))
     assert {check.state for check in checks} == {"ok"}
-    assert MOVE_COVERED not in {check.name for check in checks}
+    assert MOVE_COVERAGE_CHECK not in {check.name for check in checks}
 
 
 def test_a_moment_after_the_checkpoint_is_not_proved_yet():
@@ -253,17 +253,17 @@ def spoil_latest(case):
 
 
 def spoil_latest_moment(case):
-    return case.bundle(pointer=Pointer("latest", version(3).at, []))
+    return case.bundle(pointer=LabelPointer("latest", version(3).at, []))
 
 
 def spoil_move(case):
     moves = case.parts()["pointer"].moves
     other = replace(moves[0][0], number=1)
-    return case.bundle(pointer=Pointer(case.label, case.moment, [(other, *moves[0][1:]), *moves[1:]]))
+    return case.bundle(pointer=LabelPointer(case.label, case.moment, [(other, *moves[0][1:]), *moves[1:]]))
 
 
 def spoil_move_reach(case):
-    return case.bundle(pointer=Pointer(case.label, case.moment, case.parts()["pointer"].moves[:1]))
+    return case.bundle(pointer=LabelPointer(case.label, case.moment, case.parts()["pointer"].moves[:1]))
 
 
 def spoil_heads(case):
@@ -328,16 +328,16 @@ def spoil_strange_version(case):
 
 def spoil_head(case):
     checkpoint, heads = stated(case)
-    kept = Heads(tuple(head for head in heads.versions if head.agent != 3), heads.label_moves)
+    kept = ChainHeads(tuple(head for head in heads.versions if head.agent != 3), heads.label_moves)
     versions, moves = kept.sums()
     return case.bundle(
-        signed=(sign(replace(checkpoint, versions=versions, label_moves=moves), KEY, kept), PUBLIC)
+        signed=(sign_statement(replace(checkpoint, versions=versions, label_moves=moves), KEY, kept), PUBLIC)
     )
 
 
 def spoil_workspace(case):
     checkpoint, heads = stated(case)
-    return case.bundle(signed=(sign(replace(checkpoint, workspace=2), KEY, heads), PUBLIC))
+    return case.bundle(signed=(sign_statement(replace(checkpoint, workspace=2), KEY, heads), PUBLIC))
 
 
 def stated(case):
@@ -353,7 +353,7 @@ def spoil_signature(case):
 
 
 def sign_again(case):
-    case.key = new_key()
+    case.key = generate_signing_key()
     return case.bundle()
 
 
@@ -450,7 +450,7 @@ def test_what_is_no_bundle_fails_every_check(data):
     checks = asked(data)
     assert {check.state for check in checks} <= {"failed", "absent"}
     assert checks[0].state == "failed"
-    assert not stands(checks)
+    assert not is_evidence_valid(checks)
 
 
 def places(value, path=()):
@@ -511,9 +511,9 @@ def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails(every):
         for value in (None, *ODD[1 + place % every :: every]):
             data = put(WHOLE, path, value)
             checks = asked(data)
-            assert all(isinstance(check, Check) and check.words for check in checks)
+            assert all(isinstance(check, CheckResult) and check.words for check in checks)
             "\n".join(check.words for check in checks).encode()
-            if stands(checks) and data != WHOLE:
+            if is_evidence_valid(checks) and data != WHOLE:
                 quiet.add(path)
     # These may honestly be absent: erased words, or what is not recorded yet.
     erasable = {("segments", 0, "text"), ("segments", 2, "text"), ("segments", 2, "given")}
@@ -523,7 +523,7 @@ def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails(every):
 
 def test_nothing_taken_away_raises_and_all_of_it_fails():
     for path in PLACES[1:]:
-        assert not stands(asked(cut(WHOLE, path))), path
+        assert not is_evidence_valid(asked(cut(WHOLE, path))), path
 
 
 def is_another_question(data) -> bool:
@@ -534,20 +534,20 @@ def is_another_question(data) -> bool:
 
 @pytest.mark.parametrize("flips", [150, pytest.param(1_000, marks=pytest.mark.hard)])
 def test_flipped_bytes_of_a_bundle_file_are_found(flips):
-    text = canonical(WHOLE)
+    text = canonical_json(WHOLE)
     dice = Random(4)  # noqa: S311  # repeatable, and no secret
     read = 0
     for _ in range(flips):
         place = dice.randrange(len(text))
         flipped = text[:place] + bytes([text[place] ^ 1 << dice.randrange(8)]) + text[place + 1 :]
         try:
-            data = read_json(flipped)
+            data = parse_strict_json(flipped)
         except ValueError:
             continue
         if is_another_question(data):
             continue
         read += 1
-        assert not stands(asked(data)), flipped[place - 20 : place + 20]
+        assert not is_evidence_valid(asked(data)), flipped[place - 20 : place + 20]
     assert read > flips // 4
 
 
@@ -578,5 +578,5 @@ def test_deep_nesting_and_long_lists_end():
     for _ in range(500):
         deep = [deep]
     for path in (("slots",), ("lockfile", "gone"), ("versions", 0, "row", "causes"), ("checkpoint", "body")):
-        assert not stands(asked(put(WHOLE, path, {"a": deep})))
-    assert not stands(asked(put(WHOLE, ("block", "rows"), [[1, "a"]] * 50_000)))
+        assert not is_evidence_valid(asked(put(WHOLE, path, {"a": deep})))
+    assert not is_evidence_valid(asked(put(WHOLE, ("block", "rows"), [[1, "a"]] * 50_000)))

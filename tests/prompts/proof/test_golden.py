@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from prompts.proof.canonical import digest, message
-from prompts.proof.checkpoints import checkpoint_line, read_signed, verify_signature
+from prompts.proof.canonical import build_digest_message, canonical_digest
+from prompts.proof.checkpoints import format_checkpoint_line, read_signed_checkpoint, verify_signature
 from prompts.proof.evidence import verify_evidence
-from prompts.proof.hashed_rows import LOCKFILE, SEGMENTS, SIZES, SLOTS
-from prompts.proof.signing_keys import key_id
+from prompts.proof.hashed_rows import LOCKFILE_DOMAIN, SEGMENTS_DOMAIN, SIZES_DOMAIN, SLOTS_DOMAIN
+from prompts.proof.signing_keys import get_key_id
 from tests.isolation.architecture import core_modules, impure_modules
 from tests.prompts.proof.proof_bundle import GOLDEN, SLOT_VALUES, Case, fill
 from tests.prompts.proof.proof_stage import KEY, block_of, handed_out, let_go, move, version
@@ -38,7 +38,10 @@ def test_the_rows_have_the_hashes_they_always_had():
 
 
 def test_contents_have_the_digests_they_always_had():
-    found = {kind: digest(kind, SLOT_VALUES)[:16] for kind in (SLOTS, SEGMENTS, LOCKFILE, SIZES)}
+    found = {
+        kind: canonical_digest(kind, SLOT_VALUES)[:16]
+        for kind in (SLOTS_DOMAIN, SEGMENTS_DOMAIN, LOCKFILE_DOMAIN, SIZES_DOMAIN)
+    }
     assert found == {
         "slots": "ed4b80fa1439ecfa",
         "segments": "ac39108a1f69ff3c",
@@ -51,8 +54,8 @@ def test_a_checkpoint_has_the_hash_and_signature_it_always_had():
     signed = Case().parts()["signed"][0]
     assert signed.hash == "109c39393b1f8b0593b81dca8aadeb37e8b5076dcaa329d18d19486e75b30320"
     assert signed.signature.startswith("9HEVGL5AHeQDncJ7tdGk3UwHrdSphCuAIrkhKasfcyf3IGybAhWn75Rt4pVNtGcH")
-    assert signed.key == key_id(KEY.public_key()) == OURS
-    assert checkpoint_line(signed).startswith(
+    assert signed.key == get_key_id(KEY.public_key()) == OURS
+    assert format_checkpoint_line(signed).startswith(
         '{"body":{"at":"2026-03-08T14:55:05.250000Z","label_moves":{"count":'
     )
 
@@ -65,14 +68,14 @@ def test_a_bundle_of_long_ago_still_stands():
     data = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert {check.state for check in verify_evidence(data, fill=fill, expected_key=OURS)} == {"ok"}
     signed = {name: data["checkpoint"][name] for name in ("body", "signature", "key", "heads")}
-    assert verify_signature(read_signed(signed), KEY.public_key())
+    assert verify_signature(read_signed_checkpoint(signed), KEY.public_key())
 
 
 # --- the page for those who do not have this code --------------------------------------------------------
 
 
 def test_the_page_shows_the_very_bytes_and_their_hash():
-    shown = message("label-move", {"previous": "", "row": vars(move(1))})
+    shown = build_digest_message("label-move", {"previous": "", "row": vars(move(1))})
     assert f"```text\n{shown.decode()}\n```" in DOCS
     assert f"over these {len(shown)} bytes" in DOCS
     assert MOVE in DOCS
@@ -97,7 +100,7 @@ def test_the_page_checks_a_bundle_without_this_code(script, tmp_path):
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "FAILED" not in answer.stdout
     signed = json.loads(GOLDEN.read_text(encoding="utf-8"))["checkpoint"]["body"]
-    assert (tmp_path / "signed.bin").read_bytes() == message("checkpoint", signed)
+    assert (tmp_path / "signed.bin").read_bytes() == build_digest_message("checkpoint", signed)
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="OpenSSL is not there")

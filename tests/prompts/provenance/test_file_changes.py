@@ -4,7 +4,7 @@ import pytest
 
 from prompts.assembly.segments import Origin
 from prompts.models import AgentPrompt
-from prompts.provenance.origins import news_of
+from prompts.provenance.origins import describe_file_changes
 from skills.agent_context.services import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -36,11 +36,13 @@ def origin(source, revision: int = 1) -> Origin:
 def test_a_changed_file_and_a_gone_one_are_told(source, workspace, tmp_path):
     write(tmp_path / "AGENTS.md", "Be kinder.\n")
     refreshed(source)
-    assert news_of(workspace, [origin(source)]) == {origin(source): "Source changed: revision 2 now"}
-    assert news_of(workspace, [origin(source, 2)]) == {}
+    assert describe_file_changes(workspace, [origin(source)]) == {
+        origin(source): "Source changed: revision 2 now"
+    }
+    assert describe_file_changes(workspace, [origin(source, 2)]) == {}
     (tmp_path / "AGENTS.md").unlink()
     refreshed(source)
-    assert news_of(workspace, [origin(source)]) == {origin(source): "Source gone"}
+    assert describe_file_changes(workspace, [origin(source)]) == {origin(source): "Source gone"}
 
 
 def test_a_file_as_it_was_is_no_news_and_other_origins_and_houses_are_not_asked_about(
@@ -48,10 +50,13 @@ def test_a_file_as_it_was_is_no_news_and_other_origins_and_houses_are_not_asked_
 ):
     here = origin(source)
     with django_assert_num_queries(1):
-        assert news_of(workspace, [here]) == {}
+        assert describe_file_changes(workspace, [here]) == {}
     with django_assert_num_queries(0):
-        assert news_of(workspace, [Origin("soul", "1", 1), Origin("context_file", "", 1, "x.md")]) == {}
-    assert news_of(elsewhere, [origin(source, 7)]) == {}
+        assert (
+            describe_file_changes(workspace, [Origin("soul", "1", 1), Origin("context_file", "", 1, "x.md")])
+            == {}
+        )
+    assert describe_file_changes(elsewhere, [origin(source, 7)]) == {}
 
 
 def test_the_page_of_a_version_says_it_where_the_words_stand(source, workspace, tmp_path, as_bob):

@@ -10,14 +10,14 @@ from django.test.utils import CaptureQueriesContext
 from personas.memories.services import revoke_memory
 from personas.models import Agent, Channel, Workspace
 from personas.records.services import archive_record, edit_record
-from prompts.assembly.segments import OURS, Origin, Segment
+from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.labels.services import move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, PromptVersion, VersionPart
-from prompts.provenance.origins import told_of
-from prompts.provenance.usage import Stay, versions_holding
-from prompts.versions.lockfile import held_parts, part_changes
-from prompts.versions.selectors import segments_of
-from prompts.versions.text_rows import rows_by_section
+from prompts.provenance.origins import describe_origins
+from prompts.provenance.usage import VersionRange, get_record_usage
+from prompts.versions.lockfile import diff_part_revisions, get_part_revisions
+from prompts.versions.selectors import get_segments
+from prompts.versions.text_rows import group_rows_by_section
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
@@ -69,12 +69,12 @@ def version(agent, number) -> PromptVersion:
 
 @DATABASE
 def test_a_record_finds_the_versions_and_labels_it_is_in_now(workspace, pilot, soul):
-    found = versions_holding(workspace, "soul", soul.pk)
+    found = get_record_usage(workspace, "soul", soul.pk)
     [holding] = found.shown
     assert (found.now, found.before) == (1, 0)
     assert (holding.prompt, holding.stays, holding.labels) == (
         prompt_of(pilot),
-        [Stay(1, None)],
+        [VersionRange(1, None)],
         ["latest", PRODUCTION],
     )
 
@@ -83,19 +83,19 @@ def test_a_record_finds_the_versions_and_labels_it_is_in_now(workspace, pilot, s
 def test_another_revision_is_the_same_stay(workspace, pilot, soul):
     reword(soul, "Be wise.")
     reword(soul, "Be wiser.")
-    [holding] = versions_holding(workspace, "soul", soul.pk).shown
-    assert (holding.stays, holding.last) == ([Stay(1, None)], 3)
+    [holding] = get_record_usage(workspace, "soul", soul.pk).shown
+    assert (holding.stays, holding.last) == ([VersionRange(1, None)], 3)
 
 
 @DATABASE
 def test_what_came_and_went_finds_where_it_was(workspace, pilot):
     memory = make_memory(workspace, "The cook likes tea.")
     revoke_memory(memory, by=BY)
-    found = versions_holding(workspace, "memory", memory.pk)
+    found = get_record_usage(workspace, "memory", memory.pk)
     [holding] = found.shown
     assert (found.now, found.before) == (0, 1)
     assert (holding.stays, holding.labels, holding.past_labels, holding.last) == (
-        [Stay(2, 2)],
+        [VersionRange(2, 2)],
         [],
         [PRODUCTION],
         2,
@@ -108,7 +108,7 @@ def test_a_record_that_only_an_older_labelled_version_holds_is_in_it_now(workspa
     prompt = prompt_of(pilot)
     move_label(prompt, "canary", prompt.latest, expected=None, by=BY)
     revoke_memory(memory, by=BY)
-    found = versions_holding(workspace, "memory", memory.pk)
+    found = get_record_usage(workspace, "memory", memory.pk)
     assert (found.now, found.shown[0].labels, found.shown[0].past_labels) == (1, ["canary"], [PRODUCTION])
 
 
@@ -116,7 +116,7 @@ def test_a_record_that_only_an_older_labelled_version_holds_is_in_it_now(workspa
 def test_a_rolled_back_production_no_longer_holds_what_came_later(workspace, pilot, by_alice):
     memory = make_memory(workspace, "The cook likes tea.")
     roll_back([prompt_of(pilot)], by=by_alice, note="Too much tea.")
-    [holding] = versions_holding(workspace, "memory", memory.pk).shown
+    [holding] = get_record_usage(workspace, "memory", memory.pk).shown
     assert (holding.labels, holding.past_labels) == (["latest"], [PRODUCTION])
 
 
@@ -127,30 +127,30 @@ def test_what_goes_and_comes_back_has_two_stays(workspace, pilot, soul):
     for chosen in (other, soul):
         pilot.refresh_from_db()
         edit_record(pilot, {"soul": chosen}, expected=pilot.revision, by=BY)
-    [holding] = versions_holding(workspace, "soul", soul.pk).shown
-    assert holding.stays == [Stay(1, 1), Stay(3, None)]
-    [elsewhere] = versions_holding(workspace, "soul", other.pk).shown
-    assert elsewhere.stays == [Stay(2, 2)]
+    [holding] = get_record_usage(workspace, "soul", soul.pk).shown
+    assert holding.stays == [VersionRange(1, 1), VersionRange(3, None)]
+    [elsewhere] = get_record_usage(workspace, "soul", other.pk).shown
+    assert elsewhere.stays == [VersionRange(2, 2)]
 
 
 @DATABASE
 def test_a_tool_offered_beside_the_text_is_held_too(workspace, deck):
     tool = make_tool(workspace, "ring_bell", description="Rings.")
     make_agent(workspace, "mute", layout="nova", channels=[deck], tools=[tool])
-    assert versions_holding(workspace, "tool", tool.pk).now == 1
+    assert get_record_usage(workspace, "tool", tool.pk).now == 1
 
 
 @DATABASE
 def test_a_record_the_layout_has_no_place_for_is_in_no_version(elsewhere):
     memory = make_memory(elsewhere, "The cook likes tea.")
     make_agent(elsewhere, "coder", layout="opal", channels=[make_channel(elsewhere, "deck")])
-    assert versions_holding(elsewhere, "memory", memory.pk).shown == []
+    assert get_record_usage(elsewhere, "memory", memory.pk).shown == []
 
 
 @DATABASE
 def test_strangers_records_of_the_same_number_are_not_mixed_up(workspace, elsewhere, pilot, soul):
-    assert versions_holding(elsewhere, "soul", soul.pk).shown == []
-    assert versions_holding(workspace, "identity", soul.pk).shown == []
+    assert get_record_usage(elsewhere, "soul", soul.pk).shown == []
+    assert get_record_usage(workspace, "identity", soul.pk).shown == []
 
 
 @DATABASE
@@ -172,7 +172,7 @@ def test_the_number_of_queries_does_not_grow_with_the_prompts(workspace, deck, s
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            versions_holding(workspace, "soul", soul.pk)
+            get_record_usage(workspace, "soul", soul.pk)
         counts.append(len(queries))
     assert set(counts) == {5}
 
@@ -180,8 +180,8 @@ def test_the_number_of_queries_does_not_grow_with_the_prompts(workspace, deck, s
 @DATABASE
 def test_an_archived_agents_prompts_still_say_what_they_held(workspace, pilot, soul):
     archive_record(pilot, by=BY)
-    [holding] = versions_holding(workspace, "soul", soul.pk).shown
-    assert holding.stays == [Stay(1, None)]
+    [holding] = get_record_usage(workspace, "soul", soul.pk).shown
+    assert holding.stays == [VersionRange(1, None)]
 
 
 # --- what is noted -------------------------------------------------------------------------------------
@@ -194,13 +194,13 @@ def test_parts_are_read_from_segments_and_offered_tools():
         {"section": "directories", "origin": {"kind": "agent", "id": "night-shift"}},
         {"section": "x", "origin": {"kind": "context_file", "path": "AGENTS.md"}},
     ]
-    assert held_parts(segments, ["tool:7@4", "soul:9@1"]) == {("soul", 3): 2, ("tool", 7): 4}
+    assert get_part_revisions(segments, ["tool:7@4", "soul:9@1"]) == {("soul", 3): 2, ("tool", 7): 4}
 
 
 def test_only_what_differs_is_noted():
     before = {("soul", 1): 1, ("memory", 1): 1, ("memory", 2): 1}
     after = {("soul", 1): 2, ("memory", 2): 1, ("memory", 3): 1}
-    assert part_changes(before, after) == {("soul", 1): 2, ("memory", 3): 1, ("memory", 1): None}
+    assert diff_part_revisions(before, after) == {("soul", 1): 2, ("memory", 3): 1, ("memory", 1): None}
 
 
 # --- where words came from -----------------------------------------------------------------------------
@@ -209,8 +209,8 @@ def test_only_what_differs_is_noted():
 @DATABASE
 def test_every_origin_is_told_with_name_revision_author_and_page(workspace, pilot, soul):
     reword(soul, "Be wise.")
-    origins = {segment.origin for segment in segments_of(version(pilot, 2))}
-    told = told_of(workspace, origins)
+    origins = {segment.origin for segment in get_segments(version(pilot, 2))}
+    told = describe_origins(workspace, origins)
     one = told[Origin("soul", str(soul.pk), 2)]
     assert (one.words, one.name, one.revision, one.author) == ("Soul", "Calm", 2, "test")
     assert one.url == f"/w/{workspace.slug}/souls/calm/history/2/"
@@ -219,14 +219,14 @@ def test_every_origin_is_told_with_name_revision_author_and_page(workspace, pilo
 @DATABASE
 def test_an_origin_keeps_the_name_it_had(workspace, pilot, soul):
     edit_record(soul, {"label": "Stormy"}, expected=1, by=BY)
-    [one] = told_of(workspace, [Origin("soul", str(soul.pk), 1)]).values()
+    [one] = describe_origins(workspace, [Origin("soul", str(soul.pk), 1)]).values()
     assert one.name == "Calm"
 
 
 @DATABASE
 def test_a_strangers_record_is_told_without_its_name(workspace, elsewhere):
     theirs = make_soul(elsewhere, "Secret")
-    [one] = told_of(workspace, [Origin("soul", str(theirs.pk), 1)]).values()
+    [one] = describe_origins(workspace, [Origin("soul", str(theirs.pk), 1)]).values()
     assert (one.name, one.author, one.url) == (f"number {theirs.pk}", "", "")
 
 
@@ -237,21 +237,24 @@ SOUL, MEMORY, AGENT = Origin("soul", "1", 1), Origin("memory", "1", 1), Origin("
 
 def rows(*segments):
     text = "".join([segment.text for segment in segments])
-    found = rows_by_section(segments)
+    found = group_rows_by_section(segments)
     return [(section, [(text[row.start : row.end], row.origins) for row in rows]) for section, rows in found]
 
 
 def test_rows_break_at_lines_and_say_whose_they_are():
     said = rows(
-        Segment("soul", "<soul>\n", OURS, "release"),
+        Segment("soul", "<soul>\n", LAYOUT_ORIGIN, "release"),
         Segment("soul", "Be calm.\nStay.", SOUL, "release"),
-        Segment("soul", "\n</soul>", OURS, "release"),
-        Segment("memories", "\n\n<m>\n", OURS, "user", 2),
+        Segment("soul", "\n</soul>", LAYOUT_ORIGIN, "release"),
+        Segment("memories", "\n\n<m>\n", LAYOUT_ORIGIN, "user", 2),
         Segment("memories", "- One.", MEMORY, "user"),
     )
     assert said == [
-        ("soul", [("<soul>\n", [OURS]), ("Be calm.\nStay.\n", [SOUL]), ("</soul>\n", [OURS])]),
-        ("memories", [("\n<m>\n", [OURS]), ("- One.", [MEMORY])]),
+        (
+            "soul",
+            [("<soul>\n", [LAYOUT_ORIGIN]), ("Be calm.\nStay.\n", [SOUL]), ("</soul>\n", [LAYOUT_ORIGIN])],
+        ),
+        ("memories", [("\n<m>\n", [LAYOUT_ORIGIN]), ("- One.", [MEMORY])]),
     ]
 
 
@@ -269,18 +272,18 @@ def test_rows_cover_the_text_and_nothing_twice():
         Segment("a", "x\ny", SOUL, "release"),
         Segment("a", "", MEMORY, "release"),
         Segment("b", "z", MEMORY, "release"),
-        Segment("b", "\n\n", OURS, "release"),
+        Segment("b", "\n\n", LAYOUT_ORIGIN, "release"),
         Segment("c", "w", AGENT, "release"),
     ]
-    found = [row for _, group in rows_by_section(segments) for row in group]
+    found = [row for _, group in group_rows_by_section(segments) for row in group]
     assert all(one.end == other.start for one, other in pairwise(found))
     assert (found[0].start, found[-1].end) == (0, len("x\nyz\n\nw"))
 
 
 def test_a_slot_covers_its_whole_run():
-    [(_, [first, second])] = rows_by_section(
+    [(_, [first, second])] = group_rows_by_section(
         [
-            Segment("tools", "<tools>\n", OURS, "release", 0, "dramatis.tools", {}, 2),
+            Segment("tools", "<tools>\n", LAYOUT_ORIGIN, "release", 0, "dramatis.tools", {}, 2),
             Segment("tools", "- bell", Origin("tool", "1", 1), "release"),
         ]
     )

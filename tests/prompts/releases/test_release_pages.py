@@ -12,9 +12,9 @@ from personas.records.services import edit_record
 from personas.roles import Role
 from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Release, ReleaseStatus
-from prompts.releases.changes import change_key, trimmed
-from prompts.releases.selectors import releasable
-from prompts.releases.services import approve_release, carry_out_release, request_release
+from prompts.releases.changes import build_change_key, trim_common_ends
+from prompts.releases.selectors import list_releasable_prompts
+from prompts.releases.services import approve_release, request_release, run_release
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, make_workspace
 from tests.prompts.module_stage import (  # noqa: F401  # fixtures
     Standing,
@@ -68,7 +68,7 @@ def admin(stage):
 
 @pytest.fixture
 def requested(workspace, careful, by_bob) -> Release:
-    return request_release(workspace, releasable(workspace), message="First words", by=by_bob)
+    return request_release(workspace, list_releasable_prompts(workspace), message="First words", by=by_bob)
 
 
 def prompts():
@@ -114,9 +114,9 @@ def by_bob(bob) -> Actor:
 @pytest.fixture
 def live(careful, workspace, by_alice, by_bob) -> None:
     """Everything that can be released, released."""
-    release = request_release(workspace, releasable(workspace), message="Go", by=by_bob)
+    release = request_release(workspace, list_releasable_prompts(workspace), message="Go", by=by_bob)
     approve_release(release, by=by_alice)
-    carry_out_release(release, by=by_alice)
+    run_release(release, by=by_alice)
 
 
 # --- asking --------------------------------------------------------------------------------------------
@@ -284,20 +284,20 @@ def row(section, text):
 
 
 def test_equal_changes_have_equal_keys_whatever_stands_around_them():
-    one = change_key(
+    one = build_change_key(
         ([row("a", "x"), row("a", "old"), row("b", "q")], ""),
         ([row("a", "x"), row("a", "new"), row("b", "q")], ""),
     )
-    other = change_key(([row("a", "old"), row("a", "y")], ""), ([row("a", "new"), row("a", "y")], ""))
+    other = build_change_key(([row("a", "old"), row("a", "y")], ""), ([row("a", "new"), row("a", "y")], ""))
     assert one == other
-    assert one != change_key(([row("a", "old")], ""), ([row("a", "newer")], ""))
-    assert one != change_key(([row("a", "old")], "t1"), ([row("a", "new")], "t2"))
+    assert one != build_change_key(([row("a", "old")], ""), ([row("a", "newer")], ""))
+    assert one != build_change_key(([row("a", "old")], "t1"), ([row("a", "new")], "t2"))
 
 
 def test_what_both_begin_and_end_with_is_left_out():
-    assert trimmed([(1,), (2,), (3,)], [(1,), (9,), (3,)]) == (((2,),), ((9,),))
-    assert trimmed([(1,)], [(1,), (1,)]) == ((), ((1,),))
-    assert trimmed([], [(1,)]) == ((), ((1,),))
+    assert trim_common_ends([(1,), (2,), (3,)], [(1,), (9,), (3,)]) == (((2,),), ((9,),))
+    assert trim_common_ends([(1,)], [(1,), (1,)]) == ((), ((1,),))
+    assert trim_common_ends([], [(1,)]) == ((), ((1,),))
 
 
 # --- lists and labels ----------------------------------------------------------------------------------

@@ -5,24 +5,24 @@ from typing import Any, NamedTuple
 import pytest
 
 from personas.actors import Actor
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import AuditEvent, Soul, Workspace
 from personas.records.services import edit_record
 from prompts.errors import (
-    MovedMeanwhile,
+    ForeignVersion,
+    LabelConflict,
     NotAllowed,
     NothingToRelease,
     ReleaseClosed,
-    StrangeVersion,
 )
-from prompts.labels.services import follow_again, move_label, protect_label, roll_back, take_off_label
+from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion, ReleaseStatus
 from prompts.releases.services import (
     approve_release,
-    carry_out_release,
     override_release,
     reject_release,
     request_release,
+    run_release,
 )
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -94,9 +94,9 @@ def reword(soul, text: str) -> None:
 def test_a_reviewed_agent_goes_live_by_a_second_persons_word(careful, workspace, by_alice, by_bob):
     release = request_release(workspace, [careful], message="First", by=by_alice)
     with pytest.raises(NotAllowed, match="must approve this first"):
-        carry_out_release(release, by=by_alice)
+        run_release(release, by=by_alice)
     approve_release(release, by=by_bob)
-    done = carry_out_release(release, by=by_alice)
+    done = run_release(release, by=by_alice)
     assert (done.status, production(careful)) == (ReleaseStatus.RELEASED, 1)
     assert LabelMove.unscoped.get(prompt=careful).reason == "release"
 
@@ -112,7 +112,7 @@ def test_a_change_voids_a_request_and_an_approval(careful, workspace, soul, by_a
     release = request_release(workspace, [careful], message="First", by=by_alice)
     approve_release(release, by=by_bob)
     reword(soul, "Be wise.")
-    voided = carry_out_release(release, by=by_alice)
+    voided = run_release(release, by=by_alice)
     assert (voided.status, production(careful)) == (ReleaseStatus.VOIDED, None)
     with pytest.raises(ReleaseClosed):
         approve_release(release, by=by_bob)
@@ -120,7 +120,7 @@ def test_a_change_voids_a_request_and_an_approval(careful, workspace, soul, by_a
 
 def test_an_override_needs_a_reason_and_shows(careful, workspace, by_alice):
     release = request_release(workspace, [careful], message="First", by=by_alice)
-    with pytest.raises(Invalid, match="reason"):
+    with pytest.raises(InvalidInput, match="reason"):
         override_release(release, reason=" ", by=by_alice)
     override_release(release, reason="The old one insults people.", by=by_alice)
     assert production(careful) == 1
@@ -131,7 +131,7 @@ def test_a_release_of_many_moves_all_or_none(careful, quick, workspace, by_alice
     roll_back_ready = request_release(workspace, [careful, quick], message="Both", by=by_alice)
     assert [item.prompt for item in roll_back_ready.items.all()] == [careful]
     approve_release(roll_back_ready, by=by_bob)
-    carry_out_release(roll_back_ready, by=by_alice)
+    run_release(roll_back_ready, by=by_alice)
     with pytest.raises(NothingToRelease):
         request_release(workspace, [careful, quick], message="Again", by=by_alice)
 
@@ -143,7 +143,7 @@ def test_rolling_back_holds_production_until_it_follows_again(quick, soul, by_al
     assert production(quick) == 1
     reword(soul, "Be wiser.")
     assert (again(quick).latest.number, production(quick)) == (3, 1)
-    follow_again(again(quick), by=by_alice)
+    unpin_production(again(quick), by=by_alice)
     assert production(quick) == 3
     reword(soul, "Be wisest.")
     assert production(quick) == 4
@@ -153,10 +153,10 @@ def test_a_label_of_ones_own_moves_and_comes_off(quick, soul, by_bob):
     reword(soul, "Be wise.")
     first, second = PromptVersion.unscoped.filter(prompt=quick).order_by("number")
     move_label(again(quick), "canary", second, expected=None, by=by_bob)
-    with pytest.raises(MovedMeanwhile):
+    with pytest.raises(LabelConflict):
         move_label(again(quick), "canary", first, expected=first.pk, by=by_bob)
     move_label(again(quick), "canary", first, expected=second.pk, by=by_bob)
-    take_off_label(again(quick), "canary", by=by_bob)
+    remove_label(again(quick), "canary", by=by_bob)
     moves = LabelMove.unscoped.filter(prompt=quick, label="canary").order_by("sequence")
     assert [move.version_id for move in moves] == [second.pk, first.pk, None]
 
@@ -174,9 +174,9 @@ def test_only_owners_move_a_protected_label(quick, soul, workspace, by_alice, by
 def test_latest_bad_names_and_strange_versions_are_refused(quick, careful, by_alice):
     with pytest.raises(NotAllowed, match="by itself"):
         move_label(again(quick), "latest", again(quick).latest, expected=None, by=by_alice)
-    with pytest.raises(Invalid, match="label"):
+    with pytest.raises(InvalidInput, match="label"):
         move_label(again(quick), "Not A Slug", again(quick).latest, expected=None, by=by_alice)
-    with pytest.raises(StrangeVersion):
+    with pytest.raises(ForeignVersion):
         move_label(again(quick), "canary", again(careful).latest, expected=None, by=by_alice)
 
 
@@ -184,7 +184,7 @@ def test_a_rejected_release_says_why_and_moves_nothing(careful, workspace, by_al
     release = request_release(workspace, [careful], message="First", by=by_alice)
     reject_release(release, reason="Too short.", by=by_bob)
     with pytest.raises(ReleaseClosed):
-        carry_out_release(release, by=by_alice)
+        run_release(release, by=by_alice)
     assert production(careful) is None
 
 
@@ -193,7 +193,7 @@ def test_what_was_never_production_cannot_be_rolled_back_to(careful, workspace, 
     approve_release(
         release := request_release(workspace, [again(careful)], message="R", by=by_alice), by=by_bob
     )
-    carry_out_release(release, by=by_alice)
+    run_release(release, by=by_alice)
     first = PromptVersion.unscoped.get(prompt=careful, number=1)
     with pytest.raises(NotAllowed, match="never"):
         roll_back([again(careful)], by=by_alice, note="Back.", to=first)

@@ -13,11 +13,11 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from prompts.integrity.checkpoints import public_key_told, sign_checkpoint
-from prompts.ledger.blocks import seal_workspace
-from prompts.proof.signing_keys import new_key, public_pem
-from prompts.replay.evidence import evidence_of
-from prompts.replay.services import replay_entry, replay_moment
+from prompts.integrity.checkpoints import get_public_key, sign_checkpoint
+from prompts.ledger.blocks import seal_ledger
+from prompts.proof.signing_keys import dump_public_key, generate_signing_key
+from prompts.replay.evidence import build_evidence
+from prompts.replay.services import replay_entry, replay_prompt_by_slugs
 from tests.prompts.integrity.history_stage import History
 from tests.prompts.proof.proof_bundle import GOLDEN
 
@@ -42,9 +42,9 @@ def evidence(kept: dict[str, Any], history: History, tmp_path: Path) -> Path:
 def sealed_and_signed(history: History) -> dict[str, Any]:
     [served] = history.hand_out(1)
     with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
-        seal_workspace(history.workspace.pk)
+        seal_ledger(history.workspace.pk)
         sign_checkpoint(history.workspace.pk)
-    return evidence_of(replay_entry(history.workspace, served.ledger_id))
+    return build_evidence(replay_entry(history.workspace, served.ledger_id))
 
 
 def written(data, folder: Path) -> Path:
@@ -65,7 +65,7 @@ def code_of(path: Path, *words: str) -> int:
 
 
 def test_what_is_wholly_proved_ends_with_0(evidence, capsys, tmp_path):
-    key, pem = public_key_told()
+    key, pem = get_public_key()
     assert code_of(evidence, "--key", key) == 0
     out = capsys.readouterr().out
     assert out.count("ok ") >= 16
@@ -82,7 +82,7 @@ def test_without_a_known_key_it_ends_with_3_and_says_so(evidence, capsys):
 
 def test_another_key_ends_with_1(evidence, capsys, tmp_path):
     assert code_of(evidence, "--key", "0" * 16) == 1
-    (tmp_path / "other.pem").write_text(public_pem(new_key().public_key()))
+    (tmp_path / "other.pem").write_text(dump_public_key(generate_signing_key().public_key()))
     assert code_of(evidence, "--key", str(tmp_path / "other.pem")) == 1
     assert "FAILED  key is the expected one" in capsys.readouterr().out
 
@@ -103,20 +103,20 @@ def test_a_tampered_file_ends_with_1_and_the_check_is_named(evidence, capsys, ol
     text = evidence.read_text(encoding="utf-8")
     assert old in text
     evidence.write_text(text.replace(old, new), encoding="utf-8")
-    assert code_of(evidence, "--key", public_key_told()[0]) == 1
+    assert code_of(evidence, "--key", get_public_key()[0]) == 1
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAILED")]
     assert any(named in line for line in failed), failed
 
 
 def test_evidence_of_a_moment_is_wholly_proved_too(history, tmp_path, capsys):
-    replay = replay_moment(history.workspace, "pilot", "deck", history.moments["erasure"])
-    assert code_of(written(evidence_of(replay), tmp_path), "--key", public_key_told()[0]) == 0
+    replay = replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.moments["erasure"])
+    assert code_of(written(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 0
     assert "“production” pointed at version 4" in capsys.readouterr().out
 
 
 def test_erased_words_end_with_3(history, tmp_path, capsys):
     replay = replay_entry(history.workspace, history.served[4].ledger_id)
-    assert code_of(written(evidence_of(replay), tmp_path), "--key", public_key_told()[0]) == 3
+    assert code_of(written(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 3
     assert "were erased" in capsys.readouterr().out
 
 
@@ -150,7 +150,7 @@ def by_a_stranger(path: Path, *words: str, cwd: Path = ROOT) -> "subprocess.Comp
 
 @pytest.mark.hard
 def test_no_database_is_needed(evidence):
-    answer = by_a_stranger(evidence, "--key", public_key_told()[0])
+    answer = by_a_stranger(evidence, "--key", get_public_key()[0])
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "FAILED" not in answer.stdout
 

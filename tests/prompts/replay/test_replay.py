@@ -8,19 +8,19 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from prompts.assembly import slots as slot_rendering
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task
-from prompts.errors import ErasedSince, NothingThen, NotTheSame, RolledOff, UnknownFetch
-from prompts.integrity.checkpoints import public_key_told, sign_checkpoint
-from prompts.labels.services import move_label, take_off_label
-from prompts.ledger.blocks import seal_workspace
+from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
+from prompts.integrity.checkpoints import get_public_key, sign_checkpoint
+from prompts.labels.services import move_label, remove_label
+from prompts.ledger.blocks import seal_ledger
 from prompts.models import LabelMove, LedgerEntry, PromptVersion
-from prompts.proof.evidence import stands
+from prompts.proof.evidence import is_evidence_valid
 from prompts.proof.evidence_reader import NOT_YET_SEALED
 from prompts.replay import services as replay_services
-from prompts.replay.evidence import checks_of, evidence_of
-from prompts.replay.services import entries_of_request, replay_entry, replay_moment, replayed
+from prompts.replay.evidence import build_evidence, run_evidence_checks
+from prompts.replay.services import build_replay, list_request_entries, replay_entry, replay_prompt_by_slugs
 from prompts.serving import slots_from_json
 from tests.prompts.integrity.forged_history import by_hand, unguarded
 from tests.prompts.integrity.history_stage import SECRET, History
@@ -31,7 +31,7 @@ SECOND = timedelta(seconds=1)
 
 def states(data) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {"ok": [], "failed": [], "absent": []}
-    for check in checks_of(json.loads(json.dumps(data)), public_key_told()[0]):
+    for check in run_evidence_checks(json.loads(json.dumps(data)), get_public_key()[0]):
         found[check.state].append(check.name)
     return found
 
@@ -97,26 +97,28 @@ def test_a_fetch_that_brought_no_words_is_given_with_those_the_caller_had(histor
 
 def test_a_request_is_found_by_its_id(history):
     served = fresh(history)
-    [entry] = entries_of_request(history.workspace, served.request_id)
-    assert replayed(entry).text == served.text
+    [entry] = list_request_entries(history.workspace, served.request_id)
+    assert build_replay(entry).text == served.text
 
 
 def test_what_was_never_handed_out_here_is_unknown(history, elsewhere):
     served = fresh(history)
     for workspace, number in ((history.workspace, 10**9), (elsewhere, served.ledger_id), (elsewhere, 2**70)):
-        with pytest.raises(UnknownFetch):
+        with pytest.raises(FetchNotFound):
             replay_entry(workspace, number)
     for workspace, request in ((history.workspace, "never"), (elsewhere, served.request_id)):
-        with pytest.raises(UnknownFetch):
-            entries_of_request(workspace, request)
+        with pytest.raises(FetchNotFound):
+            list_request_entries(workspace, request)
 
 
 def test_a_row_that_rolled_off_is_said_to_be_gone_and_since_when(history):
     gone = history.served[0].ledger_id
-    with pytest.raises(RolledOff, match=r"was let go on \d{4}-\d\d-\d\d: the ledger was kept for 6 months"):
+    with pytest.raises(
+        LedgerRowExpired, match=r"was let go on \d{4}-\d\d-\d\d: the ledger was kept for 6 months"
+    ):
         replay_entry(history.workspace, gone)
-    with pytest.raises(UnknownFetch, match="older than 6 months were let go"):
-        entries_of_request(history.workspace, history.served[0].request_id)
+    with pytest.raises(FetchNotFound, match="older than 6 months were let go"):
+        list_request_entries(history.workspace, history.served[0].request_id)
 
 
 def test_erased_words_are_not_given_again_and_the_erasure_is_named(history):
@@ -126,7 +128,7 @@ def test_erased_words_are_not_given_again_and_the_erasure_is_named(history):
     assert replay.is_erased
     assert not replay.is_exact
     assert "flowerpot" not in replay.text
-    with pytest.raises(ErasedSince, match=r"memory \d+ on \d{4}-\d\d-\d\d: She asked for it"):
+    with pytest.raises(PromptErased, match=r"memory \d+ on \d{4}-\d\d-\d\d: She asked for it"):
         replay.refuse_other()
 
 
@@ -136,18 +138,18 @@ def test_other_bytes_than_were_recorded_are_loud(history):
         by_hand("UPDATE prompts_ledgerentry SET served_digest = %s WHERE id = %s", "0" * 64, served.ledger_id)
         replay = replay_entry(history.workspace, served.ledger_id)
         assert not replay.is_exact
-        with pytest.raises(NotTheSame, match="NOT the bytes that were recorded"):
+        with pytest.raises(ReplayMismatch, match="NOT the bytes that were recorded"):
             replay.refuse_other()
-        assert "bytes match the served digest" in states(evidence_of(replay))["absent"]
-        assert "ledger seal" in states(evidence_of(replay))["failed"]
+        assert "bytes match the served digest" in states(build_evidence(replay))["absent"]
+        assert "ledger seal" in states(build_evidence(replay))["failed"]
 
 
 def test_a_slot_that_cannot_be_filled_any_more_is_told_and_raises_nothing(history, monkeypatch):
     served = fresh(history)
-    monkeypatch.setattr(slot_rendering, "RENDERERS", {})
+    monkeypatch.setattr(slot_rendering, "SLOT_RENDERERS", {})
     replay = replay_entry(history.workspace, served.ledger_id)
     assert "cannot be filled any more" in replay.problem
-    with pytest.raises(NotTheSame):
+    with pytest.raises(ReplayMismatch):
         replay.refuse_other()
 
 
@@ -171,7 +173,7 @@ def test_a_replay_that_forgets_a_fact_of_the_call_is_found(history, monkeypatch)
 
 
 def number_then(history: History, at, label="production", channel="deck") -> int:
-    return replay_moment(history.workspace, "pilot", channel, at, label).version.number
+    return replay_prompt_by_slugs(history.workspace, "pilot", channel, at, label).version.number
 
 
 def test_what_a_label_pointed_at_in_a_moment_is_found(history):
@@ -200,9 +202,9 @@ def test_at_any_moment_it_is_what_the_moves_tell(history):
 
 def test_a_moment_before_the_first_version_is_refused_with_its_date(history):
     for label in ("production", "latest"):
-        with pytest.raises(NothingThen, match="the first version was built on"):
+        with pytest.raises(NoPromptAtTime, match="the first version was built on"):
             number_then(history, history.moments["beginning"] - SECOND, label)
-    with pytest.raises(NothingThen, match="pointed at nothing yet"):
+    with pytest.raises(NoPromptAtTime, match="pointed at nothing yet"):
         number_then(history, timezone.now(), "never-set")
 
 
@@ -213,20 +215,20 @@ def test_a_label_that_was_taken_off_pointed_at_nothing(history):
     with time_machine.travel(past, tick=False):
         move_label(prompt, "trial", version, expected=None, by=history.by)
     with time_machine.travel(past + 10 * SECOND, tick=False):
-        take_off_label(prompt, "trial", by=history.by)
+        remove_label(prompt, "trial", by=history.by)
     assert number_then(history, past + 5 * SECOND, "trial") == 1
-    with pytest.raises(NothingThen, match="was taken off"):
+    with pytest.raises(NoPromptAtTime, match="was taken off"):
         number_then(history, past + 20 * SECOND, "trial")
 
 
 def test_strangers_prompts_and_moments_to_come_are_refused(history, elsewhere):
-    with pytest.raises(NothingThen):
-        replay_moment(elsewhere, "pilot", "deck", timezone.now())
-    with pytest.raises(NothingThen):
-        replay_moment(history.workspace, "pilot", "moon", timezone.now())
+    with pytest.raises(NoPromptAtTime):
+        replay_prompt_by_slugs(elsewhere, "pilot", "deck", timezone.now())
+    with pytest.raises(NoPromptAtTime):
+        replay_prompt_by_slugs(history.workspace, "pilot", "moon", timezone.now())
     for moment in (timezone.now() + timedelta(minutes=1), timezone.now().replace(tzinfo=None)):
-        with pytest.raises(Invalid):
-            replay_moment(history.workspace, "pilot", "deck", moment)
+        with pytest.raises(InvalidInput):
+            replay_prompt_by_slugs(history.workspace, "pilot", "deck", moment)
 
 
 # --- evidence ------------------------------------------------------------------------------------------
@@ -235,14 +237,14 @@ def test_strangers_prompts_and_moments_to_come_are_refused(history, elsewhere):
 def sealed_and_signed(history: History):
     served = fresh(history)
     with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
-        seal_workspace(history.workspace.pk)
+        seal_ledger(history.workspace.pk)
         sign_checkpoint(history.workspace.pk)
     return served
 
 
 def test_evidence_of_a_fetch_proves_everything_once_it_is_sealed_and_signed(history):
     served = sealed_and_signed(history)
-    data = evidence_of(replay_entry(history.workspace, served.ledger_id))
+    data = build_evidence(replay_entry(history.workspace, served.ledger_id))
     assert data["text"] == served.text
     found = states(data)
     assert (found["failed"], found["absent"]) == ([], [])
@@ -252,14 +254,14 @@ def test_evidence_of_a_fetch_proves_everything_once_it_is_sealed_and_signed(hist
 def test_evidence_leads_through_later_versions_and_blocks(history):
     served = fresh(history)
     with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
-        seal_workspace(history.workspace.pk)
+        seal_ledger(history.workspace.pk)
         history.reword("Be later.")
         history.hand_out(2)
     assert served.number == 4
     with time_machine.travel(timezone.now() + timedelta(minutes=10), tick=False):
-        seal_workspace(history.workspace.pk)
+        seal_ledger(history.workspace.pk)
         sign_checkpoint(history.workspace.pk)
-    data = evidence_of(replay_entry(history.workspace, served.ledger_id))
+    data = build_evidence(replay_entry(history.workspace, served.ledger_id))
     assert (len(data["versions"]), len(data["block"]["links"])) == (3, 2)
     assert states(data)["failed"] == states(data)["absent"] == []
 
@@ -267,25 +269,25 @@ def test_evidence_leads_through_later_versions_and_blocks(history):
 def test_evidence_of_a_moment_proves_where_the_label_stood(history):
     for name in ("beginning", "erasure"):
         for label in ("production", "latest"):
-            data = evidence_of(
-                replay_moment(history.workspace, "pilot", "deck", history.moments[name], label)
+            data = build_evidence(
+                replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.moments[name], label)
             )
             assert states(data)["failed"] == states(data)["absent"] == [], (name, label)
             assert data["ledger"] is None
 
 
 def test_what_is_not_sealed_or_signed_yet_is_said_to_be_absent(history):
-    data = evidence_of(replay_entry(history.workspace, fresh(history).ledger_id))
+    data = build_evidence(replay_entry(history.workspace, fresh(history).ledger_id))
     assert data["block"] == NOT_YET_SEALED
     assert "seal stands in its block" in states(data)["absent"]
     assert states(data)["failed"] == []
-    now = evidence_of(replay_moment(history.workspace, "pilot", "deck", timezone.now()))
+    now = build_evidence(replay_prompt_by_slugs(history.workspace, "pilot", "deck", timezone.now()))
     assert "label pointed at the version" in states(now)["absent"]
     assert states(now)["failed"] == []
 
 
 def test_evidence_of_erased_words_keeps_the_digests_and_none_of_the_words(history):
-    data = evidence_of(replay_entry(history.workspace, history.served[4].ledger_id))
+    data = build_evidence(replay_entry(history.workspace, history.served[4].ledger_id))
     assert "flowerpot" not in json.dumps(data)
     assert data["text"] is None
     found = states(data)
@@ -294,7 +296,7 @@ def test_evidence_of_erased_words_keeps_the_digests_and_none_of_the_words(histor
 
 
 def test_evidence_holds_nothing_of_other_workspaces(history, elsewhere):
-    data = json.dumps(evidence_of(replay_entry(history.workspace, sealed_and_signed(history).ledger_id)))
+    data = json.dumps(build_evidence(replay_entry(history.workspace, sealed_and_signed(history).ledger_id)))
     assert "Elsewhere" not in data
     assert json.loads(data)["checkpoint"]["body"]["workspace"] == history.workspace.pk
 
@@ -304,9 +306,9 @@ def test_a_row_changed_behind_the_product_makes_the_evidence_fail(history):
     with unguarded():
         version = LedgerEntry.objects.in_workspace(history.workspace).get(pk=served.ledger_id).version_id
         PromptVersion.objects.in_workspace(history.workspace).filter(pk=version).update(author_label="Nobody")
-        data = evidence_of(replay_entry(history.workspace, served.ledger_id))
+        data = build_evidence(replay_entry(history.workspace, served.ledger_id))
         assert "version hash" in states(data)["failed"]
-        assert not stands(checks_of(data, None))
+        assert not is_evidence_valid(run_evidence_checks(data, None))
 
 
 # --- the command ---------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from personas.models import User
-from prompts.integrity.checkpoints import public_key_told
-from prompts.proof.canonical import moment
-from prompts.replay.evidence import checks_of
+from prompts.integrity.checkpoints import get_public_key
+from prompts.proof.canonical import format_timestamp
+from prompts.replay.evidence import run_evidence_checks
 from tests.factories import signed_in
 from tests.prompts.integrity.forged_history import by_hand, unguarded
 from tests.prompts.integrity.history_stage import History
@@ -37,7 +37,7 @@ def page(client: Client, path: str, status: int = 200) -> str:
 
 
 def at(history: History, name: str, label: str = "production", more: str = "") -> str:
-    when = moment(history.moments[name])
+    when = format_timestamp(history.moments[name])
     return address(history, f"prompts/{history.prompt().pk}/{label}/{when}/{more}")
 
 
@@ -223,10 +223,12 @@ def test_the_evidence_is_taken_away_and_stands(history, bobs):
     for path in (f"fetches/{history.served[-1].ledger_id}/evidence/",):
         answer = bobs.get(address(history, path))
         assert answer["Content-Type"] == "application/json"
-        states = {check.state for check in checks_of(json.loads(answer.content), public_key_told()[0])}
+        states = {
+            check.state for check in run_evidence_checks(json.loads(answer.content), get_public_key()[0])
+        }
         assert states <= {"ok", "absent"}
     answer = bobs.get(at(history, "erasure", more="evidence/"))
-    states = {check.state for check in checks_of(json.loads(answer.content), public_key_told()[0])}
+    states = {check.state for check in run_evidence_checks(json.loads(answer.content), get_public_key()[0])}
     assert states == {"ok"}
     assert bobs.get(at(history, "erasure", more="text/")).status_code == 200
 
@@ -270,7 +272,9 @@ def test_moments_in_an_address_are_held_to_the_same_rules(history, bobs):
     )
     page(
         bobs,
-        address(history, f"prompts/{prompt}/no-such/{moment(timezone.now() - timedelta(hours=1))}/"),
+        address(
+            history, f"prompts/{prompt}/no-such/{format_timestamp(timezone.now() - timedelta(hours=1))}/"
+        ),
         422,
     )
 

@@ -9,7 +9,7 @@ from personas.models import Agent, ApiKey
 from personas.records.services import archive_record
 from personas.roles import Role
 from prompts.models import AgentPrompt, PromptVersion
-from prompts.search.search import IN_ALL, PER_KIND, versions_named
+from prompts.search.search import MAX_PER_KIND, MAX_RESULTS, search_versions
 from tests.factories import (
     BY,
     join,
@@ -118,15 +118,15 @@ def test_versions_are_found_by_number_and_by_digest(as_bob, workspace):
     [found] = [one for one in find(as_bob, workspace, "keeper v1") if one["group"] == "Versions"]
     assert found["url"] == address
     for words in ("Keeper 1", "v1", "deck v1", version.digest[:7], version.digest):
-        assert [one.url for one in versions_named(workspace, words)] == [address], words
+        assert [one.url for one in search_versions(workspace, words)] == [address], words
     for words in ("keeper v2", "pilot v1", "1", "v999999999", "0" * 64):
-        assert not list(versions_named(workspace, words)), words
+        assert not list(search_versions(workspace, words)), words
 
 
 def test_many_matches_are_bounded_in_rows_and_in_questions(
     as_alice, workspace, django_assert_max_num_queries
 ):
-    for number in range(PER_KIND + 3):
+    for number in range(MAX_PER_KIND + 3):
         make_agent(workspace, f"lamp-{number}", name=f"Lamp {number}")
         make_memory(workspace, f"Lamp {number} is green.")
     find(as_alice, workspace, "warm")
@@ -136,8 +136,8 @@ def test_many_matches_are_bounded_in_rows_and_in_questions(
     with django_assert_max_num_queries(5):
         found = find(as_alice, workspace, "lamp")
     agents = [one for one in found if one["group"] == "Agents"]
-    assert len(agents) == PER_KIND
-    assert len(found) <= IN_ALL
+    assert len(agents) == MAX_PER_KIND
+    assert len(found) <= MAX_RESULTS
 
 
 def test_other_workspaces_stay_out_of_sight(as_bob, as_mallory, workspace, elsewhere):

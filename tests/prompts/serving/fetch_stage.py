@@ -10,7 +10,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from django.test import Client
 
-from project.fetch_fast_path import FastDoor
+from project.fetch_fast_path import FetchFastPath
 from tests.prompts.serving.serving_stage import Stage
 
 ADDRESS = "/api/v1/agents/pilot/prompt"
@@ -44,7 +44,7 @@ def by_fast_door(method: str = "GET", path: str = ADDRESS, query: str = "channel
     setup_testing_defaults(environ)
     environ |= {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "wsgi.input": BytesIO()}
     environ |= {"HTTP_HOST": "localhost", **{f"HTTP_{name}": value for name, value in said.items()}}
-    body = b"".join(FastDoor(beyond)(environ, start))
+    body = b"".join(FetchFastPath(beyond)(environ, start))
     return Heard(heard["status"], heard["headers"], body, bool(passed))
 
 

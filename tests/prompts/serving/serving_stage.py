@@ -16,10 +16,18 @@ from personas.models import Agent, ApiKey, Soul, Workspace
 from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
-from prompts.hashed_rows import block_row, ledger_row
+from prompts.hashed_rows import build_block_row, build_ledger_row
 from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.proof.ledger_blocks import verify_ledger
-from prompts.serving import PLAIN, Bot, Call, Recall, Served, Wanted, hand_out
+from prompts.serving import (
+    EMPTY_SLOTS,
+    CallContext,
+    KeyClient,
+    PromptRequest,
+    ServedPrompt,
+    ServingCache,
+    serve_prompt,
+)
 from tests.factories import BY, make_agent, make_channel, make_soul
 
 _requests = count(1)
@@ -33,13 +41,13 @@ class Stage:
     agent: Agent
     key: ApiKey
     secret: str
-    recall: Recall = field(default_factory=Recall)
+    recall: ServingCache = field(default_factory=ServingCache)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Stage":
         """For another test, and so another process: that remembers nothing."""
         return Stage(*deepcopy((self.workspace, self.agent, self.key, self.secret), memo))
 
-    def fetch(self, **asked: Any) -> Served:
+    def fetch(self, **asked: Any) -> ServedPrompt:
         return fetch(self.secret, recall=self.recall, **asked)
 
     def relay(self, layout: str, **values: Any) -> None:
@@ -82,16 +90,16 @@ def fetch(
     *,
     slots: Slots | None = None,
     known: str = "",
-    recall: Recall | None = None,
+    recall: ServingCache | None = None,
     **wanted: Any,
-) -> Served:
+) -> ServedPrompt:
     """As a bot would."""
-    call = Call(slots or PLAIN, f"req-{next(_requests)}", (known,) if known else ())
-    return hand_out(
-        Bot(secret),
-        Wanted(agent, channel, label, **wanted),
+    call = CallContext(slots or EMPTY_SLOTS, f"req-{next(_requests)}", (known,) if known else ())
+    return serve_prompt(
+        KeyClient(secret),
+        PromptRequest(agent, channel, label, **wanted),
         call,
-        recall=Recall() if recall is None else recall,
+        recall=ServingCache() if recall is None else recall,
     )
 
 
@@ -102,8 +110,8 @@ def ledger_verdict(workspace: Workspace) -> Any:
     rows = LedgerEntry.objects.in_workspace(workspace).select_related("prompt", "version").order_by("pk")
     blocks = LedgerBlock.objects.in_workspace(workspace).order_by("sequence")
     gone = LedgerRollOff.objects.in_workspace(workspace).order_by("-block__sequence").first()
-    sealed = [(ledger_row(row), row.seal) for row in rows]
-    return verify_ledger(map(block_row, blocks), sealed, gone.block.sequence if gone else 0)
+    sealed = [(build_ledger_row(row), row.seal) for row in rows]
+    return verify_ledger(map(build_block_row, blocks), sealed, gone.block.sequence if gone else 0)
 
 
 def insert_rows(stage: Stage, moments: list[datetime]) -> None:
@@ -119,7 +127,7 @@ def insert_row(stage: Stage, at: datetime, number: int | None = None) -> None:
     rows = LedgerEntry.objects.in_workspace(stage.workspace).select_related("prompt", "version")
     row = rows.earliest("pk")
     row.pk, row._state.adding, row.at = number, True, at
-    row.seal = ledger_row(row).seal()
+    row.seal = build_ledger_row(row).seal()
     row.save(force_insert=True)
 
 

@@ -9,9 +9,9 @@ from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key
 from personas.models import Membership, User
 from prompts.assembly.slots import Slots
-from prompts.serving import BadKey, Recall
-from prompts.serving.cache import Words
-from prompts.serving.slots import clock_alone, settled, with_clock
+from prompts.serving import InvalidKey, ServingCache
+from prompts.serving.cache import CachedVersion
+from prompts.serving.slots import build_clock_slots, fill_clock, normalize_slots
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
 
 SUMMER, WINTER = datetime(2026, 7, 1, 9, 5, tzinfo=UTC), datetime(2026, 1, 1, 9, 5, 5, 250, tzinfo=UTC)
@@ -27,7 +27,7 @@ def stage(workspace) -> Stage:
 )
 def test_the_quick_way_to_the_time_gives_the_same_as_the_long_one(zone):
     for now in (SUMMER, WINTER):
-        assert clock_alone(now, zone) == settled(with_clock(Slots(), now, zone))
+        assert build_clock_slots(now, zone) == normalize_slots(fill_clock(Slots(), now, zone))
 
 
 @pytest.mark.django_db
@@ -51,8 +51,10 @@ def test_each_call_gets_its_own_words(stage):
 @pytest.mark.planted
 @pytest.mark.django_db
 def test_a_sheet_kept_whatever_the_call_says_is_found(stage, monkeypatch):
-    real = Words.sheet
-    monkeypatch.setattr(Words, "sheet", lambda self, slots: self.last[0] if self.last else real(self, slots))
+    real = CachedVersion.sheet
+    monkeypatch.setattr(
+        CachedVersion, "sheet", lambda self, slots: self.last[0] if self.last else real(self, slots)
+    )
     with pytest.raises(AssertionError):
         test_each_call_gets_its_own_words(stage)
 
@@ -61,7 +63,7 @@ def test_a_sheet_kept_whatever_the_call_says_is_found(stage, monkeypatch):
 @pytest.mark.parametrize("end", ["removed", "inactive"])
 def test_a_key_that_acts_for_a_person_ends_with_the_membership(stage, alice, end):
     _, secret = create_key(stage.workspace, "Script", {}, kind=ADMIN, by=Actor.person(alice))
-    processes = [Recall(), Recall()]
+    processes = [ServingCache(), ServingCache()]
     for process in processes:
         assert fetch(secret, recall=process).status == 200
     if end == "removed":
@@ -69,5 +71,5 @@ def test_a_key_that_acts_for_a_person_ends_with_the_membership(stage, alice, end
     else:
         User.objects.filter(pk=alice.pk).update(is_active=False)
     for process in processes:
-        with pytest.raises(BadKey):
+        with pytest.raises(InvalidKey):
             fetch(secret, recall=process)

@@ -11,12 +11,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from personas.api.validation import errors_in, validator
-from personas.api_keys.format import new_secret
+from personas.api.validation import build_validator, find_schema_errors
+from personas.api_keys.format import generate_key_secret
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
-from prompts.serving.http_params import chosen_type, known_versions
-from prompts.serving.schema import PROMPT
+from prompts.serving.http_params import negotiate_content_type, parse_if_none_match
+from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from tests.factories import make_memory, make_profile
 from tests.prompts.serving.fetch_stage import (
     ADDRESS,
@@ -73,7 +73,7 @@ def test_a_fetch_tells_the_text_and_all_that_is_known_of_it(stage, door):
     assert said["tokens"]["total"] == sum(said["tokens"]["sections"].values()) == version.tokens
     assert said["tools"] == []
     assert replay_entry(stage.workspace, row.pk).text == said["text"]
-    assert errors_in(validator(PROMPT), said) == []
+    assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), said) == []
 
 
 @both_doors
@@ -150,7 +150,7 @@ QUESTIONS = [
     {"AUTHORIZATION": ""},
     {"ACCEPT": "image/png"},
     {"IF_NONE_MATCH": "*"},
-    {"query": f"channel=deck&key={new_secret()}"},
+    {"query": f"channel=deck&key={generate_key_secret()}"},
 ]
 
 
@@ -282,11 +282,11 @@ LIKED = [
 
 def test_the_form_is_the_one_that_is_liked_best():
     for accept, kind in LIKED:
-        assert chosen_type(accept) == kind, accept
+        assert negotiate_content_type(accept) == kind, accept
 
 
 def test_tags_are_read_whatever_stands_between_them():
-    assert known_versions('W/"a",  "b"W/"c"') == ("a", "b", "c")
+    assert parse_if_none_match('W/"a",  "b"W/"c"') == ("a", "b", "c")
 
 
 def test_a_moment_is_read_with_its_offset(stage):
@@ -362,7 +362,7 @@ def test_the_secret_is_nowhere_in_an_answer(stage):
 
 def test_the_door_is_in_front_of_the_application():
     assert settings.WSGI_APPLICATION == "project.wsgi.application"
-    from project.fetch_fast_path import FastDoor
+    from project.fetch_fast_path import FetchFastPath
     from project.wsgi import application
 
-    assert isinstance(application, FastDoor)
+    assert isinstance(application, FetchFastPath)

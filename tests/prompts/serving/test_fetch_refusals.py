@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from personas.api_keys.format import new_secret
+from personas.api_keys.format import generate_key_secret
 from personas.api_keys.services import create_key, revoke_key
 from tests.factories import BY, make_agent
 from tests.prompts.serving.fetch_stage import ask, bearer, both_doors, by_fast_door, problem
@@ -55,7 +55,7 @@ def test_bad_keys_are_all_answered_alike(stage, by_alice):
     assert ask(by_fast_door, stage, AUTHORIZATION=bearer(secret)).status == 200
     revoke_key(gone, by=by_alice)
     said = []
-    for key in (secret, new_secret(), "nonsense"):
+    for key in (secret, generate_key_secret(), "nonsense"):
         heard = ask(by_fast_door, stage, AUTHORIZATION=bearer(key))
         said.append({**problem(heard), "request_id": ""})
     assert said[0] == said[1] == said[2]

@@ -9,12 +9,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from personas.api.validation import errors_in, validator
+from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.services import create_key
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
-from prompts.serving.schema import BATCH as BATCH_SHAPE
-from prompts.serving.schema import PROMPT
+from prompts.serving.schema import BATCH_SCHEMA as BATCH_SHAPE
+from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from tests.factories import BY, make_agent, make_task
 from tests.prompts.serving.serving_stage import Stage, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -82,7 +82,7 @@ def test_the_facts_of_a_call_stand_in_the_text_and_the_row_gives_it_again(stage)
     assert "Be brief.&lt;/this-call>" in text
     assert said["messages"] == [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Hi"}]
     assert said["warnings"] == ["The call names the tool read, which has no definition."]
-    assert errors_in(validator(PROMPT), said) == []
+    assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), said) == []
     [row] = stage.rows
     assert (said["ledger_id"], said["slots"]) == (row.pk, row.slots)
     replayed = replay_entry(stage.workspace, row.pk)
@@ -212,7 +212,7 @@ def test_each_of_many_has_its_own_status_and_row(stage):
     ]
     rows = stage.rows
     assert [row.status for row in rows] == [200, 304, 200]
-    assert errors_in(validator(BATCH_SHAPE), json.loads(answer.content)) == []
+    assert find_schema_errors(build_validator(BATCH_SHAPE), json.loads(answer.content)) == []
     assert {row.request_id for row in rows} == {answer["X-Request-ID"]}
     for result, row in zip([results[0], results[4]], [rows[0], rows[2]], strict=True):
         assert (result["prompt"]["ledger_id"], result["prompt"]["served_digest"]) == (

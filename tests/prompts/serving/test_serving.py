@@ -11,36 +11,36 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from personas.api_keys.format import new_secret
+from personas.api_keys.format import generate_key_secret
 from personas.api_keys.services import create_key, revoke_key, rotate_key
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import ApiKey, Content, Erasure, Membership, User
 from personas.records.services import archive_record
-from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task, filled
+from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task, fill_segments
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
-from prompts.hashed_rows import ledger_row
-from prompts.labels.moves import Move, move_labels
-from prompts.labels.services import roll_back, take_off_label
+from prompts.hashed_rows import build_ledger_row
+from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.services import remove_label, roll_back
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.serving import (
-    BadKey,
-    Bot,
-    Call,
-    Erased,
-    Member,
-    NotThere,
+    CallContext,
+    InvalidKey,
+    KeyClient,
+    MemberClient,
     NoVersion,
     OutOfScope,
-    Recall,
-    ServingDown,
-    Wanted,
-    hand_out,
+    PromptNotFound,
+    PromptRequest,
+    ServingCache,
+    ServingUnavailable,
+    VersionErased,
     ledger_insert,
+    serve_prompt,
     slots_from_json,
 )
 from prompts.serving.cache import SharedLRUCache
-from prompts.versions.selectors import segments_of
+from prompts.versions.selectors import get_segments
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -63,7 +63,7 @@ def stage(props: Stage) -> Stage:
 
 def put_label(stage: Stage, name: str, version: PromptVersion) -> None:
     prompt = stage.prompt
-    move_labels(stage.workspace, [Move(prompt, name, version, "moved", by="test")], at=timezone.now())
+    move_labels(stage.workspace, [PlannedMove(prompt, name, version, "moved", by="test")], at=timezone.now())
     prompt.save()
 
 
@@ -98,7 +98,7 @@ def test_the_row_says_who_got_what_and_its_seal_holds(stage):
         served.request_id,
     )
     assert (row.served_digest, row.size) == (served.served_digest, len(served.text.encode()))
-    assert row.seal == ledger_row(row).seal()
+    assert row.seal == build_ledger_row(row).seal()
 
 
 def test_a_fetch_is_one_statement_once_the_process_knows_it(stage):
@@ -121,10 +121,10 @@ def test_the_latest_label_is_one_statement_too(stage):
 
 
 def test_a_member_is_one_statement_too(stage, alice):
-    reader, wanted = Member(stage.workspace, alice), Wanted("pilot", "deck")
-    hand_out(reader, wanted, Call(Slots(), "r1"), recall=stage.recall)
+    reader, wanted = MemberClient(stage.workspace, alice), PromptRequest("pilot", "deck")
+    serve_prompt(reader, wanted, CallContext(Slots(), "r1"), recall=stage.recall)
     with CaptureQueriesContext(connection) as queries:
-        served = hand_out(reader, wanted, Call(Slots(), "r2"), recall=stage.recall)
+        served = serve_prompt(reader, wanted, CallContext(Slots(), "r2"), recall=stage.recall)
     assert len(queries) == 1
     row = stage.rows[-1]
     assert (row.pk, row.key_id, row.user_id, row.reader_label) == (
@@ -133,7 +133,7 @@ def test_a_member_is_one_statement_too(stage, alice):
         alice.pk,
         alice.email,
     )
-    assert row.seal == ledger_row(row).seal()
+    assert row.seal == build_ledger_row(row).seal()
 
 
 def test_whoever_has_the_version_already_gets_a_row_and_no_words(stage):
@@ -141,7 +141,7 @@ def test_whoever_has_the_version_already_gets_a_row_and_no_words(stage):
     again = stage.fetch(known=first.digest)
     assert (again.status, again.text, again.etag) == (304, "", first.etag)
     assert [row.status for row in stage.rows] == [200, 304]
-    assert all(row.seal == ledger_row(row).seal() for row in stage.rows)
+    assert all(row.seal == build_ledger_row(row).seal() for row in stage.rows)
     assert stage.fetch(known="0" * 64).status == 200
 
 
@@ -169,7 +169,7 @@ def test_what_is_asked_for_by_moment_is_what_held_then(stage):
         assert (then.number, stage.fetch(label=label).number) == (1, 2)
         row = stage.rows[-2]
         assert row.label == f"{label}@{before.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        assert row.seal == ledger_row(row).seal()
+        assert row.seal == build_ledger_row(row).seal()
 
 
 def test_a_label_of_the_longest_name_leaves_room_for_its_moment(stage):
@@ -183,7 +183,7 @@ def test_before_the_first_version_there_was_nothing(stage):
     with pytest.raises(NoVersion, match="at that moment"):
         stage.fetch(at=datetime(2020, 1, 1, tzinfo=UTC))
     for moment in (timezone.now() + timedelta(days=1), datetime(2026, 1, 1)):  # noqa: DTZ001  # meant
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             stage.fetch(at=moment)
     assert stage.rows == []
 
@@ -193,7 +193,7 @@ def test_the_past_of_an_archived_agent_can_still_be_asked_for(stage):
     moment = timezone.now()
     stage.agent.refresh_from_db()
     archive_record(stage.agent, by=BY)
-    with pytest.raises(NotThere):
+    with pytest.raises(PromptNotFound):
         stage.fetch()
     assert stage.fetch(at=moment).number == 1
 
@@ -233,10 +233,10 @@ CALLS = {
 def test_the_stored_facts_fill_the_same_bytes_again(stage, layout):
     profile = make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo")
     stage.relay(layout, user_profile=profile)
-    segments = segments_of(version(stage, 2))
+    segments = get_segments(version(stage, 2))
     for slots in CALLS.values():
         served, row = stage.fetch(slots=slots), stage.rows[-1]
-        again = filled(segments, slots_from_json(row.slots))
+        again = fill_segments(segments, slots_from_json(row.slots))
         assert "".join(segment.text for segment in again) == served.text
         assert sha256(served.text.encode()).hexdigest() == row.served_digest
 
@@ -255,14 +255,14 @@ def test_the_time_is_filled_in_where_the_caller_says_none(stage):
 @pytest.mark.parametrize("text", ["zero \0 byte", "half \ud800 pair"])
 def test_facts_that_cannot_be_stored_are_refused_with_their_place(stage, text):
     for slots in (Slots(append=text), Slots(host={"os": [text]})):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             stage.fetch(slots=slots)
     assert stage.rows == []
 
 
 def test_a_request_id_is_kept_as_far_as_it_fits(stage):
-    call = Call(Slots(), "a b\0c\n" + "d" * 100)
-    served = hand_out(Bot(stage.secret), Wanted("pilot", "deck"), call, recall=stage.recall)
+    call = CallContext(Slots(), "a b\0c\n" + "d" * 100)
+    served = serve_prompt(KeyClient(stage.secret), PromptRequest("pilot", "deck"), call, recall=stage.recall)
     assert served.request_id == "abc" + "d" * 61
 
 
@@ -270,12 +270,12 @@ def test_a_request_id_is_kept_as_far_as_it_fits(stage):
 
 
 def test_a_revoked_key_is_refused_on_the_next_request_by_every_process(stage, by_alice):
-    processes = [Recall(), Recall()]
+    processes = [ServingCache(), ServingCache()]
     for process in processes:
         fetch(stage.secret, recall=process)
     revoke_key(stage.key, by=by_alice)
     for process in processes:
-        with pytest.raises(BadKey):
+        with pytest.raises(InvalidKey):
             fetch(stage.secret, recall=process)
     assert len(stage.rows) == 2
 
@@ -283,14 +283,14 @@ def test_a_revoked_key_is_refused_on_the_next_request_by_every_process(stage, by
 def test_an_expired_key_is_refused_on_the_next_request(stage):
     stage.fetch()
     ApiKey.unscoped.filter(pk=stage.key.pk).update(expires_at=timezone.now())
-    with pytest.raises(BadKey):
+    with pytest.raises(InvalidKey):
         stage.fetch()
 
 
 def test_after_a_rotation_the_old_key_ends_at_its_time(stage, by_alice):
     stage.fetch()
     _, secret = rotate_key(stage.key, ends_at=timezone.now(), by=by_alice)
-    with pytest.raises(BadKey):
+    with pytest.raises(InvalidKey):
         stage.fetch()
     assert fetch(secret, recall=stage.recall).status == 200
 
@@ -299,12 +299,12 @@ def test_all_bad_keys_look_alike_and_malformed_ones_cost_no_query(stage, by_alic
     revoked, secret = create_key(stage.workspace, "Gone", {}, by=by_alice)
     revoke_key(revoked, by=by_alice)
     said = set()
-    for bad in (secret, new_secret()):
-        with pytest.raises(BadKey) as caught:
+    for bad in (secret, generate_key_secret()):
+        with pytest.raises(InvalidKey) as caught:
             fetch(bad)
         said.add((caught.value.code, caught.value.message))
     for bad in ("", "drm_bot_", stage.secret[:-1], stage.secret[:-1] + "é", "\ud800" * 44):
-        with CaptureQueriesContext(connection) as queries, pytest.raises(BadKey) as caught:
+        with CaptureQueriesContext(connection) as queries, pytest.raises(InvalidKey) as caught:
             fetch(bad)
         assert len(queries) == 0
         said.add((caught.value.code, caught.value.message))
@@ -361,7 +361,7 @@ NOWHERE = [
 
 def test_what_is_not_there_is_not_found(stage):
     for agent, channel, label in NOWHERE:
-        with pytest.raises(NotThere):
+        with pytest.raises(PromptNotFound):
             stage.fetch(agent=agent, channel=channel, label=label)
     assert stage.rows == []
 
@@ -378,7 +378,7 @@ def test_another_workspaces_prompt_is_not_there(stage, elsewhere):
         (secret, "pilot", "deck"),
         (stage.secret, "nobody", "nowhere"),
     ):
-        with pytest.raises(NotThere) as caught:
+        with pytest.raises(PromptNotFound) as caught:
             fetch(key, agent, channel)
         said.append((caught.value.code, caught.value.message))
     assert len(set(said)) == 1
@@ -387,7 +387,7 @@ def test_another_workspaces_prompt_is_not_there(stage, elsewhere):
 
 def test_equal_slugs_in_two_workspaces_do_not_mix(stage, elsewhere):
     theirs = make_stage(elsewhere, words="Be sly.")
-    shared = Recall()
+    shared = ServingCache()
     for _ in range(2):
         assert "Be brave." in fetch(stage.secret, recall=shared).text
         assert "Be sly." in fetch(theirs.secret, recall=shared).text
@@ -396,31 +396,33 @@ def test_equal_slugs_in_two_workspaces_do_not_mix(stage, elsewhere):
 
 
 def test_a_person_is_let_in_by_membership_only(stage, alice, mallory, elsewhere):
-    wanted = Wanted("pilot", "deck")
-    hand_out(Member(stage.workspace, alice), wanted, Call(Slots(), "r"), recall=stage.recall)
-    with pytest.raises(NotThere):
-        hand_out(Member(stage.workspace, mallory), wanted, Call(Slots(), "r"), recall=stage.recall)
-    with pytest.raises(NotThere):
-        hand_out(Member(elsewhere, alice), wanted, Call(Slots(), "r"), recall=stage.recall)
+    wanted = PromptRequest("pilot", "deck")
+    serve_prompt(MemberClient(stage.workspace, alice), wanted, CallContext(Slots(), "r"), recall=stage.recall)
+    with pytest.raises(PromptNotFound):
+        serve_prompt(
+            MemberClient(stage.workspace, mallory), wanted, CallContext(Slots(), "r"), recall=stage.recall
+        )
+    with pytest.raises(PromptNotFound):
+        serve_prompt(MemberClient(elsewhere, alice), wanted, CallContext(Slots(), "r"), recall=stage.recall)
 
 
 @pytest.mark.parametrize("end", ["removed", "inactive"])
 def test_a_person_who_has_left_is_refused_on_the_next_request(stage, bob, end):
-    reader, wanted = Member(stage.workspace, bob), Wanted("pilot", "deck")
-    hand_out(reader, wanted, Call(Slots(), "r"), recall=stage.recall)
+    reader, wanted = MemberClient(stage.workspace, bob), PromptRequest("pilot", "deck")
+    serve_prompt(reader, wanted, CallContext(Slots(), "r"), recall=stage.recall)
     if end == "removed":
         Membership.objects.in_workspace(stage.workspace).filter(user=bob).delete()
     else:
         User.objects.filter(pk=bob.pk).update(is_active=False)
-    with pytest.raises(NotThere):
-        hand_out(reader, wanted, Call(Slots(), "r"), recall=stage.recall)
+    with pytest.raises(PromptNotFound):
+        serve_prompt(reader, wanted, CallContext(Slots(), "r"), recall=stage.recall)
 
 
 def test_nothing_released_is_told_from_nothing_there(elsewhere):
     stage = make_stage(elsewhere, release_policy="reviewed")
     with pytest.raises(NoVersion):
         stage.fetch()
-    with pytest.raises(NotThere):
+    with pytest.raises(PromptNotFound):
         stage.fetch(label="canary")
     assert stage.fetch(label="latest").number == 1
     AgentPrompt.unscoped.update(latest=None)
@@ -432,15 +434,15 @@ def test_what_went_out_of_use_is_refused_on_the_next_request(stage):
     stage.fetch()
     stage.agent.refresh_from_db()
     archive_record(stage.agent, by=BY)
-    with pytest.raises(NotThere):
+    with pytest.raises(PromptNotFound):
         stage.fetch()
 
 
 def test_a_label_that_was_taken_off_is_refused_on_the_next_request(stage, by_alice):
     put_label(stage, "canary", version(stage, 1))
     stage.fetch(label="canary")
-    take_off_label(stage.prompt, "canary", by=by_alice)
-    with pytest.raises(NotThere):
+    remove_label(stage.prompt, "canary", by=by_alice)
+    with pytest.raises(PromptNotFound):
         stage.fetch(label="canary")
 
 
@@ -474,12 +476,12 @@ def erase(stage: Stage) -> None:
 
 
 def test_erased_words_are_refused_at_once_by_processes_that_still_hold_them(stage):
-    processes = [Recall(), Recall()]
+    processes = [ServingCache(), ServingCache()]
     for process in processes:
         assert "Be brave." in fetch(stage.secret, recall=process).text
     erase(stage)
     for process in processes:
-        with pytest.raises(Erased):
+        with pytest.raises(VersionErased):
             fetch(stage.secret, recall=process)
         assert len(process.words) == 0
     assert len(stage.rows) == 2
@@ -492,7 +494,7 @@ def test_a_memory_erased_by_its_verb_is_in_no_fetch_any_more(stage, by_alice):
     moment = timezone.now()
     erase_record(memory, reason="Asked for", by=by_alice)
     assert "likes tea" not in stage.fetch().text
-    with pytest.raises(Erased):
+    with pytest.raises(VersionErased):
         stage.fetch(at=moment)
 
 
@@ -503,7 +505,7 @@ def test_words_erased_once_more_are_refused_as_well(stage):
     stage.fetch()
     Content.unscoped.filter(data=b"Be brave.").update(data=None, erased_at=timezone.now())
     Erasure.unscoped.update(at=timezone.now())
-    with pytest.raises(Erased):
+    with pytest.raises(VersionErased):
         stage.fetch()
 
 
@@ -524,7 +526,7 @@ def test_an_erasure_elsewhere_in_the_workspace_costs_one_look_and_nothing_more(s
 def move_before_statement(stage: Stage, times: int, monkeypatch) -> list[int]:
     """Production moves to and fro each time, after the words are prepared and before the statement runs."""
     moved: list[int] = []
-    real = ledger_insert.record
+    real = ledger_insert.insert_ledger_row
 
     def meanwhile(*args):
         if len(moved) < times:
@@ -534,7 +536,7 @@ def move_before_statement(stage: Stage, times: int, monkeypatch) -> list[int]:
             moved.append(other.number)
         return real(*args)
 
-    monkeypatch.setattr("prompts.serving.services.record", meanwhile)
+    monkeypatch.setattr("prompts.serving.services.insert_ledger_row", meanwhile)
     return moved
 
 
@@ -554,7 +556,7 @@ def test_a_label_that_never_stands_still_gets_no_words(stage, monkeypatch):
     stage.edit("Be wise.")
     stage.fetch()
     move_before_statement(stage, 100, monkeypatch)
-    with pytest.raises(ServingDown):
+    with pytest.raises(ServingUnavailable):
         stage.fetch()
     assert len(stage.rows) == 1
 
@@ -577,4 +579,4 @@ def test_memory_is_bounded_and_loses_the_least_used_first():
 def test_the_secret_is_not_in_what_a_process_remembers_or_shows(stage):
     stage.fetch()
     assert stage.secret not in str(dict(stage.recall.guesses))
-    assert stage.secret not in repr(Bot(stage.secret))
+    assert stage.secret not in repr(KeyClient(stage.secret))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from prompts.assembly.slots import Slots
-from prompts.hashed_rows import ledger_row
+from prompts.hashed_rows import build_ledger_row
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.serving import ledger_insert, slots_json
 from tests.prompts.serving import test_serving as guards
@@ -30,7 +30,7 @@ def stage(props: Stage) -> Stage:
 
 def without(monkeypatch, *pieces: str, keep: Callable[[str], str] = lambda sql: sql) -> None:
     """The statement with some of its conditions left out."""
-    whole = ledger_insert.statement.__wrapped__
+    whole = ledger_insert.build_insert_sql.__wrapped__
 
     def broken(vendor, pointer, *, is_key):
         sql = whole(vendor, pointer, is_key=is_key)
@@ -39,7 +39,7 @@ def without(monkeypatch, *pieces: str, keep: Callable[[str], str] = lambda sql: 
             sql = sql.replace(piece, "")
         return keep(sql)
 
-    monkeypatch.setattr(ledger_insert, "statement", broken)
+    monkeypatch.setattr(ledger_insert, "build_insert_sql", broken)
 
 
 def test_a_statement_that_does_not_ask_for_revocation_is_found(stage, by_alice, monkeypatch):
@@ -72,11 +72,11 @@ def test_a_statement_that_takes_the_labels_version_with_other_bytes_is_found(sta
     guards.move_before_statement(stage, 1, monkeypatch)
     served, row = stage.fetch(), stage.rows[-1]
     assert row.version_id != served.version_id
-    assert ledger_row(row).seal() != row.seal
+    assert build_ledger_row(row).seal() != row.seal
 
 
 def test_a_statement_that_does_not_ask_for_erasures_is_found(stage, monkeypatch):
-    erasures = ledger_insert.ERASURES
+    erasures = ledger_insert.ERASURES_SQL
     without(
         monkeypatch,
         f"WHERE (SELECT count(*) {erasures}) = d.erasures\n"
@@ -87,7 +87,7 @@ def test_a_statement_that_does_not_ask_for_erasures_is_found(stage, monkeypatch)
 
 
 def test_scopes_that_nobody_looks_at_are_found(stage, by_alice, monkeypatch):
-    monkeypatch.setattr("prompts.serving.resolve.allows", lambda *_: True)
+    monkeypatch.setattr("prompts.serving.resolve.is_in_scope", lambda *_: True)
     with pytest.raises(pytest.fail.Exception):
         guards.test_a_key_is_good_for_what_its_scopes_name_and_nothing_else(stage, by_alice, 2)
 
@@ -98,21 +98,21 @@ def test_an_agent_looked_for_in_all_workspaces_is_found(stage, elsewhere, monkey
     def anywhere(_workspace_id, wanted):
         return AgentPrompt.unscoped.get(agent__slug=wanted.agent, channel__slug=wanted.channel)
 
-    monkeypatch.setattr("prompts.serving.resolve.prompt_asked_for", anywhere)
+    monkeypatch.setattr("prompts.serving.resolve.find_requested_prompt", anywhere)
     without(monkeypatch, "a.workspace_id = r.workspace_id AND", "c.workspace_id = r.workspace_id AND")
     with pytest.raises(PromptVersion.DoesNotExist):
         guards.test_another_workspaces_prompt_is_not_there(stage, elsewhere)
 
 
 def test_words_filled_before_the_facts_are_settled_are_found(stage, monkeypatch):
-    monkeypatch.setattr("prompts.serving.services.settled", lambda slots: (slots, slots_json(slots)))
+    monkeypatch.setattr("prompts.serving.services.normalize_slots", lambda slots: (slots, slots_json(slots)))
     with pytest.raises(ValueError, match="no form that is the same everywhere"):
         guards.test_the_stored_facts_fill_the_same_bytes_again(stage, "dramatis")
 
 
 def test_a_moment_stored_without_the_name_of_its_zone_is_found(stage, monkeypatch):
-    monkeypatch.setattr("prompts.serving.services.with_clock", lambda slots, *_: slots)
-    monkeypatch.setattr("prompts.serving.services.settled", lambda slots: (slots, slots_json(slots)))
+    monkeypatch.setattr("prompts.serving.services.fill_clock", lambda slots, *_: slots)
+    monkeypatch.setattr("prompts.serving.services.normalize_slots", lambda slots: (slots, slots_json(slots)))
     monkeypatch.setattr(
         "tests.prompts.serving.test_serving.CALLS", {"local time": Slots(now=guards.IN_CHICAGO)}
     )

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from personas.api_keys.services import create_key
-from personas.drafts.services import DraftMoved, TooMuchKept, drafts_of, keep_draft, save_draft
+from personas.drafts.services import DraftChanged, DraftLimitExceeded, apply_draft, list_drafts, store_draft
 from personas.errors import DomainError
 from personas.members.services import remove_member
 from personas.models import (
@@ -27,7 +27,7 @@ from personas.records.services import edit_record
 from personas.roles import Role
 from prompts.erasure.services import erase_record
 from prompts.models import PromptLabel, PromptSettings, PromptVersion
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from skills.models import AgentContext
 from tests.factories import (
     BY,
@@ -101,7 +101,7 @@ def test_the_preview_is_what_saving_then_stores_byte_for_byte(deck: Deck, as_ali
     assert PromptVersion.objects.in_workspace(deck.workspace).count() == 2
     deck.reword("Be wise.\nAnd kind.")
     stored = deck.version(2)
-    assert shown.text.encode() == text_of(stored).encode()
+    assert shown.text.encode() == get_version_text(stored).encode()
     assert (shown.tokens, shown.sizes) == (stored.tokens, stored.sizes)
 
 
@@ -146,7 +146,7 @@ def test_so_it_is_for_every_kind_of_part(deck: Deck, as_alice: Client) -> None:
         deck.build()
         latest = deck.prompt().latest
         assert latest is not None
-        assert told == text_of(latest), part
+        assert told == get_version_text(latest), part
 
 
 def test_what_is_new_is_lit_and_every_stretch_says_whose_it_is(deck: Deck, as_alice: Client) -> None:
@@ -212,7 +212,7 @@ def test_nothing_is_stored_by_looking(
 def test_the_page_reads_what_is_stored_and_asks_little(
     deck: Deck, as_alice: Client, django_assert_max_num_queries: Any
 ) -> None:
-    assert shown_in(as_alice.get(at())).text == text_of(deck.version(1))
+    assert shown_in(as_alice.get(at())).text == get_version_text(deck.version(1))
     for number in range(4):
         make_memory(deck.workspace, f"Fact {number}.")
     deck.build()
@@ -335,15 +335,15 @@ def test_a_draft_is_kept_for_its_writer_alone_and_can_be_discarded(
         assert "secret thought" not in as_bob.get(address).content.decode()
     deck.soul.refresh_from_db()
     assert deck.soul.text == "Be brave."
-    [draft] = drafts_of(deck.workspace, alice)
+    [draft] = list_drafts(deck.workspace, alice)
     assert "Calm" in read(as_alice.get("/w/harbour/drafts/"))
     assert draft.part == SOUL
     theirs = as_bob.post("/w/harbour/drafts/discard/", {"part": SOUL}, follow=True)
     assert "There is no such draft any more" in read(theirs)
-    assert drafts_of(deck.workspace, alice).count() == 1
+    assert list_drafts(deck.workspace, alice).count() == 1
     mine = as_alice.post("/w/harbour/drafts/discard/", {"part": SOUL, "back": "studio"})
     assert mine["Location"].startswith(HERE)
-    assert not drafts_of(deck.workspace, alice)
+    assert not list_drafts(deck.workspace, alice)
     assert "Your draft, kept" not in read(as_alice.get(at()))
 
 
@@ -352,7 +352,7 @@ def test_what_could_not_be_saved_is_kept_all_the_same(deck: Deck, as_alice: Clie
     page = as_alice.get(at())
     assert "Half a" in read(page)
     assert "This field is required" in read(page)
-    assert shown_in(page).text == text_of(deck.version(1))
+    assert shown_in(page).text == get_version_text(deck.version(1))
     review = as_alice.get(at("review"))
     assert "This draft cannot be saved yet" in read(review)
     refused = as_alice.post(at("review"), {"apply": "1"})
@@ -362,14 +362,14 @@ def test_what_could_not_be_saved_is_kept_all_the_same(deck: Deck, as_alice: Clie
 
 
 def test_drafts_are_bounded(deck: Deck, by_alice: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("personas.drafts.services.MOST_DRAFTS", 3)
-    with pytest.raises(TooMuchKept):
-        keep_draft(deck.workspace, "souls", deck.soul, {"text": ["x" * 400_001]}, key="calm", by=by_alice)
+    monkeypatch.setattr("personas.drafts.services.MAX_DRAFTS", 3)
+    with pytest.raises(DraftLimitExceeded):
+        store_draft(deck.workspace, "souls", deck.soul, {"text": ["x" * 400_001]}, key="calm", by=by_alice)
     for number in range(3):
-        keep_draft(deck.workspace, "souls", None, {"text": ["x"]}, key=str(number), by=by_alice)
-    with pytest.raises(TooMuchKept):
-        keep_draft(deck.workspace, "souls", None, {"text": ["x"]}, key="more", by=by_alice)
-    keep_draft(deck.workspace, "souls", None, {"text": ["y"]}, key="1", by=by_alice)
+        store_draft(deck.workspace, "souls", None, {"text": ["x"]}, key=str(number), by=by_alice)
+    with pytest.raises(DraftLimitExceeded):
+        store_draft(deck.workspace, "souls", None, {"text": ["x"]}, key="more", by=by_alice)
+    store_draft(deck.workspace, "souls", None, {"text": ["y"]}, key="1", by=by_alice)
 
 
 def test_an_erasure_takes_drafts_with_the_words_along(deck: Deck, by_alice: Any, alice: Any) -> None:
@@ -377,15 +377,15 @@ def test_an_erasure_takes_drafts_with_the_words_along(deck: Deck, by_alice: Any,
     memory = make_memory(deck.workspace, words)
     other = make_memory(deck.workspace, "Likes tea.")
     for key, text in ((memory.pk, "Mrs P. keeps something."), (other.pk, f"Note: {words}\r\n")):
-        keep_draft(deck.workspace, "memories", None, {"text": [text]}, key=str(key), by=by_alice)
-    keep_draft(deck.workspace, "souls", deck.soul, {"text": ["Unrelated."]}, key="calm", by=by_alice)
+        store_draft(deck.workspace, "memories", None, {"text": [text]}, key=str(key), by=by_alice)
+    store_draft(deck.workspace, "souls", deck.soul, {"text": ["Unrelated."]}, key="calm", by=by_alice)
     erase_record(memory, reason="She asked.", by=by_alice)
-    assert [draft.part for draft in drafts_of(deck.workspace, alice)] == [SOUL]
+    assert [draft.part for draft in list_drafts(deck.workspace, alice)] == [SOUL]
 
 
 def test_a_removed_member_leaves_no_drafts(deck: Deck, as_bob: Client, bob: Any, by_alice: Any) -> None:
     as_bob.post(at("save"), typed("Bob's own."))
-    assert drafts_of(deck.workspace, bob).count() == 1
+    assert list_drafts(deck.workspace, bob).count() == 1
     membership = bob.memberships.get(workspace=deck.workspace)
     remove_member(membership, by=by_alice)
     assert as_bob.get(at()).status_code == 404
@@ -448,7 +448,7 @@ def test_applying_saves_with_its_message_and_lets_the_draft_go(
     assert "“Calm” saved." in read(answer)
     soul = Soul.objects.in_workspace(deck.workspace).get(slug="calm")
     assert (soul.text, soul.revision) == ("Be wise.", 2)
-    assert not drafts_of(deck.workspace, alice)
+    assert not list_drafts(deck.workspace, alice)
     deck.build()
     assert (deck.version(2).message, deck.version(2).author_label) == ("Wiser.", alice.email)
     assert PromptLabel.objects.in_workspace(deck.workspace).filter(version=deck.version(2)).exists()
@@ -489,7 +489,7 @@ def test_who_saved_meanwhile_is_told_and_nothing_is_overwritten_by_itself(
 def test_keeping_mine_moves_the_draft_to_the_newer_revision(deck: Deck, as_alice: Client, alice: Any) -> None:
     edit_record(deck.soul, {"text": "Newer."}, expected=1, by=BY)
     as_alice.post(at("save"), typed(overwrite="2"))
-    [draft] = drafts_of(deck.workspace, alice)
+    [draft] = list_drafts(deck.workspace, alice)
     assert draft.base_revision == 2
     assert "Changed by" not in read(as_alice.get(at()))
 
@@ -515,7 +515,7 @@ def test_a_viewer_reads_and_writes_nothing(deck: Deck) -> None:
     client = signed_in(viewer)
     page = client.get(at())
     html = page.content.decode()
-    assert shown_in(page).text == text_of(deck.version(1))
+    assert shown_in(page).text == get_version_text(deck.version(1))
     assert "hx-post" not in re.search(r'<form[^>]*id="studio-form"[^>]*>', html)[0]  # type: ignore[index]
     assert re.search(r"<textarea[^>]*readonly", html)
     assert 'id="studio-save"' not in html
@@ -590,7 +590,7 @@ def test_what_another_tab_changed_after_the_review_is_not_saved_unseen(
     answer = as_alice.post(at("review"), {"apply": "1", "draft": mark}, follow=True)
     assert "Your draft was changed after you looked" in read(answer)
     deck.soul.refresh_from_db()
-    assert (deck.soul.revision, drafts_of(deck.workspace, alice).count()) == (1, 1)
+    assert (deck.soul.revision, list_drafts(deck.workspace, alice).count()) == (1, 1)
     [mark] = re.findall(r'name="draft" value="([^"]+)"', answer.content.decode())
     assert as_alice.post(at("review"), {"apply": "1", "draft": mark}).status_code == 302
     deck.soul.refresh_from_db()
@@ -599,22 +599,22 @@ def test_what_another_tab_changed_after_the_review_is_not_saved_unseen(
 
 def test_of_two_tabs_that_save_the_same_draft_one_does(deck: Deck, as_alice: Client, alice: Any) -> None:
     as_alice.post(at("review", "memories:"), {"text": "Owns a boat.", "state": "active"})
-    [first], [second] = drafts_of(deck.workspace, alice), drafts_of(deck.workspace, alice)
-    save_draft(first, lambda: make_memory(deck.workspace, "Owns a boat."))
-    with pytest.raises(DraftMoved):
-        save_draft(second, lambda: make_memory(deck.workspace, "Owns a boat."))
+    [first], [second] = list_drafts(deck.workspace, alice), list_drafts(deck.workspace, alice)
+    apply_draft(first, lambda: make_memory(deck.workspace, "Owns a boat."))
+    with pytest.raises(DraftChanged):
+        apply_draft(second, lambda: make_memory(deck.workspace, "Owns a boat."))
     assert Memory.objects.in_workspace(deck.workspace).count() == 1
 
 
 def test_a_draft_outlives_a_refusal(deck: Deck, alice: Any, by_alice: Any) -> None:
-    kept = keep_draft(deck.workspace, "souls", deck.soul, {"text": ["Half"]}, key="calm", by=by_alice)
+    kept = store_draft(deck.workspace, "souls", deck.soul, {"text": ["Half"]}, key="calm", by=by_alice)
 
     def refuse() -> Soul:
         raise DomainError("No.")
 
     with pytest.raises(DomainError):
-        save_draft(kept, refuse)
-    assert drafts_of(deck.workspace, alice).count() == 1
+        apply_draft(kept, refuse)
+    assert list_drafts(deck.workspace, alice).count() == 1
 
 
 def test_an_undo_takes_back_no_later_change_of_somebody_else(
@@ -644,7 +644,7 @@ def test_drafts_that_forget_whose_they_are_would_be_found(
     def everybodys(workspace: Any, person: Any) -> Any:
         return KeptDraft.objects.in_workspace(workspace).select_related("agent").order_by("-updated_at")
 
-    for name in ("personas.drafts.services.drafts_of", "prompts.studio.draft_views.drafts_of"):
+    for name in ("personas.drafts.services.list_drafts", "prompts.studio.draft_views.list_drafts"):
         monkeypatch.setattr(name, everybodys)
     with pytest.raises(AssertionError):
         test_a_draft_is_kept_for_its_writer_alone_and_can_be_discarded(deck, as_alice, as_bob, alice)
@@ -654,6 +654,6 @@ def test_drafts_that_forget_whose_they_are_would_be_found(
 def test_a_preview_that_forgets_the_draft_would_be_found(
     deck: Deck, as_alice: Client, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("prompts.inputs.collect.Shelf.drafted", lambda self, record: record)
+    monkeypatch.setattr("prompts.inputs.collect.InputCollector.drafted", lambda self, record: record)
     with pytest.raises(AssertionError):
         test_the_preview_is_what_saving_then_stores_byte_for_byte(deck, as_alice)

@@ -12,19 +12,19 @@ from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from personas.actors import Actor
-from personas.memories.services import remember
+from personas.memories.services import create_memory
 from personas.records.services import edit_record
 from prompts.assembly.inputs import Text
 from prompts.builds import services as builds_services
-from prompts.builds.compiler import compiled
-from prompts.builds.publish import Author, publish
-from prompts.builds.services import held_prompts, rebuild_agents
+from prompts.builds.compiler import compile_prompt
+from prompts.builds.publish import BuildAuthor, publish_versions
+from prompts.builds.services import lock_or_create_prompts, rebuild_agents
 from prompts.erasure.services import erase_record
-from prompts.hashed_rows import move_row, version_row
-from prompts.inputs import Gathered, gather
+from prompts.hashed_rows import build_label_move_row, build_version_row
+from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.labels.services import roll_back
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
-from prompts.releases.services import approve_release, carry_out_release, request_release
+from prompts.releases.services import approve_release, request_release, run_release
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,24 +47,24 @@ def pilot(workspace, deck, soul):
     return make_agent(workspace, "pilot", soul=soul, channels=[deck])
 
 
-def gathered_once(agent) -> Gathered:
-    [gathered] = gather(agent.workspace_id, [agent], at=timezone.now())
+def gathered_once(agent) -> CollectedInputs:
+    [gathered] = collect_inputs(agent.workspace_id, [agent], at=timezone.now())
     return gathered
 
 
-def publish_words(gathered: Gathered, words: str) -> None:
+def publish_words(gathered: CollectedInputs, words: str) -> None:
     """One more version that says these words, through the same lock and the same verb as every build."""
     agent = gathered.agent
-    made = compiled(replace(gathered, inputs=replace(gathered.inputs, soul=Text(words))))
+    made = compile_prompt(replace(gathered, inputs=replace(gathered.inputs, soul=Text(words))))
     with transaction.atomic():
-        [prompt] = held_prompts(agent.workspace_id, [agent.pk]).values()
-        publish(agent.workspace_id, [(prompt, made, Author("test"))], at=timezone.now())
+        [prompt] = lock_or_create_prompts(agent.workspace_id, [agent.pk]).values()
+        publish_versions(agent.workspace_id, [(prompt, made, BuildAuthor("test"))], at=timezone.now())
         prompt.save()
     # Back to the pool, as at a request's end: there are more writers than connections.
     connection.close()
 
 
-def publish_in_turn(gathered: Gathered, words: str) -> None:
+def publish_in_turn(gathered: CollectedInputs, words: str) -> None:
     """SQLite keeps no queue: who has waited in vain has written nothing, and comes again."""
     while True:
         try:
@@ -103,7 +103,7 @@ def faults_of(prompt: AgentPrompt) -> list[str]:
     for place, version in enumerate(rows.select_related("prompt"), start=1):
         if version.number != place or version.previous_hash != previous:
             found.append(f"version {version.number} at place {place}")
-        if version_row(version).hash(previous) != version.hash:
+        if build_version_row(version).hash(previous) != version.hash:
             found.append(f"hash of version {version.number}")
         previous = version.hash
     prompt.refresh_from_db()
@@ -173,7 +173,7 @@ def state_of(workspace) -> tuple[Any, ...]:
     labels = PromptLabel.objects.in_workspace(workspace).order_by("pk")
     moves = LabelMove.objects.in_workspace(workspace).select_related("prompt").order_by("prompt", "sequence")
     assert [fault for prompt in prompts for fault in faults_of(prompt)] == []
-    assert all(move_row(move).hash(move.previous_hash) == move.hash for move in moves)
+    assert all(build_label_move_row(move).hash(move.previous_hash) == move.hash for move in moves)
     return (
         [(row.last_number, row.latest_id, row.last_move, row.is_held, row.is_live) for row in prompts],
         list(labels.values_list("prompt_id", "name", "version_id")),
@@ -200,7 +200,7 @@ def each_statement_fails(workspace, verb: Callable[[], Any], most: int = 400) ->
 @pytest.fixture
 def still(settings, monkeypatch):
     """No build after the commit: the verb under test is asked alone."""
-    monkeypatch.setattr("prompts.receivers.build_or_hand_on", lambda *_: None)
+    monkeypatch.setattr("prompts.receivers.build_or_enqueue", lambda *_: None)
 
 
 @pytest.mark.hard
@@ -228,7 +228,7 @@ def test_a_release_that_fails_anywhere_shows_nothing(soul, deck, workspace, alic
     prompts = list(AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents))
     release = request_release(workspace, prompts, message="All", by=Actor.person(alice))
     approve_release(release, by=Actor.person(bob))
-    passed = each_statement_fails(workspace, lambda: carry_out_release(release, by=Actor.person(alice)))
+    passed = each_statement_fails(workspace, lambda: run_release(release, by=Actor.person(alice)))
     assert passed > 5
     assert PromptLabel.objects.in_workspace(workspace).filter(name="production").count() == 3
 
@@ -260,8 +260,8 @@ def test_an_edit_is_kept_although_its_build_fails(pilot, workspace, monkeypatch)
         raise DatabaseError("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(builds_services, "publish", broken)
-        remember(workspace, {"text": "The harbour closes at nine."}, by=BY)
+        patch.setattr(builds_services, "publish_versions", broken)
+        create_memory(workspace, {"text": "The harbour closes at nine."}, by=BY)
     assert PromptVersion.objects.in_workspace(workspace).count() == 1
     rebuild_agents(workspace, [pilot.pk])
     assert PromptVersion.objects.in_workspace(workspace).count() == 2

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.assembly.segments import OURS, Origin, Segment
+from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.versions.diff import (
-    MOST_CHARACTERS,
-    MOST_LINES,
-    common_length,
-    compare,
-    longest_rise,
-    out_of_order,
-    section_words,
-    text_of,
+    MAX_CHARACTERS,
+    MAX_LINES,
+    compare_segments,
+    count_common_prefix,
+    find_longest_increasing_run,
+    find_out_of_order,
+    join_section_texts,
+    join_segment_texts,
 )
 from tests.example_counts import examples
 
@@ -25,7 +25,7 @@ def words(text):
     return len(text.split())
 
 
-def segment(section, text, origin=OURS, volatility="release", lead=0):
+def segment(section, text, origin=LAYOUT_ORIGIN, volatility="release", lead=0):
     return Segment(section, text, origin, volatility, lead)
 
 
@@ -42,7 +42,7 @@ def states(diff):
 
 
 def test_equal_versions_have_nothing_to_say():
-    diff = compare([soul("Be calm.")], [soul("Be calm.", revision=2)], words)
+    diff = compare_segments([soul("Be calm.")], [soul("Be calm.", revision=2)], words)
     assert (diff.changed, diff.moved, diff.token_delta) == ([], [], 0)
     assert (diff.prefix.kept_characters, diff.prefix.rewritten_tokens, diff.prefix.section) == (8, 0, "")
 
@@ -50,7 +50,7 @@ def test_equal_versions_have_nothing_to_say():
 def test_a_section_is_same_changed_added_or_removed():
     before = [soul("Be calm."), segment("tools", "Use it."), segment("task", "Go.")]
     after = [soul("Be quick."), segment("channel", "Short."), segment("task", "Go.")]
-    assert states(compare(before, after, words)) == {
+    assert states(compare_segments(before, after, words)) == {
         "soul": "changed",
         "channel": "added",
         "task": "same",
@@ -59,7 +59,7 @@ def test_a_section_is_same_changed_added_or_removed():
 
 
 def test_changed_words_are_marked_inside_changed_lines():
-    [section] = compare([soul("Be calm.\nStay.")], [soul("Be quick.\nStay.")], words).sections
+    [section] = compare_segments([soul("Be calm.\nStay.")], [soul("Be quick.\nStay.")], words).sections
     removed, added, same = section.lines
     assert [span.text for span in removed.spans if span.is_changed] == ["calm"]
     assert [span.text for span in added.spans if span.is_changed] == ["quick"]
@@ -67,7 +67,7 @@ def test_changed_words_are_marked_inside_changed_lines():
 
 
 def test_an_added_section_shows_no_empty_line_of_the_other_side():
-    [section] = compare([], [soul("One.\n\nTwo.")], words).sections
+    [section] = compare_segments([], [soul("One.\n\nTwo.")], words).sections
     assert [(line.kind, line.text) for line in section.lines] == [
         ("added", "One."),
         ("added", ""),
@@ -77,12 +77,12 @@ def test_an_added_section_shows_no_empty_line_of_the_other_side():
 
 def test_the_gap_before_a_section_is_no_change_of_it():
     first, later = segment("soul", "Be calm."), segment("soul", "\n\nBe calm.", lead=2)
-    diff = compare([first], [segment("identity", "Ada."), later], words)
+    diff = compare_segments([first], [segment("identity", "Ada."), later], words)
     assert states(diff) == {"identity": "added", "soul": "same"}
 
 
 def test_tokens_are_told_section_by_section():
-    diff = compare([soul("Be calm.")], [soul("Be very calm now.")], words)
+    diff = compare_segments([soul("Be calm.")], [soul("Be very calm now.")], words)
     assert [(one.name, one.tokens_before, one.tokens_after) for one in diff.sections] == [("soul", 2, 4)]
     assert diff.token_delta == 2
 
@@ -93,33 +93,33 @@ def test_tokens_are_told_section_by_section():
 def test_a_moved_memory_is_named_once_and_the_others_stay():
     before = [memory(1), memory(2), memory(3), memory(4)]
     after = [memory(4), memory(1), memory(2), memory(3)]
-    [moved] = compare(before, after, words).moved
+    [moved] = compare_segments(before, after, words).moved
     assert (moved.origin.id, moved.before, moved.after) == ("4", "memories", "memories")
 
 
 def test_the_gap_between_entries_does_not_hide_a_move():
     before = [memory(1, "- One."), memory(2, "\n- Two."), memory(3, "\n- Three.")]
     after = [memory(3, "- Three."), memory(1, "\n- One."), memory(2, "\n- Two.")]
-    assert [moved.origin.id for moved in compare(before, after, words).moved] == ["3"]
+    assert [moved.origin.id for moved in compare_segments(before, after, words).moved] == ["3"]
 
 
 def test_words_that_go_to_another_section_are_named_with_both():
-    [moved] = compare([memory(1, section="memories")], [memory(1, section="user")], words).moved
+    [moved] = compare_segments([memory(1, section="memories")], [memory(1, section="user")], words).moved
     assert (moved.before, moved.after) == ("memories", "user")
 
 
 def test_a_new_record_before_others_moves_none_of_them():
-    assert compare([memory(1), memory(2)], [memory(9), memory(1), memory(2)], words).moved == []
+    assert compare_segments([memory(1), memory(2)], [memory(9), memory(1), memory(2)], words).moved == []
 
 
 def test_reworded_words_are_changed_and_not_moved():
-    assert compare([memory(1), memory(2)], [memory(2, "\n- Other."), memory(1)], words).moved == []
+    assert compare_segments([memory(1), memory(2)], [memory(2, "\n- Other."), memory(1)], words).moved == []
 
 
 def test_a_section_that_stands_elsewhere_is_moved_and_its_records_are_not():
     before = [memory(1), memory(2), segment("soul", "Calm."), segment("task", "Go.")]
     after = [segment("soul", "Calm."), segment("task", "Go."), memory(1), memory(2)]
-    diff = compare(before, after, words)
+    diff = compare_segments(before, after, words)
     assert [section.name for section in diff.changed] == ["memories"]
     assert diff.changed[0].is_moved
     assert diff.moved == []
@@ -127,14 +127,14 @@ def test_a_section_that_stands_elsewhere_is_moved_and_its_records_are_not():
 
 @given(st.permutations(range(8)))
 def test_what_is_left_after_taking_out_the_moved_ones_is_in_order(order):
-    moved = out_of_order(range(8), order)
+    moved = find_out_of_order(range(8), order)
     left = [number for number in order if number not in moved]
     assert left == sorted(left)
 
 
 @given(st.lists(st.integers(0, 30), max_size=9, unique=True))
 def test_the_longest_rise_is_the_longest(numbers):
-    kept = longest_rise(numbers)
+    kept = find_longest_increasing_run(numbers)
     assert [numbers[at] for at in sorted(kept)] == sorted(numbers[at] for at in kept)
     assert len(kept) == longest_by_trying(numbers)
 
@@ -152,31 +152,31 @@ def longest_by_trying(numbers):
 def test_the_cache_holds_up_to_the_first_other_character():
     before = [soul("Be calm. "), segment("task", "Go now.")]
     after = [soul("Be calm. "), segment("task", "Go then.")]
-    prefix = compare(before, after, words).prefix
+    prefix = compare_segments(before, after, words).prefix
     assert (prefix.kept_characters, prefix.section) == (len("Be calm. Go "), "task")
     assert (prefix.kept_tokens, prefix.rewritten_tokens) == (3, 1)
 
 
 def test_words_added_at_the_end_leave_all_the_rest_cached():
-    prefix = compare([soul("Be calm.")], [soul("Be calm."), segment("task", " Go.")], words).prefix
+    prefix = compare_segments([soul("Be calm.")], [soul("Be calm."), segment("task", " Go.")], words).prefix
     assert (prefix.kept_characters, prefix.rewritten_tokens, prefix.is_beyond_cache) == (8, 1, False)
 
 
 def test_words_cut_off_at_the_end_cost_nothing_to_read():
-    prefix = compare([soul("Be calm."), segment("task", " Go.")], [soul("Be calm.")], words).prefix
+    prefix = compare_segments([soul("Be calm."), segment("task", " Go.")], [soul("Be calm.")], words).prefix
     assert (prefix.rewritten_tokens, prefix.section) == (0, "task")
 
 
 def test_a_change_behind_words_of_the_call_breaks_no_cache():
     now = segment("now", "⟦now⟧", volatility="turn")
-    prefix = compare([soul("Calm."), now, memory(1)], [soul("Calm."), now, memory(2)], words).prefix
+    prefix = compare_segments([soul("Calm."), now, memory(1)], [soul("Calm."), now, memory(2)], words).prefix
     assert prefix.is_beyond_cache
-    assert not compare([soul("Calm."), now], [soul("Quick."), now], words).prefix.is_beyond_cache
+    assert not compare_segments([soul("Calm."), now], [soul("Quick."), now], words).prefix.is_beyond_cache
 
 
 @given(st.text("ab", max_size=40), st.text("ab", max_size=40))
 def test_the_common_length_is_exact(one, other):
-    length = common_length(one, other)
+    length = count_common_prefix(one, other)
     assert one[:length] == other[:length]
     assert one[: length + 1] != other[: length + 1] or length in (len(one), len(other))
 
@@ -203,8 +203,8 @@ SEGMENTS = st.lists(
 @settings(max_examples=examples(20, hard=100), deadline=None)
 @given(SEGMENTS, SEGMENTS)
 def test_both_texts_can_be_read_back_section_by_section(before, after):
-    diff = compare(before, after, words)
-    old, new = section_words(before), section_words(after)
+    diff = compare_segments(before, after, words)
+    old, new = join_section_texts(before), join_section_texts(after)
     for section in diff.sections:
         if section.state != "same":
             lines = section.lines
@@ -212,26 +212,26 @@ def test_both_texts_can_be_read_back_section_by_section(before, after):
             says = "\n".join([line.text for line in lines if line.kind != "removed"])
             assert (said, says) == (old.get(section.name, ""), new.get(section.name, ""))
     kept = diff.prefix.kept_characters
-    assert text_of(before)[:kept] == text_of(after)[:kept]
+    assert join_segment_texts(before)[:kept] == join_segment_texts(after)[:kept]
 
 
 def hostile():
     dice = random.Random(7)  # noqa: S311  # repeatable, not secret
-    many = MOST_LINES * 2
+    many = MAX_LINES * 2
     yield "one-letter lines", "a\n" * many, "b\n" * many
     yield "lines that alternate", "a\nb\n" * many, "b\na\n" * many
     yield "two letters at random", *["".join(dice.choices("ab", k=many)).replace("", "\n") for _ in "12"]
     yield "lines in reverse", "\n".join(map(str, range(many))), "\n".join(map(str, range(many, 0, -1)))
     yield "one endless line", "word " * 200_000, "word " * 200_000 + "x"
     yield "marks only", ("!?" * 190 + "\n") * 380, ("?!" * 190 + "\n") * 380
-    yield "just within the bounds", "a \n" * (MOST_LINES // 2 - 1), "b\n" * (MOST_LINES // 2 - 1)
+    yield "just within the bounds", "a \n" * (MAX_LINES // 2 - 1), "b\n" * (MAX_LINES // 2 - 1)
     yield "ten million letters", "a" * 10_000_000, "a" * 9_999_999 + "b"
 
 
 @pytest.mark.parametrize(("before", "after"), [pytest.param(*pair, id=name) for name, *pair in hostile()])
 def test_hostile_texts_take_no_time_to_speak_of(before, after):
     started = time.perf_counter()
-    compare([soul(before)], [soul(after)], len)
+    compare_segments([soul(before)], [soul(after)], len)
     assert time.perf_counter() - started < 5
 
 
@@ -240,24 +240,24 @@ def test_many_small_segments_in_another_order_take_no_time_to_speak_of():
     before = [memory(number) for number in numbers]
     random.Random(3).shuffle(numbers)  # noqa: S311  # repeatable, not secret
     started = time.perf_counter()
-    diff = compare(before, [memory(number) for number in numbers], len)
+    diff = compare_segments(before, [memory(number) for number in numbers], len)
     assert len(diff.moved) > 10_000
     assert time.perf_counter() - started < 5
 
 
 def test_what_is_too_large_to_compare_says_so_and_the_rest_is_compared():
-    huge = "line\n" * MOST_LINES
+    huge = "line\n" * MAX_LINES
     before = [segment("context_files", huge), soul("Be calm.")]
     after = [segment("context_files", huge + "more"), soul("Be quick.")]
-    large, small = compare(before, after, words).sections
+    large, small = compare_segments(before, after, words).sections
     assert "too many to compare line by line" in large.withheld
     assert (large.state, list(large.lines), small.withheld) == ("changed", [], "")
     assert small.lines
 
 
 def test_many_sections_share_one_budget():
-    half = "x" * (MOST_CHARACTERS // 3)
+    half = "x" * (MAX_CHARACTERS // 3)
     before = [segment(name, half) for name in "abc"]
     after = [segment(name, half + "y") for name in "abc"]
-    sections = compare(before, after, len).sections
+    sections = compare_segments(before, after, len).sections
     assert [bool(section.withheld) for section in sections] == [False, True, True]

@@ -14,7 +14,7 @@ from personas.work.services import move_responsibility
 from prompts.builds.services import rebuild_agents
 from prompts.labels.services import move_label, protect_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from tests.factories import (
     BY,
     join,
@@ -235,12 +235,12 @@ def test_the_text_is_taken_away_to_the_letter(as_bob, prompt, first):
     answer = as_bob.get(f"/w/harbour/prompts/{prompt.pk}/versions/1/text/")
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert 'filename="pilot-deck-v1.md"' in answer.headers["Content-Disposition"]
-    assert answer.content.decode() == text_of(first)
+    assert answer.content.decode() == get_version_text(first)
 
 
 def test_programs_get_all_that_is_known(as_bob, prompt, first, soul):
     said = json.loads(as_bob.get(f"/w/harbour/prompts/{prompt.pk}/versions/1/json/").content)
-    assert "".join(segment.get("text", "") for segment in said["segments"]) == text_of(first)
+    assert "".join(segment.get("text", "") for segment in said["segments"]) == get_version_text(first)
     assert f"soul:{soul.pk}@1" in said["lockfile"]["parts"]
     assert (said["number"], said["hash"]) == (1, first.hash)
 

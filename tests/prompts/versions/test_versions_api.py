@@ -9,7 +9,7 @@ from django.db import connection
 from personas.models import User, Workspace
 from prompts.erasure.services import erase_record
 from prompts.models import PromptLabel
-from prompts.versions.selectors import text_of
+from prompts.versions.selectors import get_version_text
 from tests.api_client import Api
 from tests.factories import BY, make_memory
 from tests.personas.api.prompts_stage import (  # noqa: F401  # some are fixtures
@@ -77,7 +77,7 @@ def test_a_version_is_answered_once_and_kept_for_ever(admin: Api, deck: Deck) ->
     version = deck.version(1)
     answer = admin.get(f"prompt-versions/{version.digest}")
     said = good(answer)
-    assert said["text"] == text_of(version) == "".join(one["text"] for one in said["segments"])
+    assert said["text"] == get_version_text(version) == "".join(one["text"] for one in said["segments"])
     assert sum(section["tokens"] for section in said["sections"]) == said["tokens"] == version.tokens
     assert answer["Cache-Control"] == FOR_EVER
     again = admin.get(f"prompt-versions/{version.digest}", If_None_Match=answer["ETag"])
@@ -127,7 +127,7 @@ def test_provenance_names_record_revision_and_author(admin: Api, deck: Deck) -> 
     deck.reword("Be wise.\nAnd calm.")
     version = deck.version(2)
     answer = admin.get(f"prompt-versions/{version.digest}/provenance")
-    said, text = good(answer), text_of(version)
+    said, text = good(answer), get_version_text(version)
     assert answer["Cache-Control"] == FOR_EVER
     assert said["stretches"][0]["start"] == 0
     assert said["stretches"][-1]["end"] == len(text)

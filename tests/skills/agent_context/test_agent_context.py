@@ -14,7 +14,7 @@ from personas.models import Agent
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from skills.agent_context.services import choose_context
-from skills.files.services import hand_to_agents
+from skills.files.services import assign_skill_file
 from skills.models import AgentContext, Reach, Source
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
@@ -144,7 +144,7 @@ def test_a_file_of_another_folder_is_no_trouble_of_this_agent(reader, source, ro
 def test_a_skill_that_was_handed_out_is_a_trouble_when_it_turns(agent, source, root, as_bob):
     path = write_skill(root, "tea")
     refreshed(source)
-    hand_to_agents(file_at(source, path), Reach.CHOSEN, [agent], by=BY)
+    assign_skill_file(file_at(source, path), Reach.CHOSEN, [agent], by=BY)
     write(root / path, (root / path).read_text() + "\u202e\n")
     refreshed(source)
     assert "1 file of this agent is withheld" in as_bob.get(at(agent)[: -len("context/")]).content.decode()
@@ -169,7 +169,7 @@ def test_what_waits_for_someone_is_shown(workspace, agent, root, as_bob):
 def test_a_handed_skill_that_nobody_trusts_waits_too(agent, source, root, as_bob):
     path = write_skill(root, "tea")
     refreshed(source)
-    hand_to_agents(file_at(source, path), Reach.ALL, [], by=BY)
+    assign_skill_file(file_at(source, path), Reach.ALL, [], by=BY)
     assert [file.path for file in as_bob.get(at(agent)).context["waiting"]] == [path]
 
 
@@ -239,7 +239,7 @@ def test_the_moving_part_answers_only_when_something_has_changed(reader, source,
     path = write_skill(root, "pot", folder="elsewhere/")
     refreshed(source)
     assert news()
-    hand_to_agents(file_at(source, path), Reach.CHOSEN, [reader], by=BY)
+    assign_skill_file(file_at(source, path), Reach.CHOSEN, [reader], by=BY)
     assert news()
     choose_context(reader, source, "pi", working_directory="docs", expected=reader.revision, by=BY)
     assert news()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from skills.discovery.harnesses import Caps
+from skills.discovery.harnesses import DiscoveryCaps
 from tests.skills.archives.zip_builder import Part, archive, archive_64, deflated, overlapping, quoted
 
 GOOD = Part("AGENTS.md", b"good neighbour")
@@ -24,7 +24,7 @@ class Case:
     data: Callable[[], bytes]
     refused: dict[str, str] = field(default_factory=dict)
     taken: tuple[str, ...] = ()
-    caps: Caps = field(default_factory=Caps)
+    caps: DiscoveryCaps = field(default_factory=DiscoveryCaps)
 
     @property
     def expected(self) -> list[str]:
@@ -32,19 +32,19 @@ class Case:
 
 
 def beside(
-    name: str, part: Part, rule: str = "", *, taken: tuple[str, ...] = (), caps: Caps | None = None
+    name: str, part: Part, rule: str = "", *, taken: tuple[str, ...] = (), caps: DiscoveryCaps | None = None
 ) -> Case:
     """A part beside a good one, with the rule by which it is refused."""
     refused = {str(part.name): rule} if rule else {}
-    return Case(name, lambda: archive(GOOD, part), refused, taken, caps or Caps())
+    return Case(name, lambda: archive(GOOD, part), refused, taken, caps or DiscoveryCaps())
 
 
-def whole(name: str, data: Callable[[], bytes], rule: str, caps: Caps | None = None) -> Case:
-    return Case(name, data, {".": rule}, (), caps or Caps())
+def whole(name: str, data: Callable[[], bytes], rule: str, caps: DiscoveryCaps | None = None) -> Case:
+    return Case(name, data, {".": rule}, (), caps or DiscoveryCaps())
 
 
-def sound(name: str, data: Callable[[], bytes], *taken: str, caps: Caps | None = None) -> Case:
-    return Case(name, data, {}, taken, caps or Caps())
+def sound(name: str, data: Callable[[], bytes], *taken: str, caps: DiscoveryCaps | None = None) -> Case:
+    return Case(name, data, {}, taken, caps or DiscoveryCaps())
 
 
 def extra_64(*numbers: int) -> bytes:
@@ -163,7 +163,7 @@ ENTRIES = [
         lambda: archive(GOOD, Part(b"caf\xe9.md", flags=0x800)),
         {"caf\\xe9.md": "name"},
     ),
-    beside("a lower cap", Part("x.md", ZEROS[:99]), "size", caps=Caps(file_bytes=98)),
+    beside("a lower cap", Part("x.md", ZEROS[:99]), "size", caps=DiscoveryCaps(file_bytes=98)),
 ]
 
 SOUND = [
@@ -239,15 +239,20 @@ WHOLE = [
     whole("an end in 64 bits of odd length", lambda: archive_64(GOOD, wide={"length": 45}), "damaged"),
     whole("an end in 64 bits of absurd numbers", lambda: archive_64(GOOD, wide={"start": 2**63}), "damaged"),
     whole("a locator without an end", lambda: b"PK\6\7" + bytes(16) + archive()[-22:], "damaged"),
-    whole("too many entries", lambda: archive(GOOD, Part("x")), "entries", Caps(entries=1)),
-    whole("more entries than 16 bits", lambda: many(0x10000), "entries", Caps(entries=0xFFFF)),
-    whole("too much altogether", lambda: archive(GOOD, Part("x", ZEROS[:99])), "total", Caps(total_bytes=99)),
+    whole("too many entries", lambda: archive(GOOD, Part("x")), "entries", DiscoveryCaps(entries=1)),
+    whole("more entries than 16 bits", lambda: many(0x10000), "entries", DiscoveryCaps(entries=0xFFFF)),
+    whole(
+        "too much altogether",
+        lambda: archive(GOOD, Part("x", ZEROS[:99])),
+        "total",
+        DiscoveryCaps(total_bytes=99),
+    ),
     whole("a bomb of many files", lambda: archive(*bombs()), "total"),
     whole(
         "too many refusals",
         lambda: archive(GOOD, Part("../a"), Part("../b")),
         "files",
-        Caps(files=1),
+        DiscoveryCaps(files=1),
     ),
 ]
 ARCHIVES = [

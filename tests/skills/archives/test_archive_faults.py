@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from skills.archives import bundle, paths, read_files, read_zip, zip_entry, zip_reader
-from skills.archives.zip_entry import Entry
-from skills.discovery.filesystem import Refused
+from skills.archives import bundle, bundle_files, paths, read_zip, zip_entry, zip_reader
+from skills.archives.zip_entry import ZipEntry
+from skills.discovery.filesystem import FileRefused
 from tests.skills.archives.archive_corpus import ARCHIVES
 from tests.skills.archives.test_archives import findings
 from tests.skills.archives.zip_builder import quoted
@@ -24,7 +24,7 @@ def nothing(place, name: str):
 def trusted_size(patch) -> None:
     """All is unpacked, and cut to the size that was announced."""
     patch.setattr(
-        zip_entry, "inflated", lambda packed, size: zlib.decompressobj(-15).decompress(packed)[:size]
+        zip_entry, "inflate_data", lambda packed, size: zlib.decompressobj(-15).decompress(packed)[:size]
     )
 
 
@@ -43,26 +43,26 @@ class Anything:
 
 def last_end(patch) -> None:
     """The last that looks like an end is one."""
-    patch.setattr(zip_reader, "end_of", lambda data: data.rfind(b"PK\5\6"))
+    patch.setattr(zip_reader, "find_end_record", lambda data: data.rfind(b"PK\5\6"))
 
 
 def believed_64(patch) -> None:
     def widened(data, at, narrow):
-        return zip_reader.END_64.unpack_from(data, max(at, 0))[4:]
+        return zip_reader.ZIP64_END_RECORD.unpack_from(data, max(at, 0))[4:]
 
-    patch.setattr(zip_reader, "widened", widened)
+    patch.setattr(zip_reader, "read_zip64_end_record", widened)
 
 
 def no_clashes(patch) -> None:
-    patch.setattr(bundle, "clashes", lambda _: {})
+    patch.setattr(bundle, "find_path_conflicts", lambda _: {})
 
 
 def by_spelling(patch) -> None:
-    patch.setattr(paths, "alike", str)
+    patch.setattr(paths, "casefold_path", str)
 
 
 def by_case_only(patch) -> None:
-    patch.setattr(paths, "alike", str.casefold)
+    patch.setattr(paths, "casefold_path", str.casefold)
 
 
 def no_total(patch) -> None:
@@ -70,25 +70,25 @@ def no_total(patch) -> None:
 
 
 def no_encryption(patch) -> None:
-    patch.setattr(Entry, "is_encrypted", False)
+    patch.setattr(ZipEntry, "is_encrypted", False)
 
 
 def raw_names(patch) -> None:
-    patch.setattr(bundle, "shown", str)
+    patch.setattr(bundle, "escape_path", str)
 
 
 def cut_at_nul(patch) -> None:
     """As the standard library does."""
-    patch.setattr(Entry, "path", property(lambda self: self.record.name.decode().partition("\0")[0]))
+    patch.setattr(ZipEntry, "path", property(lambda self: self.record.name.decode().partition("\0")[0]))
 
 
 def neighbours_fall(patch) -> None:
     """One bad file takes all others with it."""
 
     def add(self, path):
-        raise Refused("files", "One of the files cannot be taken.")
+        raise FileRefused("files", "One of the files cannot be taken.")
 
-    patch.setattr(bundle.Refusals, "noted", add)
+    patch.setattr(bundle.RefusalCollector, "noted", add)
 
 
 FAULTS = [
@@ -104,12 +104,18 @@ FAULTS = [
     (last_end, "an archive in the comment"),
     (believed_64, "two ends that disagree"),
     (believed_64, "an end in 64 bits elsewhere"),
-    (nothing(Entry, "check_kind"), "special file: link"),
-    (nothing(Entry, "check_kind"), "special file: device"),
-    (nothing(Entry, "check_kind"), "folder with bytes"),
-    (nothing(Entry, "check_kind"), "folder by the DOS mark"),
-    (lambda patch: patch.setattr(zip_entry, "agree", lambda *_: True), "headers with two names"),
-    (lambda patch: patch.setattr(zip_entry, "agree", lambda *_: True), "headers with two sizes"),
+    (nothing(ZipEntry, "check_kind"), "special file: link"),
+    (nothing(ZipEntry, "check_kind"), "special file: device"),
+    (nothing(ZipEntry, "check_kind"), "folder with bytes"),
+    (nothing(ZipEntry, "check_kind"), "folder by the DOS mark"),
+    (
+        lambda patch: patch.setattr(zip_entry, "has_matching_header", lambda *_: True),
+        "headers with two names",
+    ),
+    (
+        lambda patch: patch.setattr(zip_entry, "has_matching_header", lambda *_: True),
+        "headers with two sizes",
+    ),
     (no_encryption, "encrypted"),
     (no_encryption, "all encrypted"),
     (nothing(bundle, "check_path"), "upwards"),
@@ -145,7 +151,7 @@ def test_without_its_guard_a_bomb_would_unfold(monkeypatch):
     """So the archive that quotes itself is no mere heap of bytes: each file in it holds all that follow."""
     data = quoted(50, bytes(100_000))
     assert read_zip(data).files == ()
-    monkeypatch.setattr(zip_reader, "check_layout", lambda *_: None)
+    monkeypatch.setattr(zip_reader, "check_zip_layout", lambda *_: None)
     files = read_zip(data).files
     assert len(files) == 50
     assert sum(len(content) for _, content in files) > 1_000 * len(data)
@@ -153,4 +159,4 @@ def test_without_its_guard_a_bomb_would_unfold(monkeypatch):
 
 def test_without_its_guard_a_list_would_be_judged_otherwise(monkeypatch):
     monkeypatch.setattr(bundle, "check_path", lambda _: None)
-    assert read_files([("../x", b"")]).files
+    assert bundle_files([("../x", b"")]).files

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skills.archives import Bundle, read_files, read_zip, write_zip
-from skills.discovery.harnesses import Caps
+from skills.archives import FileBundle, bundle_files, read_zip, write_zip
+from skills.discovery.harnesses import DiscoveryCaps
 from tests.example_counts import examples
 from tests.skills.archives.archive_corpus import ARCHIVES, CLASHES, HIDDEN, PATHS, many
 from tests.skills.archives.zip_builder import Part, archive
@@ -24,7 +24,7 @@ LISTS: list[tuple[str, list[str], dict[str, str], list[str]]] = [
 ]
 
 
-def rules(bundle: Bundle) -> dict[str, str]:
+def rules(bundle: FileBundle) -> dict[str, str]:
     return {refusal.path: refusal.rule for refusal in bundle.refusals}
 
 
@@ -99,7 +99,7 @@ def test_an_archive_written_as_a_stream_is_read_whole():
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("AGENTS.md", b"words")
         made.writestr("b/c.md", b"more words")
-    assert read_zip(pipe.all) == Bundle((("AGENTS.md", b"words"), ("b/c.md", b"more words")), ())
+    assert read_zip(pipe.all) == FileBundle((("AGENTS.md", b"words"), ("b/c.md", b"more words")), ())
 
 
 @pytest.mark.hard
@@ -139,7 +139,7 @@ def test_a_liar_is_not_unpacked_to_its_end():
 
 @pytest.mark.parametrize(("paths", "refused", "taken"), [pytest.param(*row[1:], id=row[0]) for row in LISTS])
 def test_an_odd_list_is_judged_as_an_archive_is(paths, refused, taken):
-    bundle = read_files([("AGENTS.md", b"good neighbour"), *[(path, b"words") for path in paths]])
+    bundle = bundle_files([("AGENTS.md", b"good neighbour"), *[(path, b"words") for path in paths]])
     assert rules(bundle) == refused
     assert [path for path, _ in bundle.files] == sorted(["AGENTS.md", *taken])
     assert all(is_readable(refusal) for refusal in bundle.refusals)
@@ -147,11 +147,11 @@ def test_an_odd_list_is_judged_as_an_archive_is(paths, refused, taken):
 
 def test_a_list_knows_the_same_caps():
     pairs = [("a", b"x" * 60), ("b", b"x" * 60)]
-    assert rules(read_files(pairs, caps=Caps(file_bytes=59))) == {"a": "size", "b": "size"}
-    assert rules(read_files(pairs, caps=Caps(total_bytes=119))) == {".": "total"}
-    assert rules(read_files(pairs, caps=Caps(entries=1))) == {".": "entries"}
-    assert rules(read_files([], caps=Caps(entries=0))) == {}
-    assert rules(read_files(pairs, caps=Caps(file_bytes=60, total_bytes=120, entries=2))) == {}
+    assert rules(bundle_files(pairs, caps=DiscoveryCaps(file_bytes=59))) == {"a": "size", "b": "size"}
+    assert rules(bundle_files(pairs, caps=DiscoveryCaps(total_bytes=119))) == {".": "total"}
+    assert rules(bundle_files(pairs, caps=DiscoveryCaps(entries=1))) == {".": "entries"}
+    assert rules(bundle_files([], caps=DiscoveryCaps(entries=0))) == {}
+    assert rules(bundle_files(pairs, caps=DiscoveryCaps(file_bytes=60, total_bytes=120, entries=2))) == {}
 
 
 def test_a_list_without_end_is_not_read_to_its_end():
@@ -161,8 +161,8 @@ def test_a_list_without_end_is_not_read_to_its_end():
             yield f"{at}.md", b"x" * 1000
 
     asked: list[int] = []
-    assert rules(read_files(endless(), caps=Caps(total_bytes=10_000))) == {".": "total"}
-    assert rules(read_files(endless(), caps=Caps(entries=10))) == {".": "entries"}
+    assert rules(bundle_files(endless(), caps=DiscoveryCaps(total_bytes=10_000))) == {".": "total"}
+    assert rules(bundle_files(endless(), caps=DiscoveryCaps(entries=10))) == {".": "entries"}
     assert len(asked) == 22
 
 
@@ -193,8 +193,8 @@ def test_the_archive_is_the_same_for_ever():
 
 
 def test_what_is_written_is_read_back():
-    assert read_zip(write_zip(SKILL)) == Bundle(tuple(sorted(SKILL)), ())
-    assert read_zip(write_zip([])) == Bundle((), ())
+    assert read_zip(write_zip(SKILL)) == FileBundle(tuple(sorted(SKILL)), ())
+    assert read_zip(write_zip([])) == FileBundle((), ())
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
 )
 @settings(max_examples=examples(40, hard=300), deadline=None)
 def test_a_list_and_its_archive_are_judged_alike(pairs):
-    by_list = read_files(pairs)
+    by_list = bundle_files(pairs)
     # An archive cannot hold a file whose name ends in a slash.
     if not any(path.endswith("/") for path, _ in pairs):
         assert read_zip(archive(*[Part(path, content) for path, content in pairs])) == by_list
@@ -243,7 +243,7 @@ def is_inside(path: str) -> bool:
     return not {"", ".", ".."} & set(names) and "\\" not in path and path.isprintable()
 
 
-def check_mutant(data: bytes) -> Bundle:
+def check_mutant(data: bytes) -> FileBundle:
     bundle = read_zip(data)
     assert all(is_inside(path) for path, _ in bundle.files)
     assert all(is_readable(refusal) for refusal in bundle.refusals)

@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skills.archives import discover_pushed, read_files, read_zip, stamp_of
-from skills.discovery import Found, discover_tree
-from skills.discovery.filesystem import Stamp
-from skills.discovery.harnesses import CLAUDE_CODE, HARNESSES, MOLTIS, OPAL, OPENCLAW, Caps, Harness, Rule
+from skills.archives import build_stamp, bundle_files, discover_pushed_files, read_zip
+from skills.discovery import DiscoveryResult, discover_tree
+from skills.discovery.filesystem import FileStamp
+from skills.discovery.harnesses import (
+    CLAUDE_CODE,
+    HARNESSES,
+    MOLTIS,
+    OPAL,
+    OPENCLAW,
+    DiscoveryCaps,
+    DiscoveryRule,
+    Harness,
+)
 from tests.example_counts import examples
 from tests.skills.archives.zip_builder import Part, archive
 
@@ -20,15 +29,15 @@ ALL = list(HARNESSES.values())
 SKILL = ".agents/skills/a-b/SKILL.md"
 
 
-def pushed(*paths: str, harnesses=(OPAL,), **more) -> Found:
-    return discover_pushed({path: path.encode() for path in paths}, harnesses, **more)
+def pushed(*paths: str, harnesses=(OPAL,), **more) -> DiscoveryResult:
+    return discover_pushed_files({path: path.encode() for path in paths}, harnesses, **more)
 
 
-def paths(found: Found) -> list[str]:
+def paths(found: DiscoveryResult) -> list[str]:
     return [file.path for file in (*found.files, *found.skills)]
 
 
-def rules(found: Found) -> dict[str, str]:
+def rules(found: DiscoveryResult) -> dict[str, str]:
     return {refusal.path: refusal.rule for refusal in found.refusals}
 
 
@@ -60,15 +69,15 @@ TREES = st.sets(
 @given(TREES, st.sampled_from([[harness] for harness in ALL] + [ALL, []]), st.sampled_from([20, 2, 1, 0]))
 @settings(max_examples=examples(50, hard=400), deadline=None)
 def test_a_push_gives_what_a_folder_with_these_files_gives(tree, harnesses, depth):
-    files = dict(read_files([(path, path.encode()) for path in tree]).files)
-    caps = Caps(depth=depth)
+    files = dict(bundle_files([(path, path.encode()) for path in tree]).files)
+    caps = DiscoveryCaps(depth=depth)
     with tempfile.TemporaryDirectory() as folder:
         for path, content in files.items():
             place = Path(folder, path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
         on_disk = discover_tree(folder, harnesses, caps=caps)
-    by_push = discover_pushed(files, harnesses, caps=caps)
+    by_push = discover_pushed_files(files, harnesses, caps=caps)
     assert told(by_push) == told(on_disk)
     # A disk is not looked into where it is too deep; of a push all names are known.
     assert refused(by_push, "depth") <= refused(on_disk, "depth")
@@ -76,14 +85,14 @@ def test_a_push_gives_what_a_folder_with_these_files_gives(tree, harnesses, dept
     assert by_push.is_complete
 
 
-def told(found: Found) -> list[tuple]:
+def told(found: DiscoveryResult) -> list[tuple]:
     """In order where it is the order of the walk; below its depth a disk is asked rule by rule."""
     return sorted(
         [(file.path, file.kind, file.stamp.digest, file.content) for file in (*found.files, *found.skills)]
     )
 
 
-def refused(found: Found, rule: str) -> set:
+def refused(found: DiscoveryResult, rule: str) -> set:
     return {refusal for refusal in found.refusals if refusal.rule == rule}
 
 
@@ -100,22 +109,22 @@ def test_the_order_is_that_of_a_walk(harness, tmp_path):
 
 def test_a_stamp_knows_no_time_and_no_place():
     (file,) = pushed("AGENTS.md").files
-    assert file.stamp == Stamp(9, 0, 0, sha256(b"AGENTS.md").hexdigest()) == stamp_of(b"AGENTS.md")
+    assert file.stamp == FileStamp(9, 0, 0, sha256(b"AGENTS.md").hexdigest()) == build_stamp(b"AGENTS.md")
     assert file.content == b"AGENTS.md"
     assert file.target == ""
 
 
 def test_a_known_stamp_brings_no_content():
     found = pushed(
-        "AGENTS.md", "OPAL.md", known={"AGENTS.md": stamp_of(b"AGENTS.md"), "OPAL.md": stamp_of(b"old")}
+        "AGENTS.md", "OPAL.md", known={"AGENTS.md": build_stamp(b"AGENTS.md"), "OPAL.md": build_stamp(b"old")}
     )
     assert {file.path: file.content for file in found.files} == {"AGENTS.md": None, "OPAL.md": b"OPAL.md"}
     assert (found.seen, found.read) == (2, 1)
 
 
 def test_what_was_stored_earlier_is_judged_by_its_stamp():
-    stamp, large = stamp_of(b"words"), Stamp(300 * 1024, 0, 0, "f" * 64)
-    found = discover_pushed({"AGENTS.md": stamp, "OPAL.md": large}, [OPAL])
+    stamp, large = build_stamp(b"words"), FileStamp(300 * 1024, 0, 0, "f" * 64)
+    found = discover_pushed_files({"AGENTS.md": stamp, "OPAL.md": large}, [OPAL])
     assert [(file.path, file.stamp, file.content) for file in found.files] == [("AGENTS.md", stamp, None)]
     assert rules(found) == {"OPAL.md": "size"}
     assert (found.seen, found.read) == (2, 0)
@@ -127,7 +136,7 @@ def test_what_was_stored_earlier_is_judged_by_its_stamp():
 def test_a_repository_gives_one_line_for_all_that_no_rule_names():
     data = archive(*[Part(f"src/{at}.py") for at in range(2_998)], Part("AGENTS.md"), Part("docs/CLAUDE.md"))
     bundle = read_zip(data)
-    found = discover_pushed(dict(bundle.files), ALL, refusals=bundle.refusals)
+    found = discover_pushed_files(dict(bundle.files), ALL, refusals=bundle.refusals)
     assert paths(found) == ["AGENTS.md", "docs/CLAUDE.md"]
     (line,) = found.refusals
     assert line[:2] == (".", "unnamed")
@@ -154,20 +163,20 @@ def test_what_lies_in_a_skills_folder_belongs_to_the_skill():
 
 
 def test_a_skill_at_the_top_owns_the_push():
-    lone = Harness("lone", (Rule("skill", ("SKILL.md",)),))
+    lone = Harness("lone", (DiscoveryRule("skill", ("SKILL.md",)),))
     assert pushed("SKILL.md", "scripts/run.py", harnesses=[lone]).refusals == ()
 
 
 def test_nothing_pushed_is_nothing_found():
-    assert discover_pushed({}, ALL) == Found((), (), (), 0, 0, is_complete=True)
+    assert discover_pushed_files({}, ALL) == DiscoveryResult((), (), (), 0, 0, is_complete=True)
 
 
 # --- what could not be read ----------------------------------------------------------------------------
 
 
-def looked_through(*parts: Part, caps: Caps | None = None) -> Found:
-    bundle = read_zip(archive(*parts), caps=caps or Caps())
-    return discover_pushed(dict(bundle.files), [OPAL], refusals=bundle.refusals, caps=caps)
+def looked_through(*parts: Part, caps: DiscoveryCaps | None = None) -> DiscoveryResult:
+    bundle = read_zip(archive(*parts), caps=caps or DiscoveryCaps())
+    return discover_pushed_files(dict(bundle.files), [OPAL], refusals=bundle.refusals, caps=caps)
 
 
 def test_a_refused_file_that_a_rule_names_is_shown_and_not_gone():
@@ -204,7 +213,7 @@ def test_a_path_that_leads_out_is_always_shown():
 
 def test_an_archive_that_cannot_be_read_leaves_nothing_gone():
     bundle = read_zip(b"no archive")
-    found = discover_pushed(dict(bundle.files), [OPAL], refusals=bundle.refusals)
+    found = discover_pushed_files(dict(bundle.files), [OPAL], refusals=bundle.refusals)
     assert rules(found) == {".": "not-zip"}
     assert not found.is_complete
     assert found.gone(["AGENTS.md"]) == []
@@ -222,32 +231,32 @@ def test_paths_that_were_never_checked_are_checked():
 
 
 def test_more_files_than_allowed_end_the_look():
-    found = pushed("AGENTS.md", "OPAL.md", "a/AGENTS.md", caps=Caps(files=2))
+    found = pushed("AGENTS.md", "OPAL.md", "a/AGENTS.md", caps=DiscoveryCaps(files=2))
     assert paths(found) == ["AGENTS.md", "OPAL.md"]
     assert rules(found) == {".": "files"}
     assert not found.is_complete
 
 
 def test_unnamed_files_do_not_count_against_the_files():
-    found = pushed("AGENTS.md", *[f"{at}.py" for at in range(9)], caps=Caps(files=2))
+    found = pushed("AGENTS.md", *[f"{at}.py" for at in range(9)], caps=DiscoveryCaps(files=2))
     assert paths(found) == ["AGENTS.md"]
     assert found.is_complete
 
 
 def test_more_names_than_allowed_end_the_look():
-    found = pushed("AGENTS.md", "OPAL.md", caps=Caps(entries=1))
+    found = pushed("AGENTS.md", "OPAL.md", caps=DiscoveryCaps(entries=1))
     assert (paths(found), rules(found), found.is_complete) == ([], {".": "entries"}, False)
 
 
 def test_sizes_are_bounded_as_on_disk():
     files = {"AGENTS.md": b"x" * 60, "OPAL.md": b"x" * 50, "a/AGENTS.md": b"x" * 70, "b/AGENTS.md": b"x" * 40}
-    found = discover_pushed(files, [OPAL], caps=Caps(file_bytes=60, total_bytes=100))
+    found = discover_pushed_files(files, [OPAL], caps=DiscoveryCaps(file_bytes=60, total_bytes=100))
     assert paths(found) == ["AGENTS.md", "b/AGENTS.md"]
     assert rules(found) == {"OPAL.md": "total", "a/AGENTS.md": "size"}
 
 
 def test_a_harness_lowers_the_caps():
-    small = replace(OPAL, caps=Caps(file_bytes=5))
+    small = replace(OPAL, caps=DiscoveryCaps(file_bytes=5))
     assert rules(pushed("AGENTS.md", harnesses=[small, MOLTIS])) == {"AGENTS.md": "size"}
 
 

@@ -3,7 +3,7 @@
 import os
 from itertools import count
 
-from skills.discovery.harnesses import CLAUDE_CODE, Caps
+from skills.discovery.harnesses import CLAUDE_CODE, DiscoveryCaps
 from tests.skills.discovery.discovery_links import SKILL
 from tests.skills.discovery.discovery_stage import Case, Stage
 
@@ -47,14 +47,14 @@ SIZES = [
         writes(".agents/AGENTS.md", "AGENTS.md", text=b"x" * 60),
         {".agents/AGENTS.md": "total"},
         FOUND,
-        caps=Caps(total_bytes=100),
+        caps=DiscoveryCaps(total_bytes=100),
         ways=UP,
     ),
     Case(
         "a workspace's lower cap",
         writes("AGENTS.md", text="x" * 99),
         {"AGENTS.md": "size"},
-        caps=Caps(file_bytes=50),
+        caps=DiscoveryCaps(file_bytes=50),
     ),
 ]
 
@@ -155,13 +155,13 @@ NUMBERS = [
         writes(*(f".agents/skills/{at}/SKILL.md" for at in range(10, 30))),
         {".": "files"},
         tuple(f".agents/skills/{at}/SKILL.md" for at in range(10, 19)),
-        caps=Caps(files=10),
+        caps=DiscoveryCaps(files=10),
     ),
     Case(
         "more bad skills than allowed",
         lambda s: [s.fifo(f".agents/skills/{at}/SKILL.md") for at in range(10, 30)],
         {".": "files"} | {f".agents/skills/{at}/SKILL.md": "pipe" for at in range(10, 14)},
-        caps=Caps(files=5),
+        caps=DiscoveryCaps(files=5),
     ),
     Case("30 levels", writes(*deep(30)), {"/".join(["d"] * 21): "depth"}, tuple(deep(20)), ways=TREE),
     Case(
@@ -188,14 +188,14 @@ NUMBERS = [
         "too many names",
         writes(*(f"a/{at}" for at in range(60)), "b/AGENTS.md"),
         {".": "entries"},
-        caps=Caps(entries=50),
+        caps=DiscoveryCaps(entries=50),
         ways=TREE,
     ),
     Case(
         "too many names among skills",
         writes(*(f".agents/skills/{at}" for at in range(60))),
         {".": "entries"},
-        caps=Caps(entries=50),
+        caps=DiscoveryCaps(entries=50),
         ways=UP,
     ),
     Case(

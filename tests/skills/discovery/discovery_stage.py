@@ -13,8 +13,8 @@ from typing import Self
 
 import pytest
 
-from skills.discovery import Found, discover, discover_tree
-from skills.discovery.harnesses import OPAL, Caps, Harness
+from skills.discovery import DiscoveryResult, discover_files, discover_tree
+from skills.discovery.harnesses import OPAL, DiscoveryCaps, Harness
 
 NOBODY = 65534
 SECRET = b"SECRET"
@@ -119,11 +119,11 @@ class Stage:
         inside = str(self.inside)
         return [path for path in self.opened if path != inside and not path.startswith(f"{inside}/")]
 
-    def up(self, working_directory: str = "", harness: Harness = OPAL, **more) -> Found:
+    def up(self, working_directory: str = "", harness: Harness = OPAL, **more) -> DiscoveryResult:
         with self.watch():
-            return discover(self.inside, working_directory, harness, **more)
+            return discover_files(self.inside, working_directory, harness, **more)
 
-    def tree(self, *harnesses: Harness, **more) -> Found:
+    def tree(self, *harnesses: Harness, **more) -> DiscoveryResult:
         with self.watch():
             return discover_tree(self.inside, harnesses or (OPAL,), **more)
 
@@ -170,7 +170,7 @@ class Case:
     harness: Harness = OPAL
     working_directory: str = ""
     folder: str = ""
-    caps: Caps | None = None
+    caps: DiscoveryCaps | None = None
     clock: Callable[[], Callable[[], float]] | None = None
     # "up", "tree" or both.
     ways: tuple[str, ...] = ("up", "tree")
@@ -199,7 +199,7 @@ def is_good_reason(refusal) -> bool:
     return len(refusal.reason) > 15 and (refusal.path + refusal.reason).isprintable()
 
 
-def run(case: Case, way: str, stage: Stage) -> Found:
+def run(case: Case, way: str, stage: Stage) -> DiscoveryResult:
     more = {"clock": case.clock()} if case.clock else {}
     if way == "tree":
         return stage.tree(case.harness, caps=case.caps, folder=case.folder, **more)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from skills.discovery import filesystem, lookup, search, tree_rules
-from skills.discovery.filesystem import Absent, Place, Root, Stamp, Trail
-from skills.discovery.search import Search
+from skills.discovery.filesystem import FileStamp, PathMissing, PathTrail, ResolvedPath, SafeRoot
+from skills.discovery.search import FileSearch
 from skills.discovery.tree_search import TreeSearch
 from tests.skills.discovery.discovery_stage import findings
 from tests.skills.discovery.test_discovery import CASES, stage
@@ -31,25 +31,25 @@ def without(name: str):
 
 def any_kind(patch) -> None:
     """The check of the kind of file is gone, that of its size stays."""
-    real = Root.check
+    real = SafeRoot.check
 
     def check(self, status, limit):
         if stat.S_ISREG(status.st_mode):
             real(self, status, limit)
 
-    patch.setattr(Root, "check", check)
+    patch.setattr(SafeRoot, "check", check)
 
 
 def unseen_descriptor(patch) -> None:
     """What was true of the name is believed of the open file."""
-    real = Root.read
+    real = SafeRoot.read
 
     def read(self, folder, name, limit):
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(Root, "check", lambda *_: None)
+            inner.setattr(SafeRoot, "check", lambda *_: None)
             return real(self, folder, name, limit)
 
-    patch.setattr(Root, "read", read)
+    patch.setattr(SafeRoot, "read", read)
 
 
 def any_target(patch) -> None:
@@ -58,17 +58,17 @@ def any_target(patch) -> None:
     def go(self, path):
         real = os.path.realpath(os.path.join(self.root.path, path))
         if not os.path.exists(real):
-            raise Absent
+            raise PathMissing
         folder = os.open(os.path.dirname(real), os.O_RDONLY)
         self.hops = 1
-        return Place(folder, os.path.basename(real), os.lstat(real), path)
+        return ResolvedPath(folder, os.path.basename(real), os.lstat(real), path)
 
-    patch.setattr(Trail, "go", go)
+    patch.setattr(PathTrail, "go", go)
 
 
 def sloppy_prefix(patch) -> None:
     """/srv/inside-evil begins like /srv/inside, so it is taken for a part of it."""
-    real = Trail.target
+    real = PathTrail.target
 
     def target(self, name):
         where = os.readlink(name, dir_fd=self.folders[-1])
@@ -78,11 +78,11 @@ def sloppy_prefix(patch) -> None:
         self.folders[0] = os.open("/", os.O_RDONLY)
         return where.split("/")
 
-    patch.setattr(Trail, "target", target)
+    patch.setattr(PathTrail, "target", target)
 
 
 def back_past_the_root(patch) -> None:
-    real = Trail.back
+    real = PathTrail.back
 
     def back(self):
         if self.names:
@@ -90,12 +90,12 @@ def back_past_the_root(patch) -> None:
         else:
             self.folders[0] = os.open("..", os.O_RDONLY, dir_fd=self.folders[0])
 
-    patch.setattr(Trail, "back", back)
+    patch.setattr(PathTrail, "back", back)
 
 
 def any_device(patch) -> None:
     for name in ("enter", "check"):
-        patch.setattr(Root, name, on_any_device(getattr(Root, name)))
+        patch.setattr(SafeRoot, name, on_any_device(getattr(SafeRoot, name)))
 
 
 def on_any_device(real):
@@ -122,43 +122,45 @@ def trusting_read(patch) -> None:
     """No second look after reading."""
 
     def read(self, folder, name, limit):
-        fd = os.open(name, filesystem.SAFELY, dir_fd=folder)
+        fd = os.open(name, filesystem.SAFE_OPEN_FLAGS, dir_fd=folder)
         status = os.fstat(fd)
         self.check(status, limit)
-        content = filesystem.contents(fd, status.st_size)
+        content = filesystem.read_file_content(fd, status.st_size)
         os.close(fd)
-        return Stamp(len(content), status.st_mtime_ns, status.st_ino, ""), content
+        return FileStamp(len(content), status.st_mtime_ns, status.st_ino, ""), content
 
-    patch.setattr(Root, "read", read)
+    patch.setattr(SafeRoot, "read", read)
 
 
 def no_hops(patch) -> None:
-    patch.setattr(filesystem, "MOST_HOPS", 10**4)
+    patch.setattr(filesystem, "MAX_LINK_HOPS", 10**4)
 
 
 def no_steps(patch) -> None:
-    patch.setattr(filesystem, "MOST_STEPS", 10**4)
+    patch.setattr(filesystem, "MAX_FOLDER_DEPTH", 10**4)
 
 
 def no_total(patch) -> None:
-    patch.setattr(Search, "bytes", property(lambda self: 0, lambda self, value: None), raising=False)
+    patch.setattr(FileSearch, "bytes", property(lambda self: 0, lambda self, value: None), raising=False)
 
 
 def no_size(patch) -> None:
-    real = Root.check
-    patch.setattr(Root, "check", lambda self, status, limit: real(self, status, 2**40))
+    real = SafeRoot.check
+    patch.setattr(SafeRoot, "check", lambda self, status, limit: real(self, status, 2**40))
 
 
 def no_clock(patch) -> None:
-    patch.setattr(Search, "keep_time", lambda self: None)
+    patch.setattr(FileSearch, "keep_time", lambda self: None)
 
 
 def no_count(patch) -> None:
-    patch.setattr(Search, "count_file", lambda self, path: None)
+    patch.setattr(FileSearch, "count_file", lambda self, path: None)
 
 
 def no_entries(patch) -> None:
-    patch.setattr(Search, "entries", property(lambda self: -(10**6), lambda self, value: None), raising=False)
+    patch.setattr(
+        FileSearch, "entries", property(lambda self: -(10**6), lambda self, value: None), raising=False
+    )
 
 
 def no_depth(patch) -> None:
@@ -166,7 +168,7 @@ def no_depth(patch) -> None:
 
 
 def raw_names(patch) -> None:
-    patch.setattr(search, "shown", str)
+    patch.setattr(search, "escape_path", str)
 
 
 def links_walked(patch) -> None:
@@ -184,7 +186,7 @@ def links_walked(patch) -> None:
 
 def parents_wander(patch) -> None:
     """A missing working directory is taken for its parent."""
-    patch.setattr(search, "Folders", lambda each, project: lookup.Folders(each, each[-1]))
+    patch.setattr(search, "SearchFolders", lambda each, project: lookup.SearchFolders(each, each[-1]))
 
 
 def sees_hidden(patch) -> None:

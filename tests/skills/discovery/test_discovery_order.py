@@ -4,8 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from skills.discovery import applicable
-from skills.discovery.harnesses import CLAUDE_CODE, HARNESSES, MOLTIS, OPAL, OPENCLAW, PI, PLAIN, Rule
+from skills.discovery import list_applicable_files
+from skills.discovery.harnesses import (
+    CLAUDE_CODE,
+    HARNESSES,
+    MOLTIS,
+    OPAL,
+    OPENCLAW,
+    PI,
+    PLAIN,
+    DiscoveryRule,
+)
 from tests.skills.discovery.discovery_stage import Stage
 
 SIX = ["AGENTS.md", ".agents/AGENTS.md", ".opal/AGENTS.md", "OPAL.md", ".agents/OPAL.md", ".opal/OPAL.md"]
@@ -101,7 +110,9 @@ def test_opal_leaves_out_what_is_switched_off(stage, off, expected):
 
 def test_opal_takes_other_file_names_from_a_workspace(stage):
     stage.write("HOUSE.md")
-    assert files(stage.up("", replace(OPAL, rules=(Rule("context", ("HOUSE.md",)),)))) == ["HOUSE.md"]
+    assert files(stage.up("", replace(OPAL, rules=(DiscoveryRule("context", ("HOUSE.md",)),)))) == [
+        "HOUSE.md"
+    ]
 
 
 # --- pi ------------------------------------------------------------------------------------------------
@@ -228,7 +239,7 @@ def test_what_a_tree_holds_is_enough_to_know_what_an_agent_reads(stage, harness,
     harness = replace(harness, global_folder="home", extra_skill_folders=("c/skills",))
     up, tree = stage.up(working_directory, harness), stage.tree(*HARNESSES.values(), harness)
     stored = {file.path for file in (*tree.files, *tree.skills)}
-    chosen = applicable(harness, working_directory, stored)
+    chosen = list_applicable_files(harness, working_directory, stored)
     assert [path for kind, path in chosen if kind != "skill"] == files(up)
     assert [path for kind, path in chosen if kind == "skill"] == skills(up)
     assert {path: kind for kind, path in chosen} == kinds(up)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from skills.discovery import discover, discover_tree
-from skills.discovery.filesystem import Stamp
-from skills.discovery.harnesses import HARNESSES, OPAL, Caps
+from skills.discovery import discover_files, discover_tree
+from skills.discovery.filesystem import FileStamp
+from skills.discovery.harnesses import HARNESSES, OPAL, DiscoveryCaps
 from tests.skills.discovery.discovery_stage import SECRET, Stage
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +31,7 @@ def every(found):
     return (*found.files, *found.skills)
 
 
-def stamps(found) -> dict[str, Stamp]:
+def stamps(found) -> dict[str, FileStamp]:
     return {file.path: file.stamp for file in every(found)}
 
 
@@ -116,13 +116,13 @@ def test_what_a_refusal_hides_is_not_gone(stage, way):
 @WAYS
 def test_nothing_is_gone_when_the_search_ended_early(stage, way):
     known = stamps(getattr(stage, way)())
-    found = getattr(stage, way)(known=known, caps=Caps(files=1))
+    found = getattr(stage, way)(known=known, caps=DiscoveryCaps(files=1))
     assert not found.is_complete
     assert found.gone(known) == []
 
 
 def test_nothing_is_gone_when_the_source_is_not_there(tmp_path):
-    for found in (discover(tmp_path / "none", "", OPAL), discover_tree(tmp_path / "none", [OPAL])):
+    for found in (discover_files(tmp_path / "none", "", OPAL), discover_tree(tmp_path / "none", [OPAL])):
         assert (found.gone(["AGENTS.md"]), [refusal.rule for refusal in found.refusals]) == ([], ["source"])
 
 
@@ -152,7 +152,7 @@ def test_no_descriptor_stays_open(stage, way):
     before = len(os.listdir("/dev/fd"))
     stage.fifo(".agents/AGENTS.md")
     stage.link(".agents/OPAL.md", stage.outside / "secret.md")
-    getattr(stage, way)(caps=Caps(files=3))
+    getattr(stage, way)(caps=DiscoveryCaps(files=3))
     getattr(stage, way)()
     assert len(os.listdir("/dev/fd")) == before
 

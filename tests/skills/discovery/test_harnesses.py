@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from skills.discovery.harness_json import InvalidHarness, dump, load
-from skills.discovery.harnesses import HARNESSES, OPAL, PI, Caps, Rule
+from skills.discovery.harness_json import InvalidHarness, harness_to_json, parse_harness
+from skills.discovery.harnesses import HARNESSES, OPAL, PI, DiscoveryCaps, DiscoveryRule
 
 
 def problems(**changes) -> dict[str, str]:
     with pytest.raises(InvalidHarness) as caught:
-        load(dump(OPAL) | changes)
+        parse_harness(harness_to_json(OPAL) | changes)
     return dict(caught.value.problems)
 
 
@@ -25,7 +25,7 @@ def test_the_six_are_there():
 
 @pytest.mark.parametrize("harness", HARNESSES.values(), ids=HARNESSES)
 def test_a_harness_survives_json(harness):
-    assert load(json.loads(json.dumps(dump(harness)))) == harness
+    assert parse_harness(json.loads(json.dumps(harness_to_json(harness)))) == harness
 
 
 def test_an_edited_harness_survives_json():
@@ -35,14 +35,14 @@ def test_an_edited_harness_survives_json():
         global_folder="home/x",
         extra_skill_folders=("lib/skills",),
         off=("base",),
-        rules=(*PI.rules, Rule("context", ("~/HOUSE*.md",), "project", "first")),
-        caps=Caps(files=5, seconds=1.5),
+        rules=(*PI.rules, DiscoveryRule("context", ("~/HOUSE*.md",), "project", "first")),
+        caps=DiscoveryCaps(files=5, seconds=1.5),
     )
-    assert load(json.loads(json.dumps(dump(edited)))) == edited
+    assert parse_harness(json.loads(json.dumps(harness_to_json(edited)))) == edited
 
 
 def test_what_is_left_out_has_its_default():
-    assert load({"name": "small", "rules": []}).caps == Caps()
+    assert parse_harness({"name": "small", "rules": []}).caps == DiscoveryCaps()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_path_that_could_lead_elsewhere_or_means_nothing_is_refused(path):
     "path", ["AGENTS.md", "~/.sf/x.md", ".claude/rules/*.md", "skills/*/SKILL.md", "..a/b"]
 )
 def test_a_path_that_goes_down_is_taken(path):
-    assert load(dump(OPAL) | rule(paths=[path])).rules[0].paths == (path,)
+    assert parse_harness(harness_to_json(OPAL) | rule(paths=[path])).rules[0].paths == (path,)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_all_faults_are_told_at_once():
 @pytest.mark.parametrize("data", [None, [], "opal", 5, {}])
 def test_something_else_is_no_harness(data):
     with pytest.raises(InvalidHarness):
-        load(data)
+        parse_harness(data)
 
 
 def test_caps_are_only_ever_lowered():
-    low = Caps(files=5).lowered_to(Caps(depth=3, files=9))
+    low = DiscoveryCaps(files=5).lowered_to(DiscoveryCaps(depth=3, files=9))
     assert (low.files, low.depth, low.seconds) == (5, 3, 20.0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from personas.models import Workspace
-from skills.files.services import adopt_file
+from skills.files.services import approve_file
 from skills.models import ContextFile, Source
 from tests.factories import BY, make_source, refreshed
 
@@ -36,7 +36,7 @@ def file_at(source: Source, path: str = "AGENTS.md") -> Any:
 
 def adopted(source: Source, path: str = "AGENTS.md") -> Any:
     file = file_at(source, path)
-    return adopt_file(file, digest=file.newest.digest if file.newest and file.is_there else "", by=BY)
+    return approve_file(file, digest=file.newest.digest if file.newest and file.is_there else "", by=BY)
 
 
 def every_state(workspace: Workspace, root: Path, **values: Any) -> Source:

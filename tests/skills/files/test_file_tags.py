@@ -7,9 +7,16 @@ from django.template import Context, Template
 
 from core.text.diff import diff_lines
 from skills.models import FileState
-from skills.scanning import scan
-from skills.templatetags.context_files import TONES, glyphs, kind_words, marked, short, state_badge
-from skills.templatetags.text_html import LONGEST_FOLD, MOST_LINES, diff_parts, text_lines
+from skills.scanning import scan_text
+from skills.templatetags.context_files import (
+    STATE_TONES,
+    glyphs,
+    kind_label,
+    render_excerpt,
+    short_digest,
+    state_badge,
+)
+from skills.templatetags.text_html import MAX_FOLD_LINES, MAX_LINES, render_diff_lines, render_text_lines
 
 OVERRIDE = '<span class="dr-glyph" title="U+202E RIGHT-TO-LEFT OVERRIDE">U+202E</span>'
 
@@ -55,16 +62,16 @@ def test_a_control_character_without_a_name_has_a_title():
 
 
 def test_an_excerpt_of_the_scanner_is_drawn_with_boxes():
-    [finding] = scan("a <b> \u202e")
-    assert marked(finding.excerpt) == f"a &lt;b&gt; {OVERRIDE}"
-    assert marked("⟦U+FFFFFF⟧") == "⟦U+FFFFFF⟧"
+    [finding] = scan_text("a <b> \u202e")
+    assert render_excerpt(finding.excerpt) == f"a &lt;b&gt; {OVERRIDE}"
+    assert render_excerpt("⟦U+FFFFFF⟧") == "⟦U+FFFFFF⟧"
 
 
 def test_states_kinds_and_digests_have_their_look():
-    assert set(TONES) == set(FileState.values)
+    assert set(STATE_TONES) == set(FileState.values)
     assert "Quarantined" in state_badge("quarantined")
-    assert (kind_words("base"), kind_words("odd")) == ("System prompt", "odd")
-    assert short("a" * 64) == f'<span class="dr-mono" title="{"a" * 64}">{"a" * 12}</span>'
+    assert (kind_label("base"), kind_label("odd")) == ("System prompt", "odd")
+    assert short_digest("a" * 64) == f'<span class="dr-mono" title="{"a" * 64}">{"a" * 12}</span>'
 
 
 def test_a_line_of_very_many_pieces_is_cut_and_says_so():
@@ -78,26 +85,26 @@ def test_a_line_of_very_many_pieces_is_cut_and_says_so():
 
 def test_lines_are_numbered_as_findings_count_them():
     text = "one\r\ntwo\rthree\nfour \u202e\n"
-    [part] = text_lines(text, {4})
+    [part] = render_text_lines(text, {4})
     assert [(line.after, line.is_flagged) for line in part.lines] == [
         (1, False),
         (2, False),
         (3, False),
         (4, True),
     ]
-    [finding] = scan(text)
+    [finding] = scan_text(text)
     assert part.lines[finding.line - 1].html == f"four {OVERRIDE}"
 
 
 def test_an_empty_text_and_one_without_a_last_line_end_are_one_line():
     for text in ("", "one"):
-        [part] = text_lines(text)
+        [part] = render_text_lines(text)
         assert [line.html for line in part.lines] == [text]
 
 
 def test_a_text_of_very_many_lines_is_cut_and_the_rest_counted():
-    shown, rest = text_lines("x\n" * (MOST_LINES + 7))
-    assert (shown.size, rest.kind, rest.size) == (MOST_LINES, "rest", 7)
+    shown, rest = render_text_lines("x\n" * (MAX_LINES + 7))
+    assert (shown.size, rest.kind, rest.size) == (MAX_LINES, "rest", 7)
 
 
 # --- two texts -----------------------------------------------------------------------------------------
@@ -142,22 +149,22 @@ def test_a_changed_line_end_is_seen():
 def test_quiet_stretches_are_folded_and_long_ones_counted():
     lines = [f"line {number}" for number in range(40)]
     later = [*lines[:20], "changed", *lines[21:]]
-    parts = diff_parts(diff_lines("\n".join(lines), "\n".join(later)))
+    parts = render_diff_lines(diff_lines("\n".join(lines), "\n".join(later)))
     assert [(part.kind, part.size) for part in parts] == [("fold", 17), ("lines", 8), ("fold", 16)]
     many = [f"line {number}" for number in range(10_000)]
-    parts = diff_parts(diff_lines("\n".join(many), "\n".join([*many, "at the end"])))
+    parts = render_diff_lines(diff_lines("\n".join(many), "\n".join([*many, "at the end"])))
     assert [(part.kind, part.size) for part in parts] == [("gap", 9_997), ("lines", 4)]
-    assert LONGEST_FOLD < 9_997
+    assert MAX_FOLD_LINES < 9_997
 
 
 def test_a_flood_of_changes_is_cut_and_the_rest_counted():
-    parts = diff_parts(diff_lines("", "\n".join(f"new {number}" for number in range(MOST_LINES + 50))))
-    assert (parts[-1].kind, parts[0].size + parts[-1].size) == ("rest", MOST_LINES + 51)
+    parts = render_diff_lines(diff_lines("", "\n".join(f"new {number}" for number in range(MAX_LINES + 50))))
+    assert (parts[-1].kind, parts[0].size + parts[-1].size) == ("rest", MAX_LINES + 51)
 
 
 def test_equal_texts_have_no_changed_line():
     text = "a\nb\nc\nd\ne\n"
-    [part] = diff_parts(diff_lines(text, text))
+    [part] = render_diff_lines(diff_lines(text, text))
     assert (part.kind, part.size) == ("fold", 5)
 
 
@@ -169,6 +176,6 @@ def test_hostile_texts_are_drawn_in_no_time_and_small(text, part):
     text = text[: len(text) // part]
     started = time.process_time()
     page = drawn("", text)
-    parts = text_lines(text)
+    parts = render_text_lines(text)
     assert time.process_time() - started < 4 / part
     assert len(page) + sum(len(line.html) for part in parts for line in part.lines) < 3_000_000

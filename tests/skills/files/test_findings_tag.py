@@ -7,8 +7,8 @@ from django.template import Context, Template
 
 from personas.models import Soul
 from skills.models import Skill
-from skills.record_scan import flags_in
-from skills.scanning import key_checksum
+from skills.record_scan import scan_record
+from skills.scanning import compute_key_checksum
 from tests.factories import (
     make_agent,
     make_channel,
@@ -64,7 +64,7 @@ def test_nothing_that_hides_reaches_the_panel(workspace, control):
 
 def test_a_secret_is_flagged_but_not_repeated(workspace):
     secret = "drm_bot_" + "a1" * 15
-    secret += key_checksum("a1" * 15)
+    secret += compute_key_checksum("a1" * 15)
     panel = shown(make_soul(workspace, text=f"Use {secret}."))
     assert "secret-" in panel
     assert secret not in panel
@@ -76,14 +76,14 @@ def test_an_excerpt_from_right_to_left_stays_in_its_place(workspace):
 
 
 def test_tools_without_a_bound_are_flagged_in_skills(workspace):
-    [flag] = flags_in(make_skill(workspace, "tea", allowed_tools="Read Bash(*)"))
+    [flag] = scan_record(make_skill(workspace, "tea", allowed_tools="Read Bash(*)"))
     assert (flag.field, flag.finding.rule, flag.finding.line, flag.finding.column) == (
         "allowed_tools",
         "wide-tools",
         1,
         6,
     )
-    assert flags_in(make_skill(workspace, "cake", allowed_tools="Read Bash(git add *)")) == []
+    assert scan_record(make_skill(workspace, "cake", allowed_tools="Read Bash(git add *)")) == []
 
 
 def test_a_flood_is_cut_and_counted(workspace):
@@ -119,5 +119,5 @@ def test_the_largest_record_is_scanned_in_a_moment(workspace):
         workspace=workspace, name="tea", description="x " * 512, body=f"Words{HIDDEN} and more. " * 4_400
     )
     before = time.perf_counter()
-    flags_in(skill)
+    scan_record(skill)
     assert time.perf_counter() - before < 1

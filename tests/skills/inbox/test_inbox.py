@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext, override_settings
 from personas.models import User, Workspace
 from personas.records.services import archive_record
 from personas.roles import Role
-from personas.ui.navigation import COUNTERS
+from personas.ui.navigation import NAV_COUNTERS
 from skills.agent_context.services import choose_context
-from skills.files.services import adopt_file, hand_to_agents, ignore_file
-from skills.inbox.selectors import inbox_count
+from skills.files.services import approve_file, assign_skill_file, ignore_file
+from skills.inbox.selectors import count_pending_files
 from skills.models import ContextFile, Reach, Source
 from tests.factories import (
     BY,
@@ -212,8 +212,8 @@ def test_it_counts_the_agents_that_were_handed_a_skill(cabin, tmp_path, as_bob):
     source = make_source(cabin, tmp_path)
     paths = [write_skill(tmp_path, name) for name in ("chosen", "everybodys", "found")]
     refreshed(source)
-    hand_to_agents(file_at(source, paths[0]), Reach.CHOSEN, [agent], by=BY)
-    hand_to_agents(file_at(source, paths[1]), Reach.ALL, [], by=BY)
+    assign_skill_file(file_at(source, paths[0]), Reach.CHOSEN, [agent], by=BY)
+    assign_skill_file(file_at(source, paths[1]), Reach.ALL, [], by=BY)
     answer = as_bob.get(CABIN)
     assert {row.file.name: row.readers for row in answer.context["rows"]} == {
         "chosen": 1,
@@ -296,9 +296,9 @@ def test_a_poll_without_news_asks_next_to_nothing(source, inbox, as_bob):
 
 def test_the_sidebar_says_how_many_wait_with_one_question(source, workspace, as_bob):
     with CaptureQueriesContext(connection) as asked:
-        assert COUNTERS["inbox:list"](workspace) == 5
+        assert NAV_COUNTERS["inbox:list"](workspace) == 5
     assert len(asked) == 1
-    assert COUNTERS["inbox:list"] is inbox_count
+    assert NAV_COUNTERS["inbox:list"] is count_pending_files
     assert re.search(r'dr-nav-count">5<', as_bob.get(f"/w/{workspace.slug}/members/").content.decode())
 
 
@@ -331,7 +331,9 @@ def test_it_answers_only_when_something_has_changed(source, inbox, as_bob, root,
     refreshed(source)
     assert news(as_bob, inbox, seen)
     seen = mark()
-    adopt_file(file_at(source, "new/AGENTS.md"), digest=file_at(source, "new/AGENTS.md").newest.digest, by=BY)
+    approve_file(
+        file_at(source, "new/AGENTS.md"), digest=file_at(source, "new/AGENTS.md").newest.digest, by=BY
+    )
     assert news(as_bob, inbox, seen)
     seen = mark()
     (root / "pipe").mkdir()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from personas.models import Agent
 from skills.agent_context.services import choose_context
-from skills.files.services import adopt_file
+from skills.files.services import approve_file
 from skills.models import ContextFile, Source
 from tests.factories import BY
 
@@ -37,7 +37,7 @@ def found(source: Source, path: str) -> ContextFile:
 def trust(source: Source, path: str) -> ContextFile:
     file = found(source, path)
     assert file.newest is not None
-    return adopt_file(file, digest=file.newest.digest, by=BY)
+    return approve_file(file, digest=file.newest.digest, by=BY)
 
 
 def read_by(agent: Agent, source: Source, harness: str = "plain", working_directory: str = "") -> None:

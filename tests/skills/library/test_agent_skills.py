@@ -5,12 +5,12 @@ from copy import deepcopy
 import pytest
 from django.test.utils import override_settings
 
-from skills.agent_context.effective import given_to
+from skills.agent_context.effective import get_effective_context
 from skills.agent_context.services import choose_context
-from skills.files.services import hand_to_agents
-from skills.library.selectors import skills_of_agent
+from skills.files.services import assign_skill_file
+from skills.library.selectors import get_agent_skills
 from skills.models import Reach
-from skills.sources.readers import outlook_of, outlooks_of
+from skills.sources.readers import get_readers_by_agent, get_source_reader
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.skills.files.file_samples import adopted, file_at, write, write_skill
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
@@ -41,8 +41,8 @@ def make_house(workspace, root):
     make_skill(workspace, "attached", agents=[agent])
     make_skill(workspace, "twice", for_all_agents=True)
     make_skill(workspace, "foreign", agents=[make_agent(workspace, "mate")])
-    hand_to_agents(file_at(source, ".agents/skills/handed/SKILL.md"), Reach.CHOSEN, [agent], by=BY)
-    hand_to_agents(file_at(source, ".agents/skills/everyones/SKILL.md"), Reach.ALL, [], by=BY)
+    assign_skill_file(file_at(source, ".agents/skills/handed/SKILL.md"), Reach.CHOSEN, [agent], by=BY)
+    assign_skill_file(file_at(source, ".agents/skills/everyones/SKILL.md"), Reach.ALL, [], by=BY)
     agent.refresh_from_db()
     return source, agent
 
@@ -69,7 +69,7 @@ def shape(skills):
 
 
 def test_each_skill_tells_the_way_it_came(reader):
-    _, skills = skills_of_agent(reader)
+    _, skills = get_agent_skills(reader)
     assert {(one.used.name, one.way) for one in skills} == {
         ("attached", "attached"),
         ("twice", "for all"),
@@ -81,7 +81,9 @@ def test_each_skill_tells_the_way_it_came(reader):
 
 
 def test_the_tab_and_the_prompts_agree(reader):
-    assert shape(one.used for one in skills_of_agent(reader)[1]) == shape(given_to(reader).skills)
+    assert shape(one.used for one in get_agent_skills(reader)[1]) == shape(
+        get_effective_context(reader).skills
+    )
 
 
 def test_a_namesake_that_lost_is_shown_with_the_winner(reader, as_bob):
@@ -111,8 +113,8 @@ def test_one_agents_outlook_is_the_one_it_has_among_all(workspace, reader):
     child = make_agent(workspace, "child", parent=reader, working_directory="docs")
     grandchild = make_agent(workspace, "grandchild", parent=child)
     for one in (reader, child, grandchild, make_agent(workspace, "alone")):
-        assert outlook_of(one) == outlooks_of(workspace).get(one.pk)
-    inherited = outlook_of(grandchild)
+        assert get_source_reader(one) == get_readers_by_agent(workspace).get(one.pk)
+    inherited = get_source_reader(grandchild)
     assert inherited is not None
     assert (inherited.chosen_by, inherited.working_directory) == (reader, "docs")
 

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from personas.models import Revision
 from skills.files.services import ignore_file
-from skills.library.services import NotASkill, import_skill
+from skills.library.services import InvalidSkillFile, import_skill
 from skills.models import Skill
 from tests.factories import BY, make_skill, make_source, refreshed
 from tests.skills.library.skill_stage import HIDDEN, found, skill_text, trust, write_skill
@@ -172,7 +172,7 @@ def test_every_sound_sample_is_taken_or_refused_in_words(workspace, case):
         skill, _ = import_skill(workspace, case.source, by=BY, folder=case.folder)
         assert skill.name == case.folder
         return
-    with pytest.raises(NotASkill) as refused:
+    with pytest.raises(InvalidSkillFile) as refused:
         import_skill(workspace, case.source, by=BY, folder=case.folder)
     assert all(problem.message and problem.line for problem in refused.value.problems)
 

@@ -15,10 +15,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 
 from personas.models import AuditEvent, Revision
-from skills.agent_context.effective import given_to_all
-from skills.files.services import hand_to_agents, ignore_file
-from skills.library.list import Asked, found_state, listed_skills, skill_entries
-from skills.library.selectors import skill_instructions
+from skills.agent_context.effective import get_effective_contexts
+from skills.files.services import assign_skill_file, ignore_file
+from skills.library.list import SkillFilter, get_found_state, list_skill_entries, load_skill_items
+from skills.library.selectors import get_skill_instructions
 from skills.models import Reach, Skill, Source
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.module_fixtures import put_back
@@ -144,9 +144,9 @@ def test_the_badge_and_the_filter_speak_of_the_same_state(workspace, source, tre
     refreshed(source)
     ignore_file(found(source, f"{GITHUB}/tea"), by=BY)
     for state in ("trusted", "waiting", "quarantined", "invalid", "missing", "aside"):
-        everything = skill_entries(workspace, Asked(state=state))
-        rows = listed_skills(workspace, everything, [entry for entry in everything if entry.is_asked])
-        assert [found_state(row.file) for row in rows if row.file] == [state] * len(rows)
+        everything = list_skill_entries(workspace, SkillFilter(state=state))
+        rows = load_skill_items(workspace, everything, [entry for entry in everything if entry.is_asked])
+        assert [get_found_state(row.file) for row in rows if row.file] == [state] * len(rows)
         assert len(rows) == {"trusted": 0}.get(state, 1)
 
 
@@ -161,7 +161,7 @@ def test_the_list_asks_few_questions_whatever_its_length(workspace, source, tree
     agents = [make_agent(workspace, f"reader-{number}") for number in range(3)]
     for agent in agents:
         read_by(agent, source)
-    hand_to_agents(found(source, f"{GITHUB}/tea"), "chosen", agents, by=BY)
+    assign_skill_file(found(source, f"{GITHUB}/tea"), "chosen", agents, by=BY)
     make_skill(workspace, "tea", agents=agents)
     address = f"/w/{workspace.slug}/skills/"
     as_bob.get(address)
@@ -242,19 +242,19 @@ def test_the_list_counts_what_the_agents_are_given(workspace, source, tree):
     refreshed(source)
     for path in (".moltis/skills/tea", ".moltis/skills/odd", f"{HERE}/odd"):
         trust(source, path)
-    hand_to_agents(found(source, f"{GITHUB}/tea"), "chosen", agents[3:], by=BY)
-    hand_to_agents(found(source, ".moltis/skills/odd"), Reach.ALL, [], by=BY)
+    assign_skill_file(found(source, f"{GITHUB}/tea"), "chosen", agents[3:], by=BY)
+    assign_skill_file(found(source, ".moltis/skills/odd"), Reach.ALL, [], by=BY)
     make_skill(workspace, "tea", agents=agents[1:3])
     make_skill(workspace, "alone", agents=[child])
 
     wanted: dict[tuple, tuple[int, int, int]] = {}
-    for given in given_to_all(workspace, [*agents, child]).values():
+    for given in get_effective_contexts(workspace, [*agents, child]).values():
         for one in given.skills:
             key = (one.name, one.file.path if one.file else "")
             used, hidden, dropped = wanted.get(key, (0, 0, 0))
             wanted[key] = used + one.is_used, hidden + bool(one.hidden_by), dropped + bool(one.dropped)
-    everything = skill_entries(workspace, Asked())
-    rows = listed_skills(workspace, everything, everything)
+    everything = list_skill_entries(workspace, SkillFilter())
+    rows = load_skill_items(workspace, everything, everything)
     counted = {
         (row.name, row.file.path if row.file else ""): (
             row.standing.used,
@@ -435,16 +435,16 @@ def test_the_trust_rule_is_not_for_editors_and_not_for_nonsense(workspace, sourc
 
 
 def test_instructions_come_from_the_skill_that_the_agent_uses(workspace, source, agent):
-    assert skill_instructions(agent, "tea") is None
+    assert get_skill_instructions(agent, "tea") is None
     read_by(agent, source, "opal")
-    told = skill_instructions(agent, "tea")
+    told = get_skill_instructions(agent, "tea")
     file = found(source, f"{HERE}/tea")
     assert told is not None
     assert file.in_force is not None
     assert (told.description, told.body) == ("Makes tea.", "Do the thing.")
     assert told.origin == ("file", file.pk, 1, file.in_force.digest)
     skill = make_skill(workspace, "tea", body="Mine.", agents=[agent])
-    told = skill_instructions(agent, "tea")
+    told = get_skill_instructions(agent, "tea")
     assert told is not None
     assert (told.body, told.origin) == ("Mine.", ("skill", skill.pk, 1, ""))
 
@@ -452,15 +452,15 @@ def test_instructions_come_from_the_skill_that_the_agent_uses(workspace, source,
 def test_instructions_of_what_an_agent_may_not_use_are_not_told(workspace, source, agent):
     read_by(agent, source)
     for name in ("wait", "evil", "broken", "", "nothing"):
-        assert skill_instructions(agent, name) is None
+        assert get_skill_instructions(agent, name) is None
     make_skill(workspace, "others", agents=[make_agent(workspace, "other")])
-    assert skill_instructions(agent, "others") is None
+    assert get_skill_instructions(agent, "others") is None
 
 
 def test_instructions_stay_those_that_were_trusted(workspace, source, tree, agent):
     read_by(agent, source)
     write_skill(tree, f"{HERE}/tea", skill_text("tea", "Makes tea.", "Spill it."))
     refreshed(source)
-    told = skill_instructions(agent, "tea")
+    told = get_skill_instructions(agent, "tea")
     assert told is not None
     assert told.body == "Do the thing."

@@ -13,7 +13,7 @@ from django.utils import timezone
 from personas.models import Content
 from personas.signals import agent_changed
 from skills.agent_context.services import choose_context
-from skills.files.services import adopt_file, ignore_file, waive_findings
+from skills.files.services import approve_file, ignore_file, waive_findings
 from skills.models import ContextFile, FileRevision, RefreshRun
 from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
@@ -81,7 +81,7 @@ def test_a_second_look_reads_nothing_and_writes_only_its_run(source):
 
 def test_a_change_is_a_new_revision_and_goes_into_force(source, tree):
     refreshed(source)
-    adopt_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    approve_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
     rewrite(tree / "AGENTS.md", "Be very kind.\n")
     refreshed(source)
     file = file_at(source)
@@ -116,7 +116,7 @@ def test_an_untrusted_skill_reaches_no_agent_until_someone_trusts_it(source, tre
     path = ".agents/skills/tea/SKILL.md"
     refreshed(source)
     assert file_at(source, path).in_force is None
-    adopt_file(file_at(source, path), digest=file_at(source, path).newest.digest, by=BY)
+    approve_file(file_at(source, path), digest=file_at(source, path).newest.digest, by=BY)
     assert file_at(source, path).in_force.number == 1
     rewrite(tree / path, (tree / path).read_text() + "Wait.\n")
     refreshed(source)
@@ -149,11 +149,11 @@ def test_adoption_by_hand_keeps_the_old_words_until_someone_agrees(workspace, tr
     source = make_source(workspace, tree, adoption="by_hand")
     refreshed(source)
     assert file_at(source).in_force is None
-    adopt_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    approve_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
     rewrite(tree / "AGENTS.md", "Other words.\n")
     refreshed(source)
     assert file_at(source).in_force.number == 1
-    adopt_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
+    approve_file(file_at(source), digest=file_at(source).newest.digest, by=BY)
     assert file_at(source).in_force.number == 2
 
 

@@ -9,29 +9,29 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from core.task_queue import FAILURES, PAUSE, Breaker
+from core.task_queue import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker
 from personas.records.services import archive_record, edit_record
 from skills import tasks
 from skills.models import ContextFile, RefreshRun, RunStatus
 from skills.refresh import runs
 from skills.refresh import services as refresh_services
 from skills.refresh.runs import (
-    LEASE,
-    MOST_LOST,
-    PATIENCE,
+    LEASE_DURATION,
+    MAX_LOST_RUNS,
+    START_TIMEOUT,
     LostRun,
-    NotRefreshable,
+    SourceArchived,
     claim_run,
-    give_back,
-    give_back_lost_runs,
-    note_progress,
+    list_unsent_runs,
     request_due_refreshes,
     request_refresh,
-    unsent_runs,
+    requeue_lost_runs,
+    requeue_run,
+    save_run_progress,
 )
 from skills.refresh.services import SourceEdited, refresh_source
-from skills.rule_sets.effective import harnesses_of
-from skills.sources.locks import hold
+from skills.rule_sets.effective import list_effective_harnesses
+from skills.sources.locks import lock_source
 from tests.factories import BY, make_source, refreshed
 from tests.skills.job_stage import runs_of, words_in_force
 
@@ -101,13 +101,13 @@ def test_asking_claiming_finishing_and_sweeping_at_once_never_overlap(source):
             mine = claim_run(source.workspace_id, run.pk)
             if mine and number % 2:
                 lapse(mine)
-            give_back_lost_runs(timezone.now())
+            requeue_lost_runs(timezone.now())
             if mine:
-                tasks.carry_out(mine)
+                tasks.execute_refresh_run(mine)
 
     at_once(bustle, 4)
     while waiting := RefreshRun.unscoped.filter(status="queued").first():
-        tasks.carry_out(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # none else is left
+        tasks.execute_refresh_run(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # none else is left
     assert {"done"} <= set(runs_of(source)) <= {"done", "lost"}
     assert words_in_force(source) == "Be kind.\n"
     assert ContextFile.unscoped.get().revisions.count() == 1
@@ -133,7 +133,7 @@ def test_one_can_ask_while_another_look_is_being_stored(source):
         return run.status
 
     with transaction.atomic():
-        hold(source)
+        lock_source(source)
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(at_once, ask_elsewhere, 1)
             assert asked.wait(1.5)
@@ -178,7 +178,7 @@ def overlaps(source) -> list[str]:
 @pytest.mark.django_db(transaction=True)
 def test_without_the_claims_two_guards_runs_overlap(source, monkeypatch):
     """One guard is enough: only when both are broken is the overlap there, and then it is noticed."""
-    monkeypatch.setattr(runs, "idle", lambda rows: rows)
+    monkeypatch.setattr(runs, "exclude_busy_sources", lambda rows: rows)
     assert not overlaps(source)
     RefreshRun.unscoped.all().delete()
     rule = next(one for one in RefreshRun._meta.constraints if one.name == "one_refresh_at_a_time")
@@ -201,14 +201,16 @@ def test_a_lost_run_is_replaced_and_its_worker_can_no_longer_store(source, tmp_p
 def late_words(source, folder: Path) -> str:
     """What is in force after a worker that was taken for dead wakes up with the old words in hand."""
     late = claimed(source)
-    old = refresh_services.look(late.source, harnesses_of(source.workspace, source.harnesses), noticed)
+    old = refresh_services.discover_source(
+        late.source, list_effective_harnesses(source.workspace, source.harnesses), noticed
+    )
     lapse(late)
-    give_back_lost_runs(timezone.now())
+    requeue_lost_runs(timezone.now())
     (folder / "AGENTS.md").write_text("Be very kind.\n")
     refreshed(source)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refresh_services, "look", lambda *_: old)
-        tasks.carry_out(late)
+        patch.setattr(refresh_services, "discover_source", lambda *_: old)
+        tasks.execute_refresh_run(late)
     return words_in_force(source)
 
 
@@ -219,7 +221,7 @@ def noticed(*_: int) -> None:
 @pytest.mark.planted
 @pytest.mark.django_db
 def test_without_the_last_look_at_the_run_old_words_would_come_back(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(refresh_services, "still_ours", lambda run: RefreshRun.unscoped.get(pk=run.pk))
+    monkeypatch.setattr(refresh_services, "lock_running_run", lambda run: RefreshRun.unscoped.get(pk=run.pk))
     assert late_words(source, tmp_path) == "Be kind.\n"
 
 
@@ -227,29 +229,29 @@ def test_without_the_last_look_at_the_run_old_words_would_come_back(source, tmp_
 def test_a_run_that_tells_of_its_progress_is_not_lost(source):
     run = claimed(source)
     lapse(run)
-    note_progress(run, 1, 1, 0)
-    assert give_back_lost_runs(timezone.now()) == []
-    assert RefreshRun.unscoped.filter(leased_until__gt=timezone.now() + LEASE / 2).exists()
+    save_run_progress(run, 1, 1, 0)
+    assert requeue_lost_runs(timezone.now()) == []
+    assert RefreshRun.unscoped.filter(leased_until__gt=timezone.now() + LEASE_DURATION / 2).exists()
 
 
 @pytest.mark.django_db
 def test_a_lost_run_stops_as_soon_as_it_tells_of_its_progress(source):
     run = claimed(source)
     lapse(run)
-    give_back_lost_runs(timezone.now())
+    requeue_lost_runs(timezone.now())
     with pytest.raises(LostRun):
-        note_progress(run, 1, 1, 0)
+        save_run_progress(run, 1, 1, 0)
 
 
 @pytest.mark.django_db
 def test_a_source_that_ends_every_worker_is_left_alone_after_a_while(source):
-    for _ in range(MOST_LOST):
+    for _ in range(MAX_LOST_RUNS):
         run = RefreshRun.unscoped.filter(status="queued").first() or ask(source)
         mine = claim_run(source.workspace_id, run.pk)
         assert mine
         lapse(mine)
-        give_back_lost_runs(timezone.now())
-    assert runs_of(source) == ["lost"] * MOST_LOST
+        requeue_lost_runs(timezone.now())
+    assert runs_of(source) == ["lost"] * MAX_LOST_RUNS
     assert "not tried again by itself" in RefreshRun.unscoped.latest("pk").error
     # A person can still ask.
     assert refreshed(source).status == RunStatus.DONE
@@ -260,7 +262,7 @@ def test_what_a_push_had_refused_is_told_by_the_run_that_replaces_a_lost_one(sou
     run = claimed(source)
     refusal = {"path": "x", "rule": "size", "reason": "Too large."}
     RefreshRun.unscoped.filter(pk=run.pk).update(refusals=[refusal])
-    again = give_back(run, "Its worker went away.")
+    again = requeue_run(run, "Its worker went away.")
     assert again
     assert again.refusals == [refusal]
     assert refresh_source(claimed(source)).refusals == [refusal]
@@ -274,21 +276,21 @@ def test_what_was_found_before_an_edit_is_thrown_away_and_looked_for_again(sourc
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "AGENTS.md").write_text("Below.\n")
     run = claimed(source)
-    look = refresh_services.look
+    look = refresh_services.discover_source
 
     def look_and_edit(*args):
         found = look(*args)
         edit_record(source, {"folder": "sub"}, expected=source.revision, by=BY)
-        monkeypatch.setattr(refresh_services, "look", look)
+        monkeypatch.setattr(refresh_services, "discover_source", look)
         return found
 
-    monkeypatch.setattr(refresh_services, "look", look_and_edit)
+    monkeypatch.setattr(refresh_services, "discover_source", look_and_edit)
     with pytest.raises(SourceEdited):
         refresh_source(run)
-    tasks.carry_out(run)
+    tasks.execute_refresh_run(run)
     assert not ContextFile.unscoped.exists()
     assert runs_of(source) == ["lost", "queued"]
-    tasks.carry_out(claimed(source))
+    tasks.execute_refresh_run(claimed(source))
     assert words_in_force(source) == "Below.\n"
 
 
@@ -296,12 +298,12 @@ def test_what_was_found_before_an_edit_is_thrown_away_and_looked_for_again(sourc
 def test_an_archived_source_is_neither_asked_for_nor_read(source):
     run = claimed(source)
     run.source = archive_record(source, by=BY)
-    with pytest.raises(NotRefreshable):
+    with pytest.raises(SourceArchived):
         ask(run.source)
     done = refresh_source(run)
-    assert (done.status, done.read, done.error) == ("failed", 0, refresh_services.ARCHIVED.reason)
+    assert (done.status, done.read, done.error) == ("failed", 0, refresh_services.ARCHIVED_REFUSAL.reason)
     lapse(run)
-    assert give_back_lost_runs(timezone.now()) == []
+    assert requeue_lost_runs(timezone.now()) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -311,19 +313,19 @@ def test_a_run_for_which_the_database_had_no_time_is_tried_again(source, monkeyp
 
     run = claimed(source)
     with monkeypatch.context() as broken:
-        broken.setattr(refresh_services, "store_found", lambda *_, **__: busy())
+        broken.setattr(refresh_services, "store_discovered_files", lambda *_, **__: busy())
         with pytest.raises(OperationalError):
-            tasks.carry_out(run)
+            tasks.execute_refresh_run(run)
     assert runs_of(source) == ["lost", "queued"]
-    tasks.carry_out(claimed(source))
+    tasks.execute_refresh_run(claimed(source))
     assert runs_of(source) == ["lost", "done"]
 
 
 @pytest.mark.django_db
 def test_a_run_that_breaks_says_so_and_is_not_tried_again_by_itself(source, monkeypatch):
-    monkeypatch.setattr(refresh_services, "store_found", lambda *_, **__: vars(source)["nothing"])
+    monkeypatch.setattr(refresh_services, "store_discovered_files", lambda *_, **__: vars(source)["nothing"])
     with pytest.raises(KeyError):
-        tasks.carry_out(claimed(source))
+        tasks.execute_refresh_run(claimed(source))
     run = RefreshRun.unscoped.get()
     assert (run.status, run.error) == ("failed", "Something went wrong: KeyError.")
 
@@ -334,17 +336,17 @@ def test_a_run_that_breaks_says_so_and_is_not_tried_again_by_itself(source, monk
 @pytest.mark.django_db
 def test_the_sweep_sends_what_was_never_sent_or_too_long_ago(source):
     run, now = ask(source), timezone.now()
-    assert list(unsent_runs(now)) == [run]
-    runs.mark_sent(run)
-    assert list(unsent_runs(now)) == []
-    assert list(unsent_runs(now + 2 * PATIENCE)) == [run]
+    assert list(list_unsent_runs(now)) == [run]
+    runs.mark_run_sent(run)
+    assert list(list_unsent_runs(now)) == []
+    assert list(list_unsent_runs(now + 2 * START_TIMEOUT)) == [run]
 
 
 @pytest.mark.django_db
 def test_the_sweep_sends_nothing_that_could_not_begin(source):
     claimed(source)
     ask(source)
-    assert list(unsent_runs(timezone.now())) == []
+    assert list(list_unsent_runs(timezone.now())) == []
 
 
 @pytest.mark.django_db
@@ -361,9 +363,9 @@ def test_the_schedule_asks_for_each_source_in_its_time(source, workspace, tmp_pa
 def test_a_lost_run_is_replaced_within_a_minute_by_the_settings_alone(settings):
     """Lease, sweep and the longest look together; a message lost with the broker has its patience instead."""
     sweep = settings.CELERY_BEAT_SCHEDULE["sweep-sources"]["schedule"]
-    assert LEASE.total_seconds() + sweep < 45
-    assert PATIENCE.total_seconds() + sweep < 45
-    assert LEASE.total_seconds() > 20
+    assert LEASE_DURATION.total_seconds() + sweep < 45
+    assert START_TIMEOUT.total_seconds() + sweep < 45
+    assert LEASE_DURATION.total_seconds() > 20
     assert settings.CELERY_BEAT_SCHEDULE["sweep-sources"]["options"]["expires"] < sweep
 
 
@@ -372,12 +374,12 @@ def test_a_lost_run_is_replaced_within_a_minute_by_the_settings_alone(settings):
 
 def test_the_breaker_opens_after_a_few_failures_and_tries_again_after_a_pause():
     moment = [100.0]
-    breaker = Breaker(lambda: moment[0])
-    for _ in range(FAILURES):
+    breaker = CircuitBreaker(lambda: moment[0])
+    for _ in range(MAX_FAILURES):
         assert not breaker.is_open
         breaker.failed()
     told = [breaker.is_open]
-    moment[0] += PAUSE
+    moment[0] += OPEN_SECONDS
     told.append(breaker.is_open)
     breaker.failed()
     told.append(breaker.is_open)

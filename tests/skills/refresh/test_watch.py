@@ -10,7 +10,7 @@ from django.conf import settings as project
 from personas.records.services import edit_record
 from skills.models import RefreshRun, Source
 from skills.refresh import watch
-from skills.refresh.watch import is_below, make_survey
+from skills.refresh.watch import build_watch_plan, is_path_below
 from tests.factories import BY, make_source
 from tests.skills.job_stage import is_at_rest, job_stage, sweep, words_in_force
 from tests.workers import wait_for
@@ -41,7 +41,7 @@ def below(source: Source, folder: str) -> Source:
 
 def watched(folder: Path) -> set[str]:
     """Folders under watch, as paths below this one."""
-    return {os.path.relpath(path, folder) for path in make_survey().folders()}
+    return {os.path.relpath(path, folder) for path in build_watch_plan().folders()}
 
 
 @pytest.mark.django_db
@@ -57,7 +57,7 @@ def test_folders_are_watched_but_no_links_and_none_that_rules_pass_over(source, 
 
 @pytest.mark.django_db
 def test_no_more_is_watched_than_may_be(source, folder, monkeypatch):
-    monkeypatch.setattr(watch, "MOST_FOLDERS", 5)
+    monkeypatch.setattr(watch, "MAX_WATCHED_FOLDERS", 5)
     for number in range(9):
         (folder / str(number) / "deep").mkdir(parents=True)
     folders = watched(folder)
@@ -84,7 +84,7 @@ def test_only_the_chosen_folder_is_watched_and_no_way_out_of_the_grant(workspace
 def test_nothing_is_watched_that_operators_no_longer_allow(source, folder, settings, tmp_path):
     assert watched(folder) == {"."}
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path / "elsewhere"]
-    assert make_survey().folders() == []
+    assert build_watch_plan().folders() == []
 
 
 @pytest.mark.django_db
@@ -93,9 +93,9 @@ def test_of_all_changes_only_those_count_that_a_look_could_tell(source, folder):
     (folder / ".agents" / "skills" / "tea").mkdir(parents=True)
     (folder / "words.md").write_text("Words.\n")
     (folder / "notes" / "AGENTS.md").symlink_to(folder / "words.md")
-    survey = make_survey()
+    survey = build_watch_plan()
 
-    def counts(path: str, what: watch.What = "modified") -> bool:
+    def counts(path: str, what: watch.ChangeKind = "modified") -> bool:
         return bool(survey.touched([(what, str(folder / path))]))
 
     assert counts("AGENTS.md")
@@ -121,15 +121,15 @@ def test_a_change_is_told_to_the_sources_it_lies_in_and_to_no_other(
     inner = below(make_source(elsewhere, folder, "Theirs"), "sub")
     (tmp_path / "far").mkdir()
     make_source(workspace, tmp_path / "far", "Far")
-    survey = make_survey()
+    survey = build_watch_plan()
     assert survey.touched([("modified", str(folder / "sub" / "AGENTS.md"))]) == {source.pk, inner.pk}
     assert survey.touched([("modified", str(folder / "AGENTS.md"))]) == {source.pk}
 
 
 def test_a_path_is_below_itself_and_its_folders():
-    assert is_below("/a/b", "/a/b")
-    assert is_below("/a/b/c", "/a/b")
-    assert not is_below("/a/bc", "/a/b")
+    assert is_path_below("/a/b", "/a/b")
+    assert is_path_below("/a/b/c", "/a/b")
+    assert not is_path_below("/a/bc", "/a/b")
 
 
 # --- a real watcher ----------------------------------------------------------------------------------------
@@ -229,10 +229,10 @@ def test_the_watcher_is_part_of_development_only():
     before = project.PRODUCTION
     try:
         project.PRODUCTION = False
-        children.start_jobs(started := Started(), {})  # type: ignore[arg-type]
+        children.start_workers(started := Started(), {})  # type: ignore[arg-type]
         assert started["watcher"][-2:] == [str(project.BASE_DIR / "manage.py"), "watch_sources"]
         project.PRODUCTION = True
-        children.start_jobs(started := Started(), {})  # type: ignore[arg-type]
+        children.start_workers(started := Started(), {})  # type: ignore[arg-type]
         assert set(started) == {"worker", "beat"}
     finally:
         project.PRODUCTION = before

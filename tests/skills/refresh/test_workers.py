@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 
 from skills.models import RefreshRun, Source
-from skills.refresh.runs import PATIENCE, request_refresh
+from skills.refresh.runs import START_TIMEOUT, request_refresh
 from skills.tasks import refresh_source_job
 from tests.factories import BY, make_source
 from tests.skills.job_stage import (
@@ -127,7 +127,7 @@ def test_a_message_lost_with_the_broker_is_found_by_the_sweep_and_by_nothing_els
     assert wait_for(lambda: is_done_once(other)), stage.log()
     assert not wait_for(lambda: is_at_rest(source), 2)
     # As if the broker had been given its time.
-    RefreshRun.unscoped.filter(pk=run.pk).update(sent_at=F("sent_at") - PATIENCE)
+    RefreshRun.unscoped.filter(pk=run.pk).update(sent_at=F("sent_at") - START_TIMEOUT)
     assert swept_until(lambda: is_done_once(source), 10), stage.log()
 
 

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from personas.errors import Conflict, Invalid
+from personas.errors import EditConflict, InvalidInput
 from personas.models import AuditEvent
 from personas.roles import Role
-from skills.discovery.harness_json import dump, load
+from skills.discovery.harness_json import harness_to_json, parse_harness
 from skills.discovery.harnesses import HARNESSES, PLAIN
 from skills.models import ContextFile, RefreshRun, RuleSet
-from skills.rule_sets.descriptions import caps_in_words, files_read, rules_in_words
-from skills.rule_sets.effective import harnesses_of
-from skills.rule_sets.services import reset_rules, write_rules
+from skills.rule_sets.descriptions import describe_caps, describe_harness_files, describe_rules
+from skills.rule_sets.effective import list_effective_harnesses
+from skills.rule_sets.services import reset_rules, save_rules
 from tests.factories import BY, join, make_source, make_user, refreshed, signed_in
 from tests.skills.seeded_choice import SOME_OR_ALL
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
@@ -41,14 +41,14 @@ def source(workspace, tmp_path, settings):
 def with_paths(*paths, **more):
     """The plain rules, reading these files."""
     rules = [{"kind": "context", "paths": list(paths)}]
-    return {key: value for key, value in dump(PLAIN).items() if key not in {"name", "off"}} | {
+    return {key: value for key, value in harness_to_json(PLAIN).items() if key not in {"name", "off"}} | {
         "rules": rules,
         **more,
     }
 
 
 def whole(*paths, **more):
-    return dump(load({"name": "plain"} | with_paths(*paths, **more)))
+    return harness_to_json(parse_harness({"name": "plain"} | with_paths(*paths, **more)))
 
 
 def address(workspace, page="", name="plain"):
@@ -74,54 +74,54 @@ def causes(source):
 
 
 def test_the_first_change_makes_a_copy(workspace):
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
     copy = copies(workspace).get()
     assert (copy.harness, copy.revision) == ("plain", 1)
-    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
     assert AuditEvent.objects.in_workspace(workspace).latest("pk").kind == "rule_set"
 
 
 def test_the_copy_of_one_workspace_is_not_anothers(workspace, elsewhere):
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
-    assert harnesses_of(elsewhere, ["plain"]) == [PLAIN]
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    assert list_effective_harnesses(elsewhere, ["plain"]) == [PLAIN]
 
 
 def test_the_built_in_rules_need_no_copy(workspace):
-    assert write_rules(workspace, "plain", dump(PLAIN), expected=0, by=BY) is None
+    assert save_rules(workspace, "plain", harness_to_json(PLAIN), expected=0, by=BY) is None
     assert not copies(workspace).exists()
 
 
 def test_a_reset_lays_the_copy_aside_and_an_edit_brings_it_back(workspace):
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
     reset_rules(workspace, "plain", by=BY)
-    assert harnesses_of(workspace, ["plain"]) == [PLAIN]
-    write_rules(workspace, "plain", whole("ROOF.md"), expected=1, by=BY)
+    assert list_effective_harnesses(workspace, ["plain"]) == [PLAIN]
+    save_rules(workspace, "plain", whole("ROOF.md"), expected=1, by=BY)
     copy = copies(workspace).get()
     assert (copy.revision, copy.is_archived) == (2, False)
-    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
+    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
 
 
 def test_the_very_rules_that_were_laid_aside_come_back_too(workspace):
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
     reset_rules(workspace, "plain", by=BY)
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=1, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=1, by=BY)
     copy = copies(workspace).get()
     assert (copy.revision, copy.is_archived) == (1, False)
 
 
 def test_who_comes_too_late_overwrites_nothing(workspace):
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
-    with pytest.raises(Conflict):
-        write_rules(workspace, "plain", whole("ROOF.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    with pytest.raises(EditConflict):
+        save_rules(workspace, "plain", whole("ROOF.md"), expected=0, by=BY)
 
 
 def test_unknown_harnesses_and_bad_rules_are_refused(workspace):
-    with pytest.raises(Invalid, match="none of the harnesses"):
-        write_rules(workspace, "unheard-of", whole("HOUSE.md"), expected=0, by=BY)
-    with pytest.raises(Invalid, match=r"/rules/0/paths/0"):
-        write_rules(workspace, "plain", whole("HOUSE.md") | bad_paths("../x"), expected=0, by=BY)
-    with pytest.raises(Invalid, match="Expected “plain”"):
-        write_rules(workspace, "plain", dump(HARNESSES["opal"]), expected=0, by=BY)
+    with pytest.raises(InvalidInput, match="none of the harnesses"):
+        save_rules(workspace, "unheard-of", whole("HOUSE.md"), expected=0, by=BY)
+    with pytest.raises(InvalidInput, match=r"/rules/0/paths/0"):
+        save_rules(workspace, "plain", whole("HOUSE.md") | bad_paths("../x"), expected=0, by=BY)
+    with pytest.raises(InvalidInput, match="Expected “plain”"):
+        save_rules(workspace, "plain", harness_to_json(HARNESSES["opal"]), expected=0, by=BY)
 
 
 def bad_paths(*paths):
@@ -132,7 +132,7 @@ def bad_paths(*paths):
 
 
 def test_the_list_says_which_rules_are_the_workspaces_own(workspace, source, as_bob):
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
     page = as_bob.get(f"/w/{workspace.slug}/rule-sets/").content.decode()
     assert all(name in page for name in HARNESSES)
     assert page.count("Built in") == 5
@@ -182,12 +182,12 @@ def test_saving_what_is_there_already_changes_nothing(workspace, source, as_alic
 def test_a_kind_is_switched_off_and_on(workspace, source, as_alice):
     rules = as_alice.get(address(workspace, "edit/")).context["form"]["rules"].value()
     save(as_alice, workspace, rules, kinds=["context"])
-    assert harnesses_of(workspace, ["plain"])[0].off == ("skill",)
+    assert list_effective_harnesses(workspace, ["plain"])[0].off == ("skill",)
     page = as_alice.get(address(workspace)).content.decode()
     assert "Off" in page
     assert as_alice.get(address(workspace, "edit/")).context["form"]["kinds"].value() == ["context"]
     save(as_alice, workspace, rules, revision=1)
-    assert harnesses_of(workspace, ["plain"])[0].off == ()
+    assert list_effective_harnesses(workspace, ["plain"])[0].off == ()
 
 
 FAULTS = [
@@ -227,22 +227,22 @@ def test_all_faults_are_told_at_once(workspace, as_alice):
 
 
 def test_someone_elses_change_is_shown_before_it_is_overwritten(workspace, as_alice):
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
     answer = save(as_alice, workspace, with_paths("ROOF.md"), revision=0)
     assert answer.status_code == 409
     assert "HOUSE.md" in answer.content.decode()
     save(as_alice, workspace, with_paths("ROOF.md"), revision=0, overwrite="1")
-    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
+    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
 
 
 def test_a_reset_and_its_undoing_are_followed_by_looks(workspace, source, as_alice):
     save(as_alice, workspace, with_paths("HOUSE.md"))
     refreshed(source)
     as_alice.post(address(workspace, "reset/"))
-    assert harnesses_of(workspace, ["plain"]) == [PLAIN]
+    assert list_effective_harnesses(workspace, ["plain"]) == [PLAIN]
     refreshed(source)
     as_alice.post(address(workspace, "restore/"))
-    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
     assert causes(source) == ["rules", "rules", "rules"]
 
 
@@ -254,14 +254,14 @@ def test_history_shows_json_and_an_old_revision_comes_back(workspace, source, as
     assert "ROOF.md" in page
     refreshed(source)
     as_alice.post(address(workspace, "history/1/restore/"))
-    assert harnesses_of(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
+    assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
     assert causes(source)[-1] == "rules"
 
 
 def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
     admin = make_user("Ada")
     join(workspace, admin, Role.ADMIN)
-    write_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
     assert as_bob.get(address(workspace)).status_code == 200
     assert as_bob.get(address(workspace, "edit/")).status_code == 403
     assert save(as_bob, workspace, with_paths("ROOF.md"), revision=1).status_code == 403
@@ -274,16 +274,18 @@ def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
 
 
 def test_rules_are_told_in_words():
-    persona, *_ = rules_in_words(HARNESSES["openclaw"])
+    persona, *_ = describe_rules(HARNESSES["openclaw"])
     assert (persona.kind, persona.which) == ("Persona file", "The first that is there")
     assert persona.where == "In the working directory alone, or in the global folder"
-    own = rules_in_words(load(whole("A.md", extra_skill_folders=["shared"], off=["skill"])))
+    own = describe_rules(parse_harness(whole("A.md", extra_skill_folders=["shared"], off=["skill"])))
     assert own[-1].paths == ("shared/*/SKILL.md",)
     assert [row.is_off for row in own] == [False, True]
     assert own[0].which == ""
-    assert files_read(HARNESSES["claude-code"]) == "CLAUDE.md, rules/*.md, CLAUDE.local.md, skills"
+    assert (
+        describe_harness_files(HARNESSES["claude-code"]) == "CLAUDE.md, rules/*.md, CLAUDE.local.md, skills"
+    )
 
 
 def test_a_lowered_cap_is_marked():
-    lowered = load(whole("A.md", caps={"files": 10})).caps
-    assert [cap.words for cap in caps_in_words(lowered) if cap.is_lowered] == ["Files"]
+    lowered = parse_harness(whole("A.md", caps={"files": 10})).caps
+    assert [cap.words for cap in describe_caps(lowered) if cap.is_lowered] == ["Files"]

@@ -4,7 +4,7 @@ Secrets are put together from halves and odd characters are written as escapes, 
 included, trips over this file.
 """
 
-from skills.scanning import key_checksum
+from skills.scanning import compute_key_checksum
 
 MIXED = "q7Zr2LmX9vBn4KtY8sWd3HfG6pJc1TgR5eNaUiOo" * 4
 HEX = "3f9a1c7e5b2d8046" * 8
@@ -42,7 +42,7 @@ SECRETS = {
     "secret-sendgrid-key": "SG" + "." + MIXED[:22] + "." + MIXED[:43],
     "secret-jwt": "eyJ" + MIXED[:20] + ".eyJ" + MIXED[:30] + "." + MIXED[:43],
     "secret-azure-connection-string": "AccountName=tea;Account" + "Key=" + MIXED[:86] + "==;",
-    "secret-own-key": "drm" + "_bot_" + BODY + key_checksum(BODY),
+    "secret-own-key": "drm" + "_bot_" + BODY + compute_key_checksum(BODY),
     "secret-private-key": f"-----BEGIN RSA PRIVATE {'KEY'}-----\n{PEM}\n-----END RSA PRIVATE {'KEY'}-----",
     "secret-url-password": "postgres" + "://harbour:" + "tr0ub4dor@db.harbour.net:5432/tea",
 }
@@ -53,7 +53,7 @@ MORE_SECRETS = {
     "secret-google-oauth-secret": ["ya29" + "." + MIXED[:60]],
     "secret-openai-key": ["sk" + "-" + MIXED[:48], "sk" + "-or-v1-" + HEX[:64], "sk" + "-" + HEX[:32]],
     "secret-azure-connection-string": ["SharedAccess" + "Key=" + MIXED[:43] + "="],
-    "secret-own-key": ["drm" + "_admin_" + BODY + key_checksum(BODY)],
+    "secret-own-key": ["drm" + "_admin_" + BODY + compute_key_checksum(BODY)],
     "secret-aws-secret-key": ['"SecretAccess' + 'Key": "' + MIXED[:40] + '"'],
     "secret-private-key": [
         # As in JSON, in one line; and with the head lines of an encrypted one.
@@ -260,7 +260,7 @@ INNOCENT: dict[str, list[str]] = {
     "secret-own-key": [
         "drm" + "_bot_" + BODY + "000000",
         "drm_bot_…",
-        "drm" + "_user_" + BODY + key_checksum(BODY),
+        "drm" + "_user_" + BODY + compute_key_checksum(BODY),
     ],
     "secret-private-key": [
         f"Files that begin with -----BEGIN PRIVATE {'KEY'}----- are keys; never commit one.",

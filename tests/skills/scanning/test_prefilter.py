@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benches.source import BODY
-from skills.scanning import RULES, scan
-from skills.scanning.prefilter import glance, long_words
-from skills.scanning.secrets import SHAPES
+from skills.scanning import SCAN_RULES, scan_text
+from skills.scanning.prefilter import extract_text_features, find_long_words
+from skills.scanning.secrets import TOKEN_PATTERNS
 from tests.example_counts import examples
 from tests.skills.scanning.scanning_samples import FURTHER, INNOCENT, MARKDOWN, PROSE, SAMPLES
 
@@ -39,9 +39,9 @@ ODD = [
 ]
 
 
-def missed(text, rules=RULES):
+def missed(text, rules=SCAN_RULES):
     """Rules that would find something, had they been asked."""
-    look = glance(text)
+    look = extract_text_features(text)
     asked = [rule for rule in rules if rule.needs in look.sights and rule.may_find(look)]
     return [rule.name for rule in rules if rule not in asked and any(islice(rule.find(text), 1))]
 
@@ -60,35 +60,35 @@ def test_a_glance_misses_nothing_in_any_mixture(parts, cut):
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", SCAN_RULES, ids=lambda rule: rule.name)
 def test_a_rule_that_waits_for_the_wrong_sight_would_be_noticed(rule):
     assert missed(SAMPLES[rule.name], [replace(rule, needs="never seen")]) == [rule.name]
     assert missed(SAMPLES[rule.name], [replace(rule, may_find=lambda look: False)]) == [rule.name]
 
 
 def test_plain_prose_is_no_work_for_any_rule():
-    look = glance("Ask for the order number before you look anything up.\n" * 100)
+    look = extract_text_features("Ask for the order number before you look anything up.\n" * 100)
     assert look.sights == {"text"}
-    assert not [rule for rule in RULES if rule.needs == "text"]
+    assert not [rule for rule in SCAN_RULES if rule.needs == "text"]
 
 
 def test_in_ordinary_markdown_nearly_all_rules_are_spared():
-    look = glance(BODY)
-    asked = [rule.name for rule in RULES if rule.needs in look.sights and rule.may_find(look)]
+    look = extract_text_features(BODY)
+    asked = [rule.name for rule in SCAN_RULES if rule.needs in look.sights and rule.may_find(look)]
     assert asked == ["order-in-link-title"]
-    assert scan(BODY) == ()
+    assert scan_text(BODY) == ()
 
 
 def test_a_long_word_is_one_that_could_hold_a_key():
     text = "é" + "a" * 20 + "`" + "b" * 19 + " x=" + "c.:+/=_-1" * 3 + "?\x00" + "d" * 25
-    assert [text[start:end] for start, end in long_words(text)] == [
+    assert [text[start:end] for start, end in find_long_words(text)] == [
         "a" * 20,
         "x=" + "c.:+/=_-1" * 3,
         "d" * 25,
     ]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", TOKEN_PATTERNS, ids=lambda shape: shape.name)
 def test_every_key_of_one_word_is_a_long_word(shape):
     for text in [SAMPLES[f"secret-{shape.name}"], *FURTHER.get(f"secret-{shape.name}", [])]:
-        assert any(needle in glance(text).long_words for needle in shape.needles)
+        assert any(needle in extract_text_features(text).long_words for needle in shape.needles)

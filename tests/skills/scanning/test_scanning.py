@@ -12,10 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skills.discovery.harnesses import Caps
-from skills.scanning import RULES, Finding, Rule, is_blocked, key_checksum, scan, visible
-from skills.scanning.prompt_tags import FIELDS, SECTIONS, plain
-from skills.scanning.scanner import LIMIT
+from skills.discovery.harnesses import DiscoveryCaps
+from skills.scanning import (
+    SCAN_RULES,
+    Finding,
+    ScanRule,
+    compute_key_checksum,
+    has_blocking_finding,
+    mark_hidden_characters,
+    scan_text,
+)
+from skills.scanning.prompt_tags import FIELD_NAMES, SECTION_NAMES, normalize_tag_name
+from skills.scanning.scanner import MAX_FINDINGS
 from tests.example_counts import examples
 from tests.skills.scanning.scanning_samples import (
     FURTHER,
@@ -36,19 +44,19 @@ DEMO = sorted(
     for path in (ROOT / "prompts/demo" / folder).rglob("*")
     if path.is_file()
 )
-EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+EACH_RULE = pytest.mark.parametrize("rule", SCAN_RULES, ids=lambda rule: rule.name)
 
 
 def pairs(texts_of: dict[str, list[str]]) -> list[tuple[str, str]]:
     return [(name, text) for name, texts in texts_of.items() for text in texts]
 
 
-def found(text: str, rules=RULES) -> set[str]:
-    return {finding.rule for finding in scan(text, kind="skill", rules=rules)}
+def found(text: str, rules=SCAN_RULES) -> set[str]:
+    return {finding.rule for finding in scan_text(text, kind="skill", rules=rules)}
 
 
 def only(text: str, **options) -> Finding:
-    findings = scan(text, **options)
+    findings = scan_text(text, **options)
     assert len(findings) == 1, findings
     return findings[0]
 
@@ -56,7 +64,7 @@ def only(text: str, **options) -> Finding:
 # --- each rule -----------------------------------------------------------------------------------------
 
 
-def check_sample(name: str, rules=RULES) -> None:
+def check_sample(name: str, rules=SCAN_RULES) -> None:
     assert name in found(SAMPLES[name], rules)
 
 
@@ -85,11 +93,11 @@ def test_a_rule_lets_pass_what_only_resembles(name, text):
 @EACH_RULE
 def test_without_its_row_a_rule_is_missed(rule):
     with pytest.raises(AssertionError):
-        check_sample(rule.name, [row for row in RULES if row is not rule])
+        check_sample(rule.name, [row for row in SCAN_RULES if row is not rule])
 
 
 def test_every_rule_has_samples_of_both_kinds():
-    names = [rule.name for rule in RULES]
+    names = [rule.name for rule in SCAN_RULES]
     assert len(names) == len(set(names))
     assert set(SAMPLES) == set(INNOCENT) == set(names)
 
@@ -100,13 +108,13 @@ def test_about_twenty_kinds_of_keys_are_known():
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_is_told_once(name):
-    assert [finding.rule for finding in scan(SECRETS[name])] == [name]
+    assert [finding.rule for finding in scan_text(SECRETS[name])] == [name]
 
 
 def test_what_hides_reorders_closes_or_is_secret_blocks():
     unseen = {"invisible-character", "bidi-control", "bidi-mark", "tag-character"}
     others = {"variation-selectors", "control-character", "section-closing"}
-    blocking = {rule.name for rule in RULES if rule.severity == "block"}
+    blocking = {rule.name for rule in SCAN_RULES if rule.severity == "block"}
     assert blocking == unseen | others | set(SECRETS)
 
 
@@ -137,15 +145,15 @@ def tags_in_prompts() -> Iterator[str]:
 
 @pytest.mark.parametrize("tags_of_layouts", [tags_in_code, tags_in_prompts])
 def test_every_tag_of_every_layout_is_known(tags_of_layouts):
-    tags = {plain(tag) for tag in tags_of_layouts()}
+    tags = {normalize_tag_name(tag) for tag in tags_of_layouts()}
     assert len(tags) > 25
     # A model is asked to write a status: it is no part of a prompt.
-    assert tags - {"status"} <= {*SECTIONS, *FIELDS}
+    assert tags - {"status"} <= {*SECTION_NAMES, *FIELD_NAMES}
 
 
 @pytest.mark.parametrize("shape", ["</{}>", "</ {}\n>", "< /{} x='y'>", "</{}"])
 def test_no_section_can_be_closed(shape):
-    for name in SECTIONS:
+    for name in SECTION_NAMES:
         assert found(shape.format(name)) == {"section-closing"}, name
         assert found(shape.format(name.upper())) == {"section-closing"}, name
 
@@ -160,8 +168,8 @@ def test_a_look_alike_within_another_tag_is_still_seen():
 
 @pytest.mark.parametrize("language", PROSE)
 def test_prose_in_many_scripts_passes_without_a_word(language):
-    assert scan(PROSE[language]) == ()
-    assert visible(PROSE[language]) == PROSE[language]
+    assert scan_text(PROSE[language]) == ()
+    assert mark_hidden_characters(PROSE[language]) == PROSE[language]
 
 
 @pytest.mark.parametrize("language", PROSE)
@@ -170,14 +178,14 @@ def test_prose_does_not_hide_a_finding_beside_it(language):
 
 
 def test_markdown_with_code_ids_and_hashes_passes_without_a_word():
-    assert scan(MARKDOWN) == ()
-    assert scan(MARKDOWN.replace("\n", "\r\n")) == ()
+    assert scan_text(MARKDOWN) == ()
+    assert scan_text(MARKDOWN.replace("\n", "\r\n")) == ()
 
 
 @pytest.mark.parametrize("kind", ["context", "skill", "typed"])
 def test_nothing_of_the_demo_is_blocked(kind):
     for path in DEMO:
-        assert not is_blocked(scan(path.read_text(encoding="utf-8"), kind=kind)), path
+        assert not has_blocking_finding(scan_text(path.read_text(encoding="utf-8"), kind=kind)), path
 
 
 def test_the_demo_is_there():
@@ -189,21 +197,21 @@ def test_the_demo_is_there():
 
 def test_a_skills_permissions_are_asked_of_skills_only():
     text = head("allowed-tools: '*'")
-    assert [finding.rule for finding in scan(text, kind="skill")] == ["wide-tools"]
-    assert scan(text) == scan(text, kind="typed") == ()
+    assert [finding.rule for finding in scan_text(text, kind="skill")] == ["wide-tools"]
+    assert scan_text(text) == scan_text(text, kind="typed") == ()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_members_type_is_flagged_and_never_blocked(name):
-    findings = scan(SAMPLES[name], kind="typed")
-    assert not is_blocked(findings)
-    assert len(findings) == len(scan(SAMPLES[name]))
+    findings = scan_text(SAMPLES[name], kind="typed")
+    assert not has_blocking_finding(findings)
+    assert len(findings) == len(scan_text(SAMPLES[name]))
 
 
 def test_only_a_blocking_finding_blocks():
-    assert is_blocked(scan("</soul>"))
-    assert not is_blocked(scan("<soul></soul>"))
-    assert not is_blocked(())
+    assert has_blocking_finding(scan_text("</soul>"))
+    assert not has_blocking_finding(scan_text("<soul></soul>"))
+    assert not has_blocking_finding(())
 
 
 # --- places --------------------------------------------------------------------------------------------
@@ -221,7 +229,7 @@ def test_columns_count_code_points():
 
 
 def test_a_finding_at_the_start_or_the_end_has_its_place():
-    assert [(finding.line, finding.column) for finding in scan("\u200b\n\u200b")] == [(1, 1), (2, 1)]
+    assert [(finding.line, finding.column) for finding in scan_text("\u200b\n\u200b")] == [(1, 1), (2, 1)]
 
 
 def test_a_run_is_one_finding():
@@ -229,8 +237,8 @@ def test_a_run_is_one_finding():
 
 
 def test_findings_come_in_the_order_of_the_text():
-    text = "\n".join(SAMPLES[rule.name] for rule in reversed(RULES))
-    places = [(finding.line, finding.column) for finding in scan(text)]
+    text = "\n".join(SAMPLES[rule.name] for rule in reversed(SCAN_RULES))
+    places = [(finding.line, finding.column) for finding in scan_text(text)]
     assert len(places) > 30
     assert places == sorted(places)
 
@@ -245,26 +253,26 @@ def test_the_base64_of_a_private_key_is_told_as_a_key_alone():
 
 
 def test_more_than_a_hundred_end_with_a_word_that_there_are_more():
-    *shown, last = scan("a\u200b" * 5_000)
+    *shown, last = scan_text("a\u200b" * 5_000)
     assert len(shown) == 100
     assert [finding.column for finding in shown[:3]] == [2, 4, 6]
     assert (last.rule, last.severity, last.line, last.column) == ("more", "block", 1, 10_001)
 
 
 def test_exactly_a_hundred_need_no_such_word():
-    assert len(scan("a\u200b" * 100)) == 100
-    assert len(scan("a\u200b" * 101)) == 101
+    assert len(scan_text("a\u200b" * 100)) == 100
+    assert len(scan_text("a\u200b" * 101)) == 101
 
 
 def test_a_flood_of_trifles_hides_nothing_grave():
-    findings = scan("</name>\n" * 5_000 + "</soul>")
+    findings = scan_text("</name>\n" * 5_000 + "</soul>")
     assert "section-closing" in {finding.rule for finding in findings}
     assert findings[-1].rule == "more"
     assert findings[-1].severity == "note"
 
 
 def test_what_is_left_out_keeps_its_gravity():
-    assert is_blocked(scan("</soul>\n" * 5_000)[-1:])
+    assert has_blocking_finding(scan_text("</soul>\n" * 5_000)[-1:])
 
 
 ODD = st.sampled_from(
@@ -275,10 +283,10 @@ ODD = st.sampled_from(
 @given(st.lists(ODD | st.text(), max_size=12).map("".join), st.sampled_from(["context", "skill", "typed"]))
 @settings(max_examples=examples(40, hard=200), deadline=None)
 def test_whatever_the_text_findings_are_ordered_bounded_and_in_it(text, kind):
-    findings, lines = scan(text, kind=kind), re.split("\r\n?|\n", text)
+    findings, lines = scan_text(text, kind=kind), re.split("\r\n?|\n", text)
     places = [(finding.line, finding.column) for finding in findings]
     assert places == sorted(places)
-    assert len(findings) <= LIMIT + 1
+    assert len(findings) <= MAX_FINDINGS + 1
     assert all(1 <= column <= len(lines[line - 1]) + 1 for line, column in places)
 
 
@@ -297,13 +305,13 @@ def test_no_excerpt_tells_a_secret(name):
 
 def test_no_excerpt_of_a_neighbour_tells_a_secret_either():
     text = "\u200b redis" + "://:" + "9fK2-xQ@h </soul>"
-    assert len(scan(text)) == 3
-    assert not [finding for finding in scan(text) if "9fK2-xQ" in finding.excerpt]
+    assert len(scan_text(text)) == 3
+    assert not [finding for finding in scan_text(text) if "9fK2-xQ" in finding.excerpt]
 
 
 def test_no_excerpt_of_the_hundredth_neighbour_does():
     text = ("\u200b redis" + "://:" + "9fK2-xQ@h </soul>\n") * 500
-    assert not [finding for finding in scan(text) if "9fK2-xQ" in finding.excerpt]
+    assert not [finding for finding in scan_text(text) if "9fK2-xQ" in finding.excerpt]
 
 
 def test_an_excerpt_shows_the_unseen_as_marks_in_its_line():
@@ -312,10 +320,10 @@ def test_an_excerpt_shows_the_unseen_as_marks_in_its_line():
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_an_excerpt_is_one_short_line_without_anything_unseen(name):
-    for finding in scan(SAMPLES[name] + "\u200b" * 1_000, kind="skill"):
+    for finding in scan_text(SAMPLES[name] + "\u200b" * 1_000, kind="skill"):
         assert len(finding.excerpt) <= 241
         assert finding.excerpt.splitlines() in ([finding.excerpt], [])
-        assert visible(finding.excerpt) == finding.excerpt
+        assert mark_hidden_characters(finding.excerpt) == finding.excerpt
 
 
 def test_an_excerpt_never_ends_inside_a_mark():
@@ -324,13 +332,15 @@ def test_an_excerpt_never_ends_inside_a_mark():
 
 
 def test_visible_marks_what_hides_and_spares_what_works():
-    assert visible("a\u200bb\u202ec\U000e0041d\x1be") == "a⟦U+200B⟧b⟦U+202E⟧c⟦U+E0041⟧d⟦U+001B⟧e"
-    assert visible("plain\ttext\r\n") == "plain\ttext\r\n"
-    assert visible("") == ""
+    assert (
+        mark_hidden_characters("a\u200bb\u202ec\U000e0041d\x1be") == "a⟦U+200B⟧b⟦U+202E⟧c⟦U+E0041⟧d⟦U+001B⟧e"
+    )
+    assert mark_hidden_characters("plain\ttext\r\n") == "plain\ttext\r\n"
+    assert mark_hidden_characters("") == ""
 
 
 def test_every_message_is_a_sentence():
-    assert all(rule.message.endswith(".") and len(rule.message) < 120 for rule in RULES)
+    assert all(rule.message.endswith(".") and len(rule.message) < 120 for rule in SCAN_RULES)
 
 
 # --- our keys ------------------------------------------------------------------------------------------
@@ -338,8 +348,8 @@ def test_every_message_is_a_sentence():
 
 def test_the_checksum_is_the_crc32_in_six_base62_characters():
     # The check value of CRC32, 0xCBF43926 = 3,421,780,262, in base62.
-    assert key_checksum("123456789") == "3jZRME"
-    assert key_checksum("") == "000000"
+    assert compute_key_checksum("123456789") == "3jZRME"
+    assert compute_key_checksum("") == "000000"
 
 
 def test_one_wrong_character_makes_a_key_a_look_alike():
@@ -390,14 +400,14 @@ BAITS = [
 ]
 
 
-def units(rule: Rule) -> list[str]:
+def units(rule: ScanRule) -> list[str]:
     """Beginnings of what the rule looks for, so that it hopes again and again, and what it must let pass."""
     sample = SAMPLES[rule.name]
     cuts = sorted({max(1, len(sample) * part // 4) for part in range(1, 4)})
     return [*(sample[:cut] for cut in cuts), sample[: cuts[-1]] + " ", *INNOCENT[rule.name][:2]]
 
 
-def hostile(rule: Rule) -> Iterator[Callable[[int], str]]:
+def hostile(rule: ScanRule) -> Iterator[Callable[[int], str]]:
     """Makers of long texts: those units over and over, and half a sample before a long run."""
     half = SAMPLES[rule.name][: len(SAMPLES[rule.name]) // 2]
     yield from (partial(repeated, unit) for unit in units(rule))
@@ -434,8 +444,8 @@ def is_linear_at_last(work: Callable[[str], object], text_of: Callable[[int], st
     return any(is_linear(work, text_of, sizes) for _ in range(3))
 
 
-def as_scanned(rule: Rule) -> Callable[[str], object]:
-    return lambda text: list(islice(rule.find(text), LIMIT + 1))
+def as_scanned(rule: ScanRule) -> Callable[[str], object]:
+    return lambda text: list(islice(rule.find(text), MAX_FINDINGS + 1))
 
 
 @EACH_RULE
@@ -449,9 +459,9 @@ def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule, sizes):
 @pytest.mark.parametrize("bait", BAITS, ids=ascii)
 def test_a_scan_of_the_largest_file_full_of_bait_takes_linear_time(bait):
     def whole(text: str) -> object:
-        return scan(text, kind="skill"), visible(text)
+        return scan_text(text, kind="skill"), mark_hidden_characters(text)
 
-    assert max(SIZES) >= Caps().file_bytes
+    assert max(SIZES) >= DiscoveryCaps().file_bytes
     assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"))
 
 

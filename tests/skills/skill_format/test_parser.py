@@ -7,8 +7,8 @@ import pytest
 import yaml
 from skills_ref import read_properties
 
-from skills.skill_format.parser import ParsedSkill, Problem, parse_skill, skill_problems
-from skills.skill_format.tolerance import STRICT, judge, weigh
+from skills.skill_format.parser import ParsedSkill, SkillProblem, list_skill_problems, parse_skill
+from skills.skill_format.tolerance import STRICT_TOLERANCE, apply_tolerance, evaluate_for_harness
 from tests.skills.skill_format.skill_corpus import (
     CASES,
     DIFFERENCES,
@@ -21,12 +21,12 @@ from tests.skills.skill_format.skill_corpus import (
 
 
 def strict(case):
-    return weigh(parse_skill(case.source, folder_name=case.folder), STRICT)
+    return apply_tolerance(parse_skill(case.source, folder_name=case.folder), STRICT_TOLERANCE)
 
 
 def sound(text, folder="a-b"):
     reading = parse_skill(text, folder_name=folder)
-    assert not weigh(reading, STRICT).reasons
+    assert not apply_tolerance(reading, STRICT_TOLERANCE).reasons
     return reading.skill
 
 
@@ -142,7 +142,9 @@ def test_broken_yaml_and_a_broken_body_are_told_together():
 
 def test_many_small_problems_do_not_hide_a_grave_one():
     many = "".join(f"  k{n}:\n  - x\n" for n in range(50)) + "".join(f"x{n}: y\n" for n in range(50))
-    verdict = judge(parse_skill(f"---\n{HEAD}metadata:\n{many}---\n", folder_name="other"), "opal")
+    verdict = evaluate_for_harness(
+        parse_skill(f"---\n{HEAD}metadata:\n{many}---\n", folder_name="other"), "opal"
+    )
     assert [reason.flaw for reason in verdict.reasons] == ["name-folder"]
     assert len(verdict.warnings) == 40
 
@@ -197,12 +199,14 @@ def test_a_skill_without_a_name_takes_its_folders_or_is_none():
 
 
 def test_forms_are_held_to_the_same_rules_in_ascii():
-    assert skill_problems(name="a-b", description="d", metadata={"a": "b"}) == []
-    found = skill_problems(name="café", description=" ", metadata={"a": 1})
+    assert list_skill_problems(name="a-b", description="d", metadata={"a": "b"}) == []
+    found = list_skill_problems(name="café", description=" ", metadata={"a": 1})
     assert found == [
-        Problem("name", "Use lower-case letters, digits and single hyphens, with no hyphen at either end."),
-        Problem(
+        SkillProblem(
+            "name", "Use lower-case letters, digits and single hyphens, with no hyphen at either end."
+        ),
+        SkillProblem(
             "description", "A skill needs a description: it is all a model sees until it loads the skill."
         ),
-        Problem("metadata", "Keys and values of metadata must be text."),
+        SkillProblem("metadata", "Keys and values of metadata must be text."),
     ]

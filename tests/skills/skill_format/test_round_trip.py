@@ -6,8 +6,14 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from skills.skill_format.parser import ParsedSkill, UnfitSkill, parse_skill, read_workspace_file, render_skill
-from skills.skill_format.tolerance import LENIENCY, judge
+from skills.skill_format.parser import (
+    InvalidSkill,
+    ParsedSkill,
+    parse_skill,
+    read_workspace_file,
+    render_skill,
+)
+from skills.skill_format.tolerance import HARNESS_TOLERANCES, evaluate_for_harness
 from tests.example_counts import examples
 from tests.skills.skill_format.skill_corpus import HEAD, SAMPLES, SOUND, Case, reference_accepts
 
@@ -88,7 +94,7 @@ def test_samples_survive_being_written(name):
     ],
 )
 def test_what_could_not_be_read_again_is_not_written(skill, words):
-    with pytest.raises(UnfitSkill, match=words):
+    with pytest.raises(InvalidSkill, match=words):
         render_skill(skill)
 
 
@@ -175,5 +181,5 @@ def test_a_good_file_changed_at_random_gives_a_skill_or_reasons(data):
     )
     if reading.skill:
         assert parse_skill(render_skill(reading.skill)).skill == reading.skill
-    for harness in LENIENCY:
-        assert judge(reading, harness).kept or reading.problems
+    for harness in HARNESS_TOLERANCES:
+        assert evaluate_for_harness(reading, harness).kept or reading.problems

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.assembly.file_sections import without_comments
+from prompts.assembly.file_sections import remove_leading_comments
 from prompts.assembly.inputs import ContextFile
-from skills.skill_format.parser import Flaw, parse_skill, read_workspace_file, strip_leading_comments
-from skills.skill_format.tolerance import LENIENCY, judge
+from skills.skill_format.parser import SkillFlaw, parse_skill, read_workspace_file, strip_leading_comments
+from skills.skill_format.tolerance import HARNESS_TOLERANCES, evaluate_for_harness
 from tests.skills.skill_format.skill_corpus import HEAD, SAMPLES
 
 KEPT, WARNED, DROPPED = "kept", "warned", "dropped"
@@ -35,7 +35,7 @@ HARNESSES = ("opal", "pi", "moltis", "openclaw", "claude-code", "plain")
 
 
 def outcome(text, harness):
-    verdict = judge(parse_skill(text, folder_name="a-b"), harness)
+    verdict = evaluate_for_harness(parse_skill(text, folder_name="a-b"), harness)
     assert verdict.kept == (not verdict.reasons)
     return (WARNED if verdict.warnings else KEPT) if verdict.kept else DROPPED
 
@@ -51,27 +51,27 @@ def test_each_harness_is_as_lenient_as_its_row_says(column):
 
 def test_a_dropped_skill_always_has_a_reason_and_a_warning_is_none():
     nameless = parse_skill("---\ndescription: d\n---\n")
-    assert [reason.flaw for reason in judge(nameless, "moltis").reasons] == ["name-missing"]
-    damaged = judge(parse_skill(f"---\n{HEAD}metadata: x\n---\n\x00"), "plain")
+    assert [reason.flaw for reason in evaluate_for_harness(nameless, "moltis").reasons] == ["name-missing"]
+    damaged = evaluate_for_harness(parse_skill(f"---\n{HEAD}metadata: x\n---\n\x00"), "plain")
     assert [reason.flaw for reason in damaged.reasons] == ["unreadable"]
     assert [warning.flaw for warning in damaged.warnings] == ["metadata-shape"]
 
 
 def test_only_opal_drops_a_name_beyond_ascii():
     reading = parse_skill("---\nname: café\ndescription: d\n---\n", folder_name="café")
-    assert [name for name in HARNESSES if not judge(reading, name).kept] == ["opal"]
+    assert [name for name in HARNESSES if not evaluate_for_harness(reading, name).kept] == ["opal"]
 
 
 def test_the_rows_name_all_harnesses_and_never_warn_of_what_they_ignore():
-    assert set(LENIENCY) == set(HARNESSES)
-    for row in LENIENCY.values():
+    assert set(HARNESS_TOLERANCES) == set(HARNESSES)
+    for row in HARNESS_TOLERANCES.values():
         assert not row.warned & row.ignored
-        assert not {Flaw.UNREADABLE, Flaw.FRONT_MATTER} & (row.warned | row.ignored)
+        assert not {SkillFlaw.UNREADABLE, SkillFlaw.FRONT_MATTER} & (row.warned | row.ignored)
 
 
 def test_the_samples_find_their_harness():
     kept = {
-        name: {h for h in HARNESSES if judge(parse_skill(text, folder_name=name), h).kept}
+        name: {h for h in HARNESSES if evaluate_for_harness(parse_skill(text, folder_name=name), h).kept}
         for name, text in SAMPLES.items()
     }
     assert kept == {
@@ -105,7 +105,7 @@ def test_comments_at_the_top_go_and_all_others_stay(text, rest):
 
 @given(st.text(st.sampled_from("<!-> \na"), max_size=60))
 def test_the_assembly_strips_comments_alike(text):
-    assert strip_leading_comments(text) == without_comments(ContextFile("AGENTS.md", text)).text
+    assert strip_leading_comments(text) == remove_leading_comments(ContextFile("AGENTS.md", text)).text
 
 
 def test_a_workspace_file_is_read_like_any_other_text():

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from personas.errors import InUse, Invalid
+from personas.errors import InvalidInput, RecordInUse
 from personas.models import AuditEvent
 from skills.models import ContextFile, RefreshRun, SourceGrant
 from skills.refresh.runs import claim_run, request_refresh
@@ -60,7 +60,7 @@ def test_a_grant_is_noted_in_the_workspace(workspace, root):
 
 @pytest.mark.parametrize("path", ["/", "/etc", "team", "{root}/../other", "{root}-beside", ""])
 def test_only_folders_below_a_root_are_granted(workspace, root, path):
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInput) as caught:
         grant_folder(workspace, path.format(root=root), by=BY)
     assert "path" in caught.value.errors
     assert not SourceGrant.objects.in_workspace(workspace).exists()
@@ -68,7 +68,7 @@ def test_only_folders_below_a_root_are_granted(workspace, root, path):
 
 def test_a_folder_is_granted_once(workspace, root):
     grant_folder(workspace, str(root), by=BY)
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInput) as caught:
         grant_folder(workspace, f"{root}/", by=BY)
     assert "path" in caught.value.errors
 
@@ -82,7 +82,7 @@ def test_an_unused_grant_is_withdrawn(workspace, root):
 
 def test_a_grant_in_use_stays_and_the_refusal_names_the_source(workspace, root):
     make_source(workspace, root)
-    with pytest.raises(InUse, match="House files"):
+    with pytest.raises(RecordInUse, match="House files"):
         withdraw_grant(SourceGrant.objects.in_workspace(workspace).get(), by=BY)
     assert SourceGrant.objects.in_workspace(workspace).count() == 1
 

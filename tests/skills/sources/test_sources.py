@@ -12,14 +12,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext, override_settings
 from django.utils import timezone
 
-from personas.errors import InUse
+from personas.errors import RecordInUse
 from personas.models import AuditEvent
 from personas.records.services import archive_record
 from personas.roles import Role
 from skills.agent_context.services import choose_context
 from skills.models import ContextFile, RefreshRun, Source
 from skills.refresh.runs import request_refresh
-from skills.refresh.source_changes import add_source, look_anew
+from skills.refresh.source_changes import add_source, rescan_source
 from tests.factories import BY, join, make_agent, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
 from tests.skills.seeded_choice import SOME_OR_ALL
@@ -267,7 +267,7 @@ def test_a_source_that_agents_read_is_not_archived(source, as_alice, agent, by_a
     assert "Still used by Pilot" in words(answer)
     source.refresh_from_db()
     assert not source.is_archived
-    with pytest.raises(InUse, match="Pilot"):
+    with pytest.raises(RecordInUse, match="Pilot"):
         archive_record(source, by=by_alice)
 
 
@@ -285,7 +285,7 @@ def test_look_anew_judges_the_known_files_again(workspace, tree):
     refreshed(source)
     source.adoption = "automatic"
     source.save()
-    look_anew(source, cause="edited", by=BY)
+    rescan_source(source, cause="edited", by=BY)
     assert ContextFile.objects.in_workspace(workspace).filter(in_force=None).count() == 0
 
 

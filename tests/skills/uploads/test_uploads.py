@@ -7,17 +7,24 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import resolve
 
-from personas.errors import Invalid
+from personas.errors import InvalidInput
 from personas.models import AuditEvent, Content
 from personas.records.services import archive_record
-from skills.archives import read_files, write_zip
-from skills.discovery.filesystem import Stamp
-from skills.discovery.harnesses import Caps
+from skills.archives import bundle_files, write_zip
+from skills.discovery.filesystem import FileStamp
+from skills.discovery.harnesses import DiscoveryCaps
 from skills.models import ContextFile, PushedFile, RefreshRun
-from skills.refresh.runs import NotRefreshable, claim_run
-from skills.refresh.services import known_stamps, pushed_since, refresh_source
+from skills.refresh.runs import SourceArchived, claim_run
+from skills.refresh.services import get_known_stamps, get_pushed_content, refresh_source
 from skills.refresh.source_changes import add_source
-from skills.uploads.services import BadBundle, NotPushed, NotThere, push_bundle, push_file, remove_pushed
+from skills.uploads.services import (
+    InvalidBundle,
+    PushedFileNotFound,
+    SourceNotPushable,
+    push_bundle,
+    push_file,
+    remove_pushed_file,
+)
 from tests.factories import BY, make_source, refreshed
 from tests.skills.archives.zip_builder import Part, archive
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
@@ -53,7 +60,7 @@ def source(house, db):
 
 
 def push(source, files, *, replace=False):
-    return push_bundle(source, read_files(files.items()), replace=replace, by=BY)
+    return push_bundle(source, bundle_files(files.items()), replace=replace, by=BY)
 
 
 def looked(run):
@@ -112,7 +119,7 @@ def test_replacing_lets_go_of_what_is_not_in_the_push(source):
 
 def test_a_refused_file_keeps_what_it_said_and_the_run_says_why(source):
     looked(push(source, FILES))
-    huge = {"AGENTS.md": b"x" * (Caps().file_bytes + 1), "CLAUDE.md": b"Be brief.\n"}
+    huge = {"AGENTS.md": b"x" * (DiscoveryCaps().file_bytes + 1), "CLAUDE.md": b"Be brief.\n"}
     asked = push(source, huge, replace=True)
     assert [one["path"] for one in asked.refusals] == ["AGENTS.md"]
     run = looked(asked)
@@ -122,7 +129,7 @@ def test_a_refused_file_keeps_what_it_said_and_the_run_says_why(source):
 
 
 def test_a_mended_file_is_no_longer_refused(source):
-    asked = push(source, {"AGENTS.md": b"x" * (Caps().file_bytes + 1), "CLAUDE.md": b"Be brief.\n"})
+    asked = push(source, {"AGENTS.md": b"x" * (DiscoveryCaps().file_bytes + 1), "CLAUDE.md": b"Be brief.\n"})
     again = push(source, {"AGENTS.md": b"Be kind.\n"})
     assert (again.pk, again.refusals, again.refused) == (asked.pk, [], 0)
 
@@ -145,9 +152,9 @@ def test_contents_are_not_shared_between_workspaces(source, elsewhere):
 def test_what_was_looked_at_before_is_not_read_again(source):
     looked(push(source, FILES))
     push(source, {"CLAUDE.md": b"Be brief.\n"})
-    given = pushed_since(source, known_stamps(source))
+    given = get_pushed_content(source, get_known_stamps(source))
     assert {path for path, held in given.items() if isinstance(held, bytes)} == {"CLAUDE.md"}
-    assert given["AGENTS.md"] == Stamp(9, 0, 0, file_at(source).newest.digest)
+    assert given["AGENTS.md"] == FileStamp(9, 0, 0, file_at(source).newest.digest)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +179,7 @@ def test_one_file_is_pushed_and_removed_by_its_path(source):
     looked(push_file(source, "AGENTS.md", b"Be kind.\n", by=BY))
     looked(push_file(source, "AGENTS.md", b"Be kinder.\n", by=BY))
     assert file_at(source).newest.number == 2
-    run = looked(remove_pushed(source, "AGENTS.md", by=BY))
+    run = looked(remove_pushed_file(source, "AGENTS.md", by=BY))
     assert (run.outcome, file_at(source).in_force) == ({"missing": 1}, None)
     verbs = AuditEvent.objects.in_workspace(source.workspace_id).order_by("pk").values_list("verb", flat=True)
     assert list(verbs)[-3:] == ["pushed", "pushed", "removed file"]
@@ -180,35 +187,35 @@ def test_one_file_is_pushed_and_removed_by_its_path(source):
 
 @pytest.mark.parametrize("path", ["../AGENTS.md", "/etc/passwd", "a\\b.md", "a//b.md", "", "\x00.md"])
 def test_a_bad_path_is_refused_under_its_name(source, path):
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInput) as caught:
         push_file(source, path, b"x", by=BY)
     assert set(caught.value.errors) == {"path"}
     assert stored(source) == {}
 
 
 def test_removing_what_is_not_there_is_said_so(source):
-    with pytest.raises(NotThere, match=r"no pushed file NOTHING\.md"):
-        remove_pushed(source, "NOTHING.md", by=BY)
+    with pytest.raises(PushedFileNotFound, match=r"no pushed file NOTHING\.md"):
+        remove_pushed_file(source, "NOTHING.md", by=BY)
 
 
 def test_nothing_is_pushed_into_a_folder_or_an_archived_source(source, workspace, tmp_path, settings):
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    with pytest.raises(NotPushed):
+    with pytest.raises(SourceNotPushable):
         push(make_source(workspace, tmp_path), FILES)
     archive_record(source, by=BY)
-    with pytest.raises(NotRefreshable):
+    with pytest.raises(SourceArchived):
         push(source, FILES)
     assert not PushedFile.objects.in_workspace(workspace).exists()
 
 
 def test_a_source_never_holds_more_than_one_look_may_read(source):
-    push(source, {f"{number}.md": b"" for number in range(Caps().files)})
-    with pytest.raises(BadBundle, match="at most 2,000 pushed files"):
+    push(source, {f"{number}.md": b"" for number in range(DiscoveryCaps().files)})
+    with pytest.raises(InvalidBundle, match="at most 2,000 pushed files"):
         push(source, {"one-more.md": b""})
     push(source, {"one.md": b""}, replace=True)
-    big = {f"{number}.md": b"x" * Caps().file_bytes for number in range(40)}
+    big = {f"{number}.md": b"x" * DiscoveryCaps().file_bytes for number in range(40)}
     push(source, big)
-    with pytest.raises(BadBundle, match="16,777,216 bytes"):
+    with pytest.raises(InvalidBundle, match="16,777,216 bytes"):
         push(source, {f"more/{path}": data for path, data in big.items()})
     assert len(stored(source)) == 41
 
@@ -216,7 +223,7 @@ def test_a_source_never_holds_more_than_one_look_may_read(source):
 def test_a_push_of_nothing_never_empties_a_source(source):
     push(source, FILES)
     for empty in ({}, {"../x": b"y"}):
-        with pytest.raises(BadBundle):
+        with pytest.raises(InvalidBundle):
             push(source, empty, replace=True)
     assert set(stored(source)) == set(FILES)
 
