@@ -32,6 +32,6 @@ def hold_looks_up(**_: Any) -> None:
             time.sleep(0.02)
         return found
 
-    vars(refresh_services)["look"] = slow
+    vars(refresh_services)["discover_source"] = slow
     if LEASE in os.environ:
-        vars(runs)["LEASE"] = timedelta(seconds=float(os.environ[LEASE]))
+        vars(runs)["LEASE_DURATION"] = timedelta(seconds=float(os.environ[LEASE]))

@@ -14,9 +14,9 @@ V1 = "/api/v1/"
 # What stands in an address for a row that is nobody's, by the kind of parameter.
 ABSENT = {
     "IntConverter": "987654321",
-    "Digest": "f" * 64,
+    "DigestConverter": "f" * 64,
     "SlugConverter": "no-such-row",
-    "Word": "no-such-row",
+    "NameConverter": "no-such-row",
     "StringConverter": "no-such-row",
     "PathConverter": "no/such/row.md",
 }

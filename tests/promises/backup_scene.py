@@ -158,7 +158,7 @@ def fetch(secret: str, agent: str, channel: str) -> Any:
 def take(folder: Path, name: str, fault: str = "") -> None:
     facts = json.loads((folder / "facts.json").read_text())
     if fault == "no-moment":
-        vars(backup_create)["held_moment"] = no_moment
+        vars(backup_create)["open_snapshot"] = no_moment
     with Writers(facts) as writers:
         before, began = dict(writers.done), time.monotonic()
         manifest = backup_create.create_backup(folder / name)

@@ -36,7 +36,7 @@ def row_after_answer() -> None:
         later.put(asked)
         return getrandbits(40)
 
-    vars(serving_services)["record"] = promise
+    vars(serving_services)["insert_ledger_row"] = promise
     Thread(target=write_later, daemon=True).start()
 
 

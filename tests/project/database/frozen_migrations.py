@@ -24,9 +24,9 @@ FROZEN: dict[str, dict[str, str]] = {
         "AlterField promptversion causes": FIRST,
     },
     "prompts.0012_ledger_by_month": {
-        "LedgerFunctions": "functions that nobody calls yet: no table is locked",
-        "ByMonth": "rows are read while others write; then names change under a lock on the ledger, for some "
-        "hundredths of a second whatever its size (tests/prompts/ledger/test_partition_migration.py shows "
+        "CreateLedgerFunctions": "functions that nobody calls yet: no table is locked",
+        "PartitionByMonth": "rows are read while others write; then names change under a lock on the ledger, for "
+        "some hundredths of a second whatever its size (tests/prompts/ledger/test_partition_migration.py shows "
         "that nothing is read under it); fetches wait for it, and the release before finds a table with "
         "the same columns",
     },

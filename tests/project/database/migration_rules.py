@@ -21,7 +21,16 @@ OURS = ("personas", "skills", "prompts")
 # Rows grow with people and their keys, not with use: a lock is over before anybody notices.
 SMALL = frozenset({"personas.workspace", "personas.membership", "personas.apikey"})
 # Steps of our own that put triggers or policies on a table or take them off: a short lock, no row is read.
-TRIGGERS = frozenset({"AppendOnly", "Erasable", "RollsOff", "Lifted", "Unguarded", "Walled"})
+TRIGGERS = frozenset(
+    {
+        "AppendOnly",
+        "AppendOnlyWithErasure",
+        "AppendOnlyWithRetention",
+        "RemoveAppendOnly",
+        "Unguarded",
+        "EnableRowLevelSecurity",
+    }
+)
 # What changes nothing that an older process could stumble over.
 HARMLESS = (
     steps.AlterModelOptions,
@@ -213,7 +222,7 @@ RULES: list[tuple[Any, Words]] = [
     (steps.AddIndex, saying("writers wait while it is built: use AddIndexOnline")),
     (steps.AddConstraint, of_constraint),
     (steps.RemoveConstraint, of_removed),
-    (steps.RunPython, saying("one transaction over all rows: use InBatches")),
+    (steps.RunPython, saying("one transaction over all rows: use RunInBatches")),
     (steps.RunSQL, saying("nobody can tell what it locks: say why it is safe")),
     (HARMLESS, lambda step, migration, state: []),
 ]

@@ -88,7 +88,7 @@ UNSAFE = {
         migrations.RemoveConstraint("verificationrun", "one_look_at_a_time"),
         "a release later",
     ),
-    "code over all rows": (migrations.RunPython(migrations.RunPython.noop), "use InBatches"),
+    "code over all rows": (migrations.RunPython(migrations.RunPython.noop), "use RunInBatches"),
     "SQL": (migrations.RunSQL("SELECT 1"), "say why it is safe"),
     "an index online, in a transaction": (AddIndexOnline(LEDGER, INDEX), "atomic = False"),
     "hidden from Django": (

@@ -124,7 +124,7 @@ def test_a_telling_that_is_not_taken_back_shows(pooled, monkeypatch):
 
 
 def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
-    monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "RESET_SCOPE_SQL no_such_setting_of_ours")
+    monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "RESET no_such_setting_of_ours")
     with (
         workspace_scope.workspace_scope(1),
         pytest.raises(Exception, match="unrecognized configuration parameter"),

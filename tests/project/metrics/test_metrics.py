@@ -252,7 +252,7 @@ def test_jobs_are_counted_by_name_and_outcome(db, counters):
 
     record_heartbeat_job.apply()
     counters.flush()
-    assert metrics_counters.get_counter_sums()["jobs", "heartbeat_job", "success"] == 1
+    assert metrics_counters.get_counter_sums()["jobs", "record_heartbeat_job", "success"] == 1
 
 
 @pytest.mark.redis
@@ -319,5 +319,5 @@ def test_nothing_is_counted_before_a_server_begins():
 
 def test_refusals_of_other_parts_are_counted_too(settings):
     names = settings.MIDDLEWARE
-    counting_at = names.index(f"{RequestMetricsMiddleware.__module__}.CountingMiddleware")
+    counting_at = names.index(f"{RequestMetricsMiddleware.__module__}.RequestMetricsMiddleware")
     assert counting_at < names.index("project.middleware.body_size.BodyLimitMiddleware")

@@ -23,7 +23,7 @@ def without(name: str):
     """One flag gone from all openings."""
 
     def plant(patch) -> None:
-        for flags in ("SAFELY", "FOLDER"):
+        for flags in ("SAFE_OPEN_FLAGS", "FOLDER_OPEN_FLAGS"):
             patch.setattr(filesystem, flags, getattr(filesystem, flags) & ~getattr(os, name))
 
     return plant
@@ -191,7 +191,7 @@ def parents_wander(patch) -> None:
 
 def sees_hidden(patch) -> None:
     for module in (search, tree_rules):
-        patch.setattr(module, "name_shape", lambda name: name.replace(".", r"\.").replace("*", ".*"))
+        patch.setattr(module, "build_name_regex", lambda name: name.replace(".", r"\.").replace("*", ".*"))
 
 
 FAULTS = [

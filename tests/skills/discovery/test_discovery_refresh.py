@@ -162,7 +162,7 @@ def test_no_descriptor_stays_open(stage, way):
 TRACER = """
 import json, os, sys
 sys.path.insert(0, {project!r})
-from skills.discovery import discover, discover_tree
+from skills.discovery import discover_files, discover_tree
 from skills.discovery.harnesses import HARNESSES
 
 # The hook is not told dir_fd, so the opener notes where each descriptor really leads; the hook proves that
@@ -178,7 +178,7 @@ os.open = noting_open
 sys.addaudithook(lambda event, given: events.append((event, str(given[0]))) if event in WATCHED else None)
 WATCHED = {{"open", "os.scandir", "os.listdir"}}
 for harness in HARNESSES.values():
-    discover({inside!r}, "work/deep", harness)
+    discover_files({inside!r}, "work/deep", harness)
 discover_tree({inside!r}, list(HARNESSES.values()))
 WATCHED = set()
 print(json.dumps([opened, events]))

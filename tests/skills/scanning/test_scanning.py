@@ -121,7 +121,7 @@ def test_what_hides_reorders_closes_or_is_secret_blocks():
 # --- our prompts' own tags -----------------------------------------------------------------------------
 
 
-FRAMING = ("tag", "tagged", "element", "wrapper", "guarded")
+FRAMING = ("build_tag_frame", "wrap_in_tag", "build_tagged_element", "wrapper", "escape_closing_tags")
 CLOSING = re.compile(r"</([\w-]+)>")
 
 

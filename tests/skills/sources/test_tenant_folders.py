@@ -55,9 +55,9 @@ def careless_root(self, granted, folder=""):
 
 FAULTS = {
     "": (settings, "PRODUCTION", settings.PRODUCTION),
-    "allowed always": (refreshing, "is_allowed", lambda path: True),
-    "through links": (filesystem, "FOLDER", filesystem.FOLDER & ~os.O_NOFOLLOW),
-    "upwards": (filesystem.Root, "__init__", careless_root),
+    "allowed always": (refreshing, "is_folder_allowed", lambda path: True),
+    "through links": (filesystem, "FOLDER_OPEN_FLAGS", filesystem.FOLDER_OPEN_FLAGS & ~os.O_NOFOLLOW),
+    "upwards": (filesystem.SafeRoot, "__init__", careless_root),
 }
 
 def traced(workspace_id, run_id):
