@@ -134,7 +134,7 @@ if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
             statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
             password=env_secret("DATABASE_PASSWORD", needed=False),
         )
-# For `manage.py app_role` alone: the password that the role of web, worker and beat is given.
+# For `manage.py create_db_role` alone: the password that the role of web, worker and beat is given.
 DATABASE_APP_PASSWORD = env_secret("DATABASE_APP_PASSWORD", needed=False)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES: dict[str, dict[str, Any]] = {

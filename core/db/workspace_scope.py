@@ -1,7 +1,7 @@
 """How far the database lets this call look: into one workspace, into all of them or, as requests begin, none.
 
 Queries name their workspace anyway; this is the second wall, for the query that forgets to. It stands where
-the product's database role is held by row security (docs/decisions/0014-second-wall.md).
+the product's database role is held by row security (docs/decisions/0014-row-level-security.md).
 """
 
 from collections.abc import Iterator

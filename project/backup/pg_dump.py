@@ -13,7 +13,7 @@ from project.backup.checksums import EXCLUDED_TABLES
 from project.backup.errors import BackupError
 from prompts.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
 
-# Roles are of a server, not of a database: who may what is said anew by `manage.py app_role`.
+# Roles are of a server, not of a database: who may what is said anew by `manage.py create_db_role`.
 COMMON_OPTIONS = ("--no-owner", "--no-privileges", "--no-password")
 DUMP_FORMAT, DUMP_FILE = "pg_dump", "database.dump"
 # The words of a Django connection, and what the programs call them; no password on a command line.

@@ -278,7 +278,7 @@ def check_row_level_security() -> Iterator[Finding]:
     elif is_role_restricted():
         yield report_ok(RLS_CHECK, "The database shows each request the rows of its own workspace only.")
     else:
-        yield report_rls_inactive("Make a role with manage.py app_role, and name it in DATABASE_URL.")
+        yield report_rls_inactive("Make a role with manage.py create_db_role, and name it in DATABASE_URL.")
 
 
 def report_rls_inactive(advice: str) -> Finding:

@@ -23,7 +23,7 @@ def prepare_database(*, empty: bool) -> None:
         reason = " ".join(str(error).split())
         raise DatabaseNotReady(f"The database {get_database_name()} cannot be used: {reason}") from error
     if wanted:
-        call_command("demo")
+        call_command("load_demo")
     # The children open their own; ours would only hold a lock or a place in the pool.
     connection.close()
 

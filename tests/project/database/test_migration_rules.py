@@ -17,7 +17,7 @@ from tests.project.database.migration_rules import Unsafe, unsafe_in, unsafe_ste
 def test_no_migration_has_an_unsafe_step_that_is_not_accounted_for():
     found = unsafe_steps()
     new = [str(row) for row in found if row.step not in FROZEN.get(row.migration, {})]
-    assert not new, "See docs/decisions/0013-migrations-while-running.md:\n" + "\n".join(new)
+    assert not new, "See docs/decisions/0013-online-migrations.md:\n" + "\n".join(new)
     seen = {(row.migration, row.step) for row in found}
     listed = {(name, step) for name, rows in FROZEN.items() for step in rows}
     assert listed == seen, "These are listed and are not there any more."

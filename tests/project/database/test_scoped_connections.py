@@ -143,7 +143,7 @@ def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
     connection.ensure_connection()
     setattr(connection.connection, rls_cursor.RESTRICTED_ATTRIBUTE, True)
     try:
-        for words in (["backup", copy], ["restore", taken], ["app_role", "someone"]):
+        for words in (["backup", copy], ["restore", taken], ["create_db_role", "someone"]):
             with pytest.raises(CommandError, match=r"does not own the tables|not the owner"):
                 call_command(*words)
     finally:

@@ -147,7 +147,7 @@ def test_only_migrate_connects_as_the_owner_of_the_tables():
     assert {name: Path(said["DATABASE_PASSWORD_FILE"]).name for name, said in told.items()} == {
         name: OWNERS if name == "migrate" else APPS for name in APP
     }
-    assert command_of("migrate")[-1].endswith(" && python manage.py app_role dramatis_app")
+    assert command_of("migrate")[-1].endswith(" && python manage.py create_db_role dramatis_app")
     elsewhere = example | {"DATABASE_URL": "postgresql://one@db/other"}
     assert environment_of("migrate", elsewhere)["DATABASE_URL"] == "postgresql://one@db/other"
     both = elsewhere | {"DATABASE_OWNER_URL": "postgresql://owner@db/other"}

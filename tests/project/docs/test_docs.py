@@ -34,7 +34,7 @@ ALL = [told for page in PAGES for told in shell_lines(page)]
 
 # Typed here, word for word, by the tests below.
 HERE = {
-    r"python3? manage\.py (layouts|render_prompt|rebuild_prompts|doctor|backup)\b": "in this process",
+    r"python3? manage\.py (list_layouts|render_prompt|rebuild_prompts|doctor|backup)\b": "in this process",
     r"python manage\.py restore \S+ --only-check": "in this process",
     r"curl .*127\.0\.0\.1:8000/": "at a running server",
     r"export DRAMATIS_KEY=": "with a key of the test",

@@ -101,7 +101,7 @@ def test_errors_go_to_standard_error_and_the_exit_is_2(tmp_path):
 
 
 def test_the_layouts_are_listed_with_their_parts_in_order(capsys):
-    call_command("layouts")
+    call_command("list_layouts")
     said = capsys.readouterr().out
     places = [said.index(f"{name}: ") for name in LAYOUTS]
     assert places == sorted(places)

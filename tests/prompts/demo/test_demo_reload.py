@@ -24,7 +24,7 @@ def sources(tmp_path, settings):
 def test_production_refuses_the_demo(settings):
     settings.PRODUCTION = True
     with pytest.raises(CommandError, match="not for production"):
-        call_command("demo")
+        call_command("load_demo")
 
 
 @pytest.mark.hard
@@ -58,7 +58,7 @@ def test_a_database_that_starts_anew_hears_the_whole_story_from_the_same_folder(
 def test_without_leave_to_read_there_the_demo_does_without_its_files(sources, settings):
     settings.DRAMATIS_SOURCE_ROOTS = []
     said = StringIO()
-    call_command("demo", stdout=said)
+    call_command("load_demo", stdout=said)
     assert not Source.unscoped.exists()
     assert not sources.exists()
     assert "DRAMATIS_SOURCE_ROOTS" in said.getvalue()

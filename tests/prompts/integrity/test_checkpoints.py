@@ -242,19 +242,19 @@ def test_a_key_that_cannot_be_used_is_refused_without_telling_it(history, settin
     assert "nonsense" not in caught.value.message
     assert len(stored(history)) == 4
     with pytest.raises(CommandError, match=r"signing key|SIGNING_KEY"):
-        call_command("checkpoint")
+        call_command("sign_checkpoint")
 
 
 # --- commands ------------------------------------------------------------------------------------------
 
 
 def test_the_command_signs_and_tells_where(history, capsys):
-    call_command("checkpoint", history.workspace.slug)
+    call_command("sign_checkpoint", history.workspace.slug)
     assert "checkpoint 5, signed with" in capsys.readouterr().out
-    call_command("checkpoint", history.workspace.slug)
+    call_command("sign_checkpoint", history.workspace.slug)
     assert "nothing has moved since the last checkpoint" in capsys.readouterr().out
     with pytest.raises(CommandError, match="no workspace “nowhere”"):
-        call_command("checkpoint", "nowhere")
+        call_command("sign_checkpoint", "nowhere")
 
 
 def test_the_public_key_can_be_handed_on(capsys):
