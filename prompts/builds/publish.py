@@ -50,7 +50,7 @@ def publish_versions(
 def build_next_version(
     prompt: AgentPrompt, made: BuildResult, author: BuildAuthor, stood: PreviousParts | None, at: datetime
 ) -> PromptVersion:
-    number, before = prompt.last_number + 1, stood.before if stood else None
+    number, before = prompt.last_number + 1, stood.lockfile if stood else None
     version = PromptVersion(
         workspace_id=prompt.workspace_id,
         prompt=prompt,

@@ -1,4 +1,4 @@
-"""Looks at a version anew: whether every word, digest and link is as it was written."""
+"""REST endpoint that verifies a version: its contents, digests, hash and links in the chain."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from prompts.models import PromptVersion
 from prompts.versions.api import PLACE_PARAMETERS, list_versions_with_digest
 from prompts.versions.serializers import TEXT_SCHEMA
 
-# A digest can stand in many places; the rest is reached by naming one.
+# Many versions can share a digest; the query parameters select one of the others.
 MAX_CHECKED_VERSIONS = 20
 CHECKED_VERSION_SCHEMA = object_schema(
     {
@@ -46,8 +46,8 @@ def verify_digest(call: ApiRequest, key: str) -> ApiResponse:
         raise Http404
     places = [checked_version_json(version) for version in versions[:MAX_CHECKED_VERSIONS]]
     is_sound = all(place["is_sound"] for place in places)
-    more = len(versions) > MAX_CHECKED_VERSIONS
-    return json_response({"digest": key, "is_sound": is_sound, "places": places, "has_more": more})
+    has_more = len(versions) > MAX_CHECKED_VERSIONS
+    return json_response({"digest": key, "is_sound": is_sound, "places": places, "has_more": has_more})
 
 
 def checked_version_json(version: PromptVersion) -> dict[str, Any]:

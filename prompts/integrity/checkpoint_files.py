@@ -1,4 +1,4 @@
-"""The second copy of checkpoints: one file of JSON lines per workspace, and the public keys beside it."""
+"""Checkpoint copies on disk: one JSON Lines file per workspace, with the public keys in the same folder."""
 
 import fcntl
 import os
@@ -11,9 +11,9 @@ from django.conf import settings
 from prompts.proof.checkpoints import SignedCheckpoint, format_checkpoint_line, read_checkpoint_lines
 from prompts.proof.faults import Fault
 
-# Enough for the last line, whatever heads it brings, without reading years of others.
+# Only the tail of the file is read: enough for the last line even when it lists all chain heads.
 MAX_TAIL_BYTES = 4 * 1024 * 1024
-# Of the last line that is there, those that must follow it.
+# Takes the last checkpoint of the file and returns those to append after it.
 ListFollowing = Callable[[SignedCheckpoint | None], Sequence[SignedCheckpoint]]
 
 
@@ -21,59 +21,62 @@ def get_checkpoint_path(workspace_id: int) -> Path:
     return Path(settings.DRAMATIS_CHECKPOINT_DIR) / f"{workspace_id}.jsonl"
 
 
-def append_checkpoints(workspace_id: int, following: ListFollowing) -> int:
-    """Write what is missing for good: it is on the disk when this returns, or it raises OSError."""
+def append_checkpoints(workspace_id: int, list_following: ListFollowing) -> int:
+    """Append the missing checkpoints durably (fsync) and return how many; raise OSError on failure."""
     path = get_checkpoint_path(workspace_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-        # Two that sign at once must not write into each other's line.
+        # File lock: two processes that sign at the same time must not interleave their lines.
         fcntl.flock(file, fcntl.LOCK_EX)
-        signed = following(read_last_checkpoint(file))
-        file.write("".join(format_checkpoint_line(each) for each in signed).encode())
+        checkpoints = list_following(read_last_checkpoint(file))
+        file.write("".join(format_checkpoint_line(checkpoint) for checkpoint in checkpoints).encode())
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.parent)
-    return len(signed)
+    return len(checkpoints)
 
 
 def read_last_checkpoint(file: BinaryIO) -> SignedCheckpoint | None:
-    """The last line that can be read; what a crash cut off is dropped, for the database has it whole."""
+    """Return the last readable checkpoint, and leave the file position after the last complete line.
+
+    A line cut off by a crash is truncated: the database has the complete checkpoint.
+    """
     size = file.seek(0, os.SEEK_END)
     start = file.seek(max(0, size - MAX_TAIL_BYTES))
     tail = file.read()
-    whole = tail.rfind(b"\n") + 1
-    if whole < len(tail):
-        file.truncate(start + whole)
-    file.seek(start + whole)
-    lines = tail[:whole].decode(errors="replace").split("\n")
-    found = [each for each in read_checkpoint_lines(lines) if isinstance(each, SignedCheckpoint)]
-    return found[-1] if found else None
+    complete_length = tail.rfind(b"\n") + 1
+    if complete_length < len(tail):
+        file.truncate(start + complete_length)
+    file.seek(start + complete_length)
+    lines = tail[:complete_length].decode(errors="replace").split("\n")
+    checkpoints = [each for each in read_checkpoint_lines(lines) if isinstance(each, SignedCheckpoint)]
+    return checkpoints[-1] if checkpoints else None
 
 
 def write_public_key(key: str, pem: str) -> None:
-    """Whoever carries the folder away has what the signatures are checked with."""
+    """Save a public key next to the checkpoint files, so a copy of the folder can be verified on its own."""
     path = Path(settings.DRAMATIS_CHECKPOINT_DIR) / f"{key}.pem"
     if not path.exists():
         path.write_text(pem, encoding="ascii")
 
 
 def sync_folder(folder: Path) -> None:
-    """A new file is there after a power cut only once its folder is."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Fsync the folder: without it, a new file may be missing after a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
 def get_checkpoint_file_size(workspace_id: int) -> int:
-    """How long the file is now; nothing when there is none."""
+    """Return the size in bytes; 0 when there is no file."""
     path = get_checkpoint_path(workspace_id)
     return path.stat().st_size if path.exists() else 0
 
 
 def read_checkpoint_copies(workspace_id: int, size: int | None = None) -> Iterator[SignedCheckpoint | Fault]:
-    """What the file holds, or held when it was so long, oldest first; a line at a time."""
+    """Stream the checkpoints of the file, oldest first, up to `size` bytes (default: all)."""
     path = get_checkpoint_path(workspace_id)
     if path.exists():
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Signs how far a workspace's record has come, and writes it down twice."""
+"""Sign checkpoints of a workspace's hash chains; store them in the database and in a file."""
 
 import contextlib
 import os
@@ -32,40 +32,46 @@ PEM_PREFIX = "-----BEGIN"
 
 
 class NoSigningKey(DomainError):
-    """The settings name a key that cannot be used."""
+    """The configured signing key is missing or unusable."""
 
     code = "no_signing_key"
 
 
 def load_signing_key() -> PrivateKey:
-    """The private key; NoSigningKey with the reason where there is none to use."""
-    said: str = settings.DRAMATIS_SIGNING_KEY
+    """Load the private key from the settings; raise NoSigningKey with the reason on failure."""
+    setting: str = settings.DRAMATIS_SIGNING_KEY
     try:
-        return load_private_key(read_pem(said) if said else ensure_development_pem(settings.VAR))
+        return load_private_key(read_pem(setting) if setting else ensure_development_pem(settings.VAR))
     except OSError as error:
-        said = _("The signing key cannot be read: %(reason)s.") % {"reason": error.strerror}
-        raise NoSigningKey(said) from error
+        unreadable = _("The signing key cannot be read: %(reason)s.") % {"reason": error.strerror}
+        raise NoSigningKey(unreadable) from error
     except UnusableKey as error:
         unusable = _("DRAMATIS_SIGNING_KEY cannot be used. %(reason)s") % {"reason": error}
         raise NoSigningKey(unusable) from error
 
 
-def read_pem(said: str) -> bytes:
-    """The PEM itself, its lines perhaps told apart by \\n as in files of variables; or that of a file."""
-    if said.startswith(PEM_PREFIX):
-        return said.replace("\\n", "\n").encode()
-    return Path(said).read_bytes()
+def read_pem(setting: str) -> bytes:
+    """Return the PEM given in the setting, or the contents of the file the setting names.
+
+    Environment files cannot hold line breaks, so a literal \\n is accepted in their place.
+    """
+    if setting.startswith(PEM_PREFIX):
+        return setting.replace("\\n", "\n").encode()
+    return Path(setting).read_bytes()
 
 
 def ensure_development_pem(var: Path) -> bytes:
-    """Production names its key; only where it need not is one made, once, for us alone."""
+    """Return the development key; generate it on first use with owner-only permissions.
+
+    Production must configure its own key.
+    """
     path = var / "signing_key.pem"
     if not path.exists():
         var.mkdir(parents=True, exist_ok=True)
         draft = var / f"signing_key.{os.getpid()}"
         draft.touch(mode=0o600)
         draft.write_bytes(dump_private_key(generate_signing_key()))
-        # Linking fails when another process was first; both then read the same whole file.
+        # A hard link is atomic: if another process was first it fails, and both read the same file.
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
         draft.unlink()
@@ -73,59 +79,61 @@ def ensure_development_pem(var: Path) -> bytes:
 
 
 def get_public_key() -> tuple[str, str]:
-    """The id and the PEM of the public key, for everyone to keep."""
+    """Return the id and the PEM of the public key."""
     public = load_signing_key().public_key()
     return get_key_id(public), dump_public_key(public)
 
 
 log = structlog.get_logger(__name__)
 
-# Every so many checkpoints bring all heads: whoever needs them reads this far back and no further.
+# Every n-th checkpoint stores all chain heads, the others only changes: this bounds how far back to read.
 FULL_HEADS_INTERVAL = 100
 
 
 def sign_checkpoint(workspace_id: int) -> Checkpoint | None:
-    """State where every chain ends now; None when nothing has moved since the last time."""
-    made = create_checkpoint(workspace_id, load_signing_key())
+    """Sign the current end of every hash chain; return None if nothing changed since the last checkpoint."""
+    checkpoint = create_checkpoint(workspace_id, load_signing_key())
     write_checkpoint_copies(workspace_id)
-    return made
+    return checkpoint
 
 
 @transaction.atomic
 def create_checkpoint(workspace_id: int, key: PrivateKey) -> Checkpoint | None:
-    # One at a time per workspace; not the whole lock, which would hold up everything that points there.
+    # Serialize per workspace. FOR NO KEY UPDATE does not block inserts that reference the workspace.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
     rows = Checkpoint.objects.in_workspace(workspace_id)
-    before = rows.order_by("-sequence").first()
+    previous = rows.order_by("-sequence").first()
     heads = get_current_heads(workspace_id)
-    stated = build_statement(workspace_id, heads, before.hash if before else "", timezone.now())
-    if not has_new_state(stated, before):
+    statement = build_statement(workspace_id, heads, previous.hash if previous else "", timezone.now())
+    if not has_new_state(statement, previous):
         return None
-    signed = proof.sign_statement(stated, key, select_heads(heads, before))
+    signed = proof.sign_statement(statement, key, select_heads(heads, previous))
     row = Checkpoint(
         workspace_id=workspace_id,
-        sequence=before.sequence + 1 if before else 1,
+        sequence=previous.sequence + 1 if previous else 1,
         body=signed.body,
         heads=signed.heads,
-        at=stated.at,
-        previous_hash=stated.previous,
+        at=statement.at,
+        previous_hash=statement.previous,
         hash=signed.hash,
         key_id=signed.key,
         signature=signed.signature,
     )
-    save_signing_key(workspace_id, key, stated.at)
+    save_signing_key(workspace_id, key, statement.at)
     row.save(force_insert=True)
     return row
 
 
 def get_current_heads(workspace_id: int) -> ChainHeads:
-    """The newest version and the newest label move of every prompt."""
+    """Return the newest version and the newest label move of every prompt."""
     rows = AgentPrompt.objects.in_workspace(workspace_id).filter(last_number__gt=0)
-    found = list(
+    prompts = list(
         rows.values_list("agent_id", "channel_id", "last_number", "last_hash", "last_move", "last_move_hash")
     )
-    versions = (ChainHead(agent, channel, number, hashed) for agent, channel, number, hashed, _, _ in found)
-    moves = (ChainHead(agent, channel, move, hashed) for agent, channel, _, _, move, hashed in found if move)
+    versions = (ChainHead(agent, channel, number, hashed) for agent, channel, number, hashed, _, _ in prompts)
+    moves = (
+        ChainHead(agent, channel, move, hashed) for agent, channel, _, _, move, hashed in prompts if move
+    )
     return ChainHeads(sort_heads(versions), sort_heads(moves))
 
 
@@ -134,9 +142,9 @@ def build_statement(
 ) -> proof.CheckpointStatement:
     versions, moves = heads.sums()
     blocks = LedgerBlock.objects.in_workspace(workspace_id).order_by("-sequence")
-    gone = LedgerRollOff.objects.in_workspace(workspace_id).order_by("-block__sequence")
+    roll_offs = LedgerRollOff.objects.in_workspace(workspace_id).order_by("-block__sequence")
     block = blocks.values_list("sequence", "hash", "last_id").first()
-    roll_off = gone.values_list("block__sequence", "hash").first()
+    roll_off = roll_offs.values_list("block__sequence", "hash").first()
     return proof.CheckpointStatement(
         workspace=workspace_id,
         at=at,
@@ -148,77 +156,77 @@ def build_statement(
     )
 
 
-def has_new_state(stated: proof.CheckpointStatement, before: Checkpoint | None) -> bool:
-    """Whether there is something to say that the last checkpoint does not say already."""
-    if before is None:
-        return stated.versions.count > 0
-    told = stated.body()
-    return any(before.body.get(name) != told[name] for name in told if name not in {"at", "previous"})
+def has_new_state(statement: proof.CheckpointStatement, previous: Checkpoint | None) -> bool:
+    """Whether the statement differs from the last checkpoint in more than its time and link."""
+    if previous is None:
+        return statement.versions.count > 0
+    body = statement.body()
+    return any(previous.body.get(name) != body[name] for name in body if name not in {"at", "previous"})
 
 
-def select_heads(heads: ChainHeads, before: Checkpoint | None) -> ChainHeads:
-    """All heads, or those that are new since the checkpoint before."""
-    if before is None or before.sequence % FULL_HEADS_INTERVAL == 0:
+def select_heads(heads: ChainHeads, previous: Checkpoint | None) -> ChainHeads:
+    """Return all heads for a full checkpoint, otherwise those that changed since the previous one."""
+    if previous is None or previous.sequence % FULL_HEADS_INTERVAL == 0:
         return heads
-    return heads.since(get_heads_at(before))
+    return heads.since(get_heads_at(previous))
 
 
 def get_heads_at(checkpoint: Checkpoint) -> ChainHeads:
-    """All heads as they were then, from the last whole list on."""
+    """Return all heads as of a checkpoint: the last full list with later changes applied."""
     start = (checkpoint.sequence - 1) // FULL_HEADS_INTERVAL * FULL_HEADS_INTERVAL + 1
     rows = Checkpoint.objects.in_workspace(checkpoint.workspace_id)
     rows = rows.filter(sequence__gte=start, sequence__lte=checkpoint.sequence).order_by("sequence")
-    found = ChainHeads()
-    for data in rows.values_list("heads", flat=True):
-        found = read_heads(data).after(found)
-    return found
+    heads = ChainHeads()
+    for stored_heads in rows.values_list("heads", flat=True):
+        heads = read_heads(stored_heads).after(heads)
+    return heads
 
 
 def save_signing_key(workspace_id: int, key: PrivateKey, at: datetime) -> None:
-    """Keys change, signatures stay: each is remembered from its first use on."""
+    """Store the public key on its first use, so that signatures stay verifiable after key rotation."""
     public = key.public_key()
     rows = SigningKey.objects.in_workspace(workspace_id)
     if not rows.filter(key_id=get_key_id(public)).exists():
-        made = SigningKey(
+        row = SigningKey(
             workspace_id=workspace_id,
             key_id=get_key_id(public),
             public_key=dump_public_key(public),
             first_used_at=at,
         )
-        made.save(force_insert=True)
+        row.save(force_insert=True)
 
 
-# --- the second copy -----------------------------------------------------------------------------------
+# --- file copy -----------------------------------------------------------------------------------------
 
 
 def write_checkpoint_copies(workspace_id: int) -> int:
-    """Bring the file up to the database, also after a crash in between; how many lines that took."""
+    """Append the checkpoints missing from the file and return how many; catches up after a crash."""
 
-    def following(last: proof.SignedCheckpoint | None) -> list[proof.SignedCheckpoint]:
+    def list_following(last: proof.SignedCheckpoint | None) -> list[proof.SignedCheckpoint]:
         return [get_signed_checkpoint(row) for row in list_uncopied_checkpoints(workspace_id, last)]
 
     try:
-        written = append_checkpoints(workspace_id, following)
+        written = append_checkpoints(workspace_id, list_following)
         for row in SigningKey.objects.in_workspace(workspace_id):
             write_public_key(row.key_id, row.public_key)
     except OSError as error:
-        # Signed and stored it is; verification tells that the copy is behind, and the next time tries again.
+        # The checkpoint itself is stored. Verification reports the gap, and the next run retries.
         log.error("checkpoint_copy_failed", workspace=workspace_id, error=str(error))  # noqa: TRY400
         return 0
     return written
 
 
 def list_uncopied_checkpoints(workspace_id: int, last: proof.SignedCheckpoint | None) -> QuerySet[Checkpoint]:
-    """The checkpoints behind the file's last line."""
+    """List the stored checkpoints that come after the last one in the file."""
     rows = Checkpoint.objects.in_workspace(workspace_id).order_by("sequence")
     if last is None:
         return rows
-    known = rows.filter(hash=last.hash).values_list("sequence", flat=True).first()
-    if known is None:
-        # The file has seen a past that the database does not know: verification names it. The rest goes on.
+    last_sequence = rows.filter(hash=last.hash).values_list("sequence", flat=True).first()
+    if last_sequence is None:
+        # The file's last checkpoint is not in the database. Verification reports it; append newer ones.
         log.error("checkpoint_file_diverged", workspace=workspace_id)
         return rows.filter(at__gt=proof.read_checkpoint(last.body).at)
-    return rows.filter(sequence__gt=known)
+    return rows.filter(sequence__gt=last_sequence)
 
 
 def get_signed_checkpoint(row: Checkpoint) -> proof.SignedCheckpoint:

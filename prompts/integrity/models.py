@@ -1,4 +1,4 @@
-"""Signed statements of how far the record had come, the keys that signed them, and looks at all of it."""
+"""Models of integrity: signed checkpoints, signing keys and verification runs."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,11 +8,11 @@ from personas.models import WorkspaceOwned
 
 
 class Checkpoint(WorkspaceOwned):
-    """The sums over all chains of a workspace at one moment, signed; a copy lies in a file."""
+    """A signed summary of all hash chains of a workspace at one time; a copy is kept in a file."""
 
     sequence = models.PositiveIntegerField()
     body = models.JSONField()
-    # The ends of the chains that the body sums up: all, or those that are new; see prompts.proof.chain_heads.
+    # The chain heads that the body summarizes: all, or only the changed ones; see prompts.proof.chain_heads.
     heads = models.JSONField()
     at = models.DateTimeField()
     previous_hash = models.CharField(max_length=64, blank=True)
@@ -31,11 +31,11 @@ class Checkpoint(WorkspaceOwned):
 
 
 class SigningKey(WorkspaceOwned):
-    """A public key that has signed checkpoints of the workspace; kept, so that old signatures verify."""
+    """A public key that signed checkpoints of the workspace; kept so that old signatures can be verified."""
 
     key_id = models.CharField(max_length=16)
     public_key = models.CharField(max_length=200)
-    # Of the first checkpoint it signed.
+    # Time of the first checkpoint signed with it.
     first_used_at = models.DateTimeField()
 
     class Meta(WorkspaceOwned.Meta):
@@ -47,7 +47,7 @@ class SigningKey(WorkspaceOwned):
 
 
 class VerificationState(models.TextChoices):
-    """How far a look has come."""
+    """State of a verification run."""
 
     QUEUED = "queued", _("Waiting for a worker")
     RUNNING = "running", _("Running")
@@ -56,7 +56,7 @@ class VerificationState(models.TextChoices):
 
 
 class VerificationRun(WorkspaceOwned):
-    """One look at the whole record of a workspace, asked for by a person and carried out by a worker."""
+    """A verification of all hash chains of a workspace, requested by a member and run by a worker."""
 
     state = models.CharField(
         max_length=7, choices=VerificationState.choices, default=VerificationState.QUEUED
@@ -65,9 +65,9 @@ class VerificationRun(WorkspaceOwned):
     asked_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    # As prompts.integrity.verify tells it: rows per table, faults, notes, seconds.
+    # WorkspaceVerification.to_json(): rows per table, faults, notes, seconds.
     result = models.JSONField(default=dict)
-    # Why it was not finished, in words.
+    # Why the run failed; shown to users.
     problem = models.CharField(max_length=300, blank=True)
 
     class Meta(WorkspaceOwned.Meta):

@@ -1,4 +1,4 @@
-"""Looks at the whole record that people ask for: one at a time, by a worker, kept with what was found."""
+"""Verification runs: request one, and run it in a worker; at most one is open per workspace."""
 
 from datetime import timedelta
 
@@ -14,21 +14,21 @@ from prompts.models import VerificationRun, VerificationState
 
 log = structlog.get_logger(__name__)
 
-# As long as the job may run, and a little: whoever has not ended by then never will.
+# The job's time limit plus a margin: a run that is older was lost with its worker.
 MAX_RUN_TIME = timedelta(minutes=65)
 OPEN_STATES = (VerificationState.QUEUED, VerificationState.RUNNING)
 
 
 @transaction.atomic
 def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
-    """The look that is under way, or a new one."""
+    """Return the open verification run, or create one."""
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     rows = VerificationRun.objects.in_workspace(workspace).filter(state__in=OPEN_STATES)
     rows.filter(started_at__lt=timezone.now() - MAX_RUN_TIME).update(
         state=VerificationState.FAILED, ended_at=timezone.now(), problem="The worker was lost on the way."
     )
-    if (waiting := rows.first()) is not None:
-        return waiting
+    if (open_run := rows.first()) is not None:
+        return open_run
     run = VerificationRun(workspace=workspace, asked_label=by.label[:254])
     run.save(force_insert=True)
     write_audit_event(workspace, "asked for", "verification", run.pk, "Verification", by=by)
@@ -36,22 +36,30 @@ def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
 
 
 def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
-    """Look, and write down what was found; None when another worker has it. Call it outside transactions."""
+    """Verify the workspace and store the result; return None if another worker has the run.
+
+    Must be called outside a transaction.
+    """
     rows = VerificationRun.objects.in_workspace(workspace_id)
-    waiting = rows.filter(pk=run_id, state=VerificationState.QUEUED)
-    if not waiting.update(state=VerificationState.RUNNING, started_at=timezone.now()):
+    queued = rows.filter(pk=run_id, state=VerificationState.QUEUED)
+    if not queued.update(state=VerificationState.RUNNING, started_at=timezone.now()):
         return None
     run = rows.select_related("workspace").get(pk=run_id)
     try:
-        found = verify_workspace(run.workspace)
+        verification = verify_workspace(run.workspace)
     except BaseException as error:
         finish_verification(
             run, VerificationState.FAILED, f"It was stopped by an error of ours ({type(error).__name__})."
         )
         raise
-    run.result = found.data()
-    if found.first:
-        log.error("integrity_faults_found", workspace=workspace_id, bad=found.bad, first=str(found.first))
+    run.result = verification.to_json()
+    if verification.first:
+        log.error(
+            "integrity_faults_found",
+            workspace=workspace_id,
+            bad=verification.bad,
+            first=str(verification.first),
+        )
     return finish_verification(run, VerificationState.DONE)
 
 

@@ -1,4 +1,4 @@
-"""Proof: verify the whole record, see the last result, and take away keys and checkpoints."""
+"""Integrity pages: start a verification, show results, download public keys and checkpoints."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,17 +34,17 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 
 def build_runs_context(request: WorkspaceRequest) -> dict[str, Any]:
-    """The last look that ended, and the one under way."""
+    """Build the context for the running, the last and the earlier verification runs."""
     runs = list(VerificationRun.objects.in_workspace(request.workspace).order_by("-pk")[:MAX_SHOWN_RUNS])
     last = next((run for run in runs if run.is_over), None)
     faults = last.result.get("faults", []) if last else []
-    told = describe_faults(request.workspace, faults) if faults else []
+    descriptions = describe_faults(request.workspace, faults) if faults else []
     return {
         "under_way": runs[0] if runs and not runs[0].is_over else None,
         "last": last,
         "earlier": [run for run in runs if run.is_over and run is not last],
-        "first": told[0] if told else None,
-        "others": told[1:],
+        "first": descriptions[0] if descriptions else None,
+        "others": descriptions[1:],
         "mark": format_runs_mark(runs),
     }
 
@@ -61,7 +61,7 @@ def find_active_key_id() -> str:
 
 
 def verification_status(request: WorkspaceRequest) -> HttpResponse:
-    """The moving part of the page; empty-handed while nothing has changed."""
+    """Render the polled part of the page; 204 while nothing has changed."""
     context = build_runs_context(request)
     if request.GET.get("seen") == context["mark"]:
         return HttpResponse(status=204)
@@ -71,23 +71,22 @@ def verification_status(request: WorkspaceRequest) -> HttpResponse:
 @require_permission(Permission.EDIT)
 @require_POST
 def start_verification(request: WorkspaceRequest) -> HttpResponse:
-    asked = request_verification(request.workspace, by=request.actor)
-    enqueue_verification(asked)
+    run = request_verification(request.workspace, by=request.actor)
+    enqueue_verification(run)
     messages.success(request, _("The record is being verified."))
     return redirect(reverse("verify:show", args=[request.workspace.slug]))
 
 
 def download_public_key(request: WorkspaceRequest, key: int) -> HttpResponse:
-    """A public key that has signed here."""
     row = get_object_or_404(SigningKey.objects.in_workspace(request.workspace), pk=check_url_number(key))
-    answer = HttpResponse(row.public_key, content_type="application/x-pem-file")
-    return set_attachment_name(answer, f"dramatis-{row.key_id}.pem")
+    response = HttpResponse(row.public_key, content_type="application/x-pem-file")
+    return set_attachment_name(response, f"dramatis-{row.key_id}.pem")
 
 
 def download_checkpoints(request: WorkspaceRequest) -> HttpResponse:
-    """All of them, in the form of the second copy, to be kept elsewhere."""
-    answer = HttpResponse(render_checkpoint_lines(request), content_type="application/jsonl")
-    return set_attachment_name(answer, f"checkpoints-{request.workspace.slug}.jsonl")
+    """Download all checkpoints in the format of the file copy, for storage elsewhere."""
+    response = HttpResponse(render_checkpoint_lines(request), content_type="application/jsonl")
+    return set_attachment_name(response, f"checkpoints-{request.workspace.slug}.jsonl")
 
 
 def render_checkpoint_lines(request: WorkspaceRequest) -> Iterator[bytes]:
@@ -96,9 +95,9 @@ def render_checkpoint_lines(request: WorkspaceRequest) -> Iterator[bytes]:
         yield format_checkpoint_line(get_signed_checkpoint(row)).encode()
 
 
-def set_attachment_name(answer: HttpResponse, name: str) -> HttpResponse:
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+def set_attachment_name(response: HttpResponse, name: str) -> HttpResponse:
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 urlpatterns: list[URLPattern] = [

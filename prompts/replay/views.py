@@ -57,9 +57,11 @@ class ReplayPage(VersionPage):
     def segments(self) -> tuple[Segment, ...]:
         return self.replay.segments
 
-    def section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
-        words = self.seen.text[rows[0].start : rows[-1].end]
-        beside = [AnnotatedRow(row, [self.words_for(origin) for origin in row.origins]) for row in rows]
+    def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
+        words = self.visible_text.text[rows[0].start : rows[-1].end]
+        beside = [
+            AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins]) for row in rows
+        ]
         slots = [] if self.replay.entry else list(dict.fromkeys(slot for row in rows for slot in row.slots))
         return VersionSection(
             name, beside, len(words), count_tokens_cached(words), slots, "", find_main_origin_kind(rows)

@@ -157,7 +157,7 @@ class StudioText:
         return StudioSection(name, lines, tokens, find_section_kind(rows), slots, ends.get(begin, ""), gone)
 
     def line(self, row: TextRow) -> StudioRow:
-        pieces = [piece for stretch in row.stretches for piece in self.pieces(stretch)]
+        pieces = [piece for stretch in row.spans for piece in self.pieces(stretch)]
         return StudioRow(row.start, row.end, pieces, [self.sources[origin] for origin in row.origins])
 
     def pieces(self, stretch: OriginSpan) -> list[StudioSpan]:
@@ -179,7 +179,7 @@ def find_section_kind(rows: Sequence[TextRow]) -> str:
     """Whose words most of a section is; the layout's own count only where there are no others."""
     sizes: dict[str, int] = {}
     for row in rows:
-        for stretch in row.stretches:
+        for stretch in row.spans:
             sizes[stretch.origin.kind] = sizes.get(stretch.origin.kind, 0) + stretch.end - stretch.start
     others = {kind: size for kind, size in sizes.items() if kind not in ("layout", "slot")}
     return max(others or sizes, key=lambda kind: sizes[kind], default="layout")

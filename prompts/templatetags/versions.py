@@ -138,7 +138,7 @@ def row_text(row: TextRow, seen: VisibleText, is_first: bool = False) -> SafeStr
 
 
 def render_origin_spans(row: TextRow, seen: VisibleText, is_first: bool) -> Iterator[SafeString]:
-    for stretch in row.stretches:
+    for stretch in row.spans:
         start, end = stretch.start, stretch.end
         if is_first and start == row.start:
             start += count_leading_line_ends(seen.text, start, end)

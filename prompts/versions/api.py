@@ -157,13 +157,11 @@ def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str,
 
 def read_version(call: ApiRequest, key: str) -> ApiResponse:
     version = get_version_by_digest(call, key)
-    has_words = can_read_text(call)
-    words = (
-        version_text_json(version)
-        if has_words
-        else dict.fromkeys(("text", "segments", "boundaries", "tools"))
+    has_text = can_read_text(call)
+    text_fields = (
+        version_text_json(version) if has_text else dict.fromkeys(("text", "segments", "boundaries", "tools"))
     )
-    said = {
+    body = {
         "digest": version.digest,
         "text_digest": version.text_digest,
         "layout": version.layout,
@@ -173,10 +171,10 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
             {"name": name, "characters": characters, "tokens": tokens}
             for name, (characters, tokens) in version.sizes.items()
         ],
-        **words,
+        **text_fields,
         "first": version_place_json(version, version.prompt),
     }
-    return immutable_response(call, said, f"{key}-{version.pk}" if has_words else f"{key}-{version.pk}-facts")
+    return immutable_response(call, body, f"{key}-{version.pk}" if has_text else f"{key}-{version.pk}-facts")
 
 
 def can_read_text(call: ApiRequest) -> bool:
@@ -209,9 +207,9 @@ def version_text_json(version: PromptVersion) -> dict[str, Any]:
 def require_unerased_segments(version: PromptVersion) -> tuple[Segment, ...]:
     """As they were built; what is left of erased words is not what was said."""
     contents = get_contents(version.workspace_id, list_content_digests(version.segments, version.tools))
-    gone = {digest for digest, data in contents.items() if data is None}
-    if gone:
-        raise PromptErased(describe_erasures(list_version_erasures(version, gone)))
+    erased = {digest for digest, data in contents.items() if data is None}
+    if erased:
+        raise PromptErased(describe_erasures(list_version_erasures(version, erased)))
     return unpack_segments(version.segments, contents)
 
 

@@ -95,13 +95,13 @@ def compare_segments(
 
 def join_section_texts(segments: Iterable[Segment]) -> dict[str, str]:
     """What each section says, in the prompt's order, without the gap it begins with."""
-    pieces: dict[str, list[str]] = {}
+    texts_by_section: dict[str, list[str]] = {}
     for segment in segments:
-        if segment.section in pieces:
-            pieces[segment.section].append(segment.text)
+        if segment.section in texts_by_section:
+            texts_by_section[segment.section].append(segment.text)
         else:
-            pieces[segment.section] = [segment.text[segment.lead :]]
-    return {section: "".join(texts) for section, texts in pieces.items()}
+            texts_by_section[segment.section] = [segment.text[segment.lead :]]
+    return {section: "".join(texts) for section, texts in texts_by_section.items()}
 
 
 def diff_sections(
@@ -110,24 +110,26 @@ def diff_sections(
     """In the order of the newer text; what fell away comes last."""
     moved = set(find_out_of_order([*before], [*after]))
     order = [*after, *(section for section in before if section not in after)]
-    found = [diff_section(name, before.get(name), after.get(name), budget, count) for name in order]
-    return [replace(section, is_moved=section.name in moved) for section in found]
+    sections = [diff_section(name, before.get(name), after.get(name), budget, count) for name in order]
+    return [replace(section, is_moved=section.name in moved) for section in sections]
 
 
 def diff_section(
     name: str, old: str | None, new: str | None, budget: "DiffBudget", count: TokenCounter
 ) -> SectionDiff:
-    said, says = old or "", new or ""
-    tokens = count(said), count(says)
-    if said == says:
+    old_text, new_text = old or "", new or ""
+    tokens = count(old_text), count(new_text)
+    if old_text == new_text:
         return SectionDiff(name, "same", *tokens)
     state: SectionState = "added" if old is None else "removed" if new is None else "changed"
-    if not budget.take(said, says):
+    if not budget.take(old_text, new_text):
         reason = _("%(count)s characters are too many to compare line by line.") % {
-            "count": f"{len(said) + len(says):,}"
+            "count": f"{len(old_text) + len(new_text):,}"
         }
         return SectionDiff(name, state, *tokens, withheld=reason)
-    lines = diff_lines(said, says) if state == "changed" else build_one_sided_lines(said, says)
+    lines = (
+        diff_lines(old_text, new_text) if state == "changed" else build_one_sided_lines(old_text, new_text)
+    )
     return SectionDiff(name, state, *tokens, lines)
 
 
@@ -161,13 +163,13 @@ def find_moved_segments(before: Sequence[Segment], after: Sequence[Segment]) -> 
     """Records whose words are the same and stand elsewhere among those that both versions have."""
     old, new = index_unique_segments(before), index_unique_segments(after)
     shared = [key for key in new if key in old]
-    elsewhere = {key for key in shared if old[key].section != new[key].section}
+    moved = {key for key in shared if old[key].section != new[key].section}
     for section in dict.fromkeys(new[key].section for key in shared):
-        mine = [key for key in shared if new[key].section == section and key not in elsewhere]
-        known = set(mine)
-        elsewhere |= set(find_out_of_order([key for key in old if key in known], mine))
+        section_keys = [key for key in shared if new[key].section == section and key not in moved]
+        section_key_set = set(section_keys)
+        moved |= set(find_out_of_order([key for key in old if key in section_key_set], section_keys))
     return [
-        MovedSegment(key[0], key[1], old[key].section, new[key].section) for key in shared if key in elsewhere
+        MovedSegment(key[0], key[1], old[key].section, new[key].section) for key in shared if key in moved
     ]
 
 
@@ -178,15 +180,15 @@ def index_unique_segments(segments: Sequence[Segment]) -> dict[tuple[Origin, str
         for segment in segments
         if segment.origin.id or segment.origin.path
     ]
-    times = Counter([key for key, _ in keyed])
-    return {key: segment for key, segment in keyed if times[key] == 1 and key[1]}
+    counts = Counter([key for key, _ in keyed])
+    return {key: segment for key, segment in keyed if counts[key] == 1 and key[1]}
 
 
 def find_out_of_order(before: Sequence[K], after: Sequence[K]) -> list[K]:
     """The fewest of the shared ones that must have moved to explain the new order."""
-    places = {key: place for place, key in enumerate(before)}
-    shared = [key for key in after if key in places]
-    kept = find_longest_increasing_run([places[key] for key in shared])
+    positions = {key: position for position, key in enumerate(before)}
+    shared = [key for key in after if key in positions]
+    kept = find_longest_increasing_run([positions[key] for key in shared])
     return [key for at, key in enumerate(shared) if at not in kept]
 
 

@@ -85,29 +85,29 @@ def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
     before = list_versions_with_digest(call, against).first()
     if before is None:
         raise build_against_error("There is no such version here.")
-    found = compare_segments(
+    diff = compare_segments(
         require_unerased_segments(before), require_unerased_segments(after), count_tokens_cached
     )
-    return immutable_response(call, version_diff_json(found, against, key), f"{against}-{key}")
+    return immutable_response(call, version_diff_json(diff, against, key), f"{against}-{key}")
 
 
-def build_against_error(said: str) -> ProblemError:
-    return ProblemError(validation_problem([FieldError(said, parameter="against")]))
+def build_against_error(message: str) -> ProblemError:
+    return ProblemError(validation_problem([FieldError(message, parameter="against")]))
 
 
-def version_diff_json(found: VersionDiff, before: str, after: str) -> dict[str, Any]:
+def version_diff_json(diff: VersionDiff, before: str, after: str) -> dict[str, Any]:
     return {
         "before": before,
         "after": after,
-        "token_delta": found.token_delta,
-        "sections": [section_diff_json(section) for section in found.sections],
-        "moved": [moved_segment_json(one) for one in found.moved],
+        "token_delta": diff.token_delta,
+        "sections": [section_diff_json(section) for section in diff.sections],
+        "moved": [moved_segment_json(segment) for segment in diff.moved],
         "prefix": {
-            "kept_characters": found.prefix.kept_characters,
-            "kept_tokens": found.prefix.kept_tokens,
-            "rewritten_tokens": found.prefix.rewritten_tokens,
-            "section": found.prefix.section,
-            "is_beyond_cache": found.prefix.is_beyond_cache,
+            "kept_characters": diff.prefix.kept_characters,
+            "kept_tokens": diff.prefix.kept_tokens,
+            "rewritten_tokens": diff.prefix.rewritten_tokens,
+            "section": diff.prefix.section,
+            "is_beyond_cache": diff.prefix.is_beyond_cache,
         },
     }
 
@@ -128,14 +128,14 @@ def diff_line_json(line: DiffLine) -> dict[str, Any]:
     return {"kind": line.kind, "before": line.before, "after": line.after, "text": line.text}
 
 
-def moved_segment_json(one: MovedSegment) -> dict[str, Any]:
-    origin = one.origin
+def moved_segment_json(segment: MovedSegment) -> dict[str, Any]:
+    origin = segment.origin
     return {
         "kind": origin.kind,
         "id": origin.id,
         "path": origin.path,
-        "before": one.before,
-        "after": one.after,
+        "before": segment.before,
+        "after": segment.after,
     }
 
 

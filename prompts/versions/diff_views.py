@@ -40,47 +40,51 @@ def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, before), get_version_or_404(row, after)
     segments = get_segment_pair(old, new)
-    found = compare_segments(*segments, count_tokens_cached)
+    diff = compare_segments(*segments, count_tokens_cached)
     labels = list(get_prompt_labels(row))
-    here = group_labels_by_version(row, labels)
+    labels_by_version = group_labels_by_version(row, labels)
     is_whole = request.GET.get("show") == SHOW_ALL
     context = {
         "agent": row.agent,
         "prompt": row,
         "before": old,
         "after": new,
-        "diff": found,
+        "diff": diff,
         "is_whole": is_whole,
-        "shown": list_full_sections(found, segments[1]) if is_whole else found.changed,
-        "sides": [(version, here.get(version.pk, [])) for version in (old, new)],
+        "shown": list_full_sections(diff, segments[1]) if is_whole else diff.changed,
+        "sides": [(version, labels_by_version.get(version.pk, [])) for version in (old, new)],
         "steps": get_neighbour_diffs(row, before, after),
         "others": list_comparison_targets(row, labels, after),
     }
-    return render(request, "prompts/versions/diff.html", context | build_moved_context(request, found))
+    return render(request, "prompts/versions/diff.html", context | build_moved_context(request, diff))
 
 
-def build_moved_context(request: WorkspaceRequest, found: VersionDiff) -> dict[str, Any]:
-    some = found.moved[:MAX_MOVED_SEGMENTS]
-    told = describe_origins(request.workspace, [one.origin for one in some])
+def build_moved_context(request: WorkspaceRequest, diff: VersionDiff) -> dict[str, Any]:
+    segments = diff.moved[:MAX_MOVED_SEGMENTS]
+    origin_labels = describe_origins(request.workspace, [segment.origin for segment in segments])
     return {
-        "moved": [(one, told[one.origin]) for one in some if one.origin in told],
-        "more_moved": max(0, len(found.moved) - MAX_MOVED_SEGMENTS),
+        "moved": [
+            (segment, origin_labels[segment.origin])
+            for segment in segments
+            if segment.origin in origin_labels
+        ],
+        "more_moved": max(0, len(diff.moved) - MAX_MOVED_SEGMENTS),
     }
 
 
-def list_full_sections(found: VersionDiff, segments: Sequence[Segment]) -> list[SectionDiff]:
+def list_full_sections(diff: VersionDiff, segments: Sequence[Segment]) -> list[SectionDiff]:
     """Every section, with the lines of those that are the same."""
-    words = join_section_texts(segments)
+    texts = join_section_texts(segments)
     return [
-        replace(section, lines=build_unchanged_lines(words.get(section.name, "")))
+        replace(section, lines=build_unchanged_lines(texts.get(section.name, "")))
         if section.state == "same"
         else section
-        for section in found.sections
+        for section in diff.sections
     ]
 
 
-def build_unchanged_lines(words: str) -> list[DiffLine]:
-    return [DiffLine("same", (DiffSpan(line),), at, at) for at, line in enumerate(words.split("\n"), start=1)]
+def build_unchanged_lines(text: str) -> list[DiffLine]:
+    return [DiffLine("same", (DiffSpan(line),), at, at) for at, line in enumerate(text.split("\n"), start=1)]
 
 
 def get_neighbour_diffs(prompt: AgentPrompt, before: int, after: int) -> dict[str, tuple[int, int] | None]:
@@ -97,23 +101,23 @@ def list_comparison_targets(
     prompt: AgentPrompt, labels: Sequence[PromptLabel], number: int
 ) -> list[tuple[str, int]]:
     """What else a version is usually compared with: where production and the latest stand."""
-    places = [(label.name, label.version.number) for label in labels if label.name == PRODUCTION]
+    targets = [(label.name, label.version.number) for label in labels if label.name == PRODUCTION]
     if prompt.latest:
-        places.append(("latest", prompt.latest.number))
-    return [(name, other) for name, other in places if other != number]
+        targets.append(("latest", prompt.latest.number))
+    return [(name, other) for name, other in targets if other != number]
 
 
 def version_peek(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     """A glance at what a version changed, for a card beside the link that leads to all of it."""
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, number - 1), get_version_or_404(row, number)
-    found = compare_segments(*get_segment_pair(old, new), count_tokens_cached)
+    diff = compare_segments(*get_segment_pair(old, new), count_tokens_cached)
     context = {
         "prompt": row,
         "version": new,
-        "diff": found,
-        "glances": [build_section_peek(section) for section in found.changed[:MAX_PEEK_SECTIONS]],
-        "more": max(0, len(found.changed) - MAX_PEEK_SECTIONS),
+        "diff": diff,
+        "glances": [build_section_peek(section) for section in diff.changed[:MAX_PEEK_SECTIONS]],
+        "more": max(0, len(diff.changed) - MAX_PEEK_SECTIONS),
     }
     return render(request, "prompts/versions/_peek.html", context)
 

@@ -28,15 +28,15 @@ def build_lockfile(
 
     Layout and compiler stand beside it in the version's own row.
     """
-    told = {"settings": settings, "digest": hash_parts(parts)}
+    common = {"settings": settings, "digest": hash_parts(parts)}
     if before is None or number - before[0] >= FULL_LOCKFILE_INTERVAL:
-        return told | {"parts": dict(parts)}
-    base, had = before
-    changed = {key: digest for key, digest in parts.items() if had.get(key) != digest}
-    gone = sorted(key for key in had if key not in parts)
-    if len(changed) + len(gone) >= len(parts):
-        return told | {"parts": dict(parts)}
-    return told | {"base": base, "parts": changed} | ({"gone": gone} if gone else {})
+        return common | {"parts": dict(parts)}
+    base, previous_parts = before
+    changed = {key: digest for key, digest in parts.items() if previous_parts.get(key) != digest}
+    removed = sorted(key for key in previous_parts if key not in parts)
+    if len(changed) + len(removed) >= len(parts):
+        return common | {"parts": dict(parts)}
+    return common | {"base": base, "parts": changed} | ({"gone": removed} if removed else {})
 
 
 def get_base_number(number: int, lockfile: Mapping[str, Any]) -> int:
@@ -52,14 +52,14 @@ def merge_lockfiles(lockfiles: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return parts
 
 
-def apply_lockfile(before: dict[str, str], lockfile: Mapping[str, Any]) -> dict[str, str]:
+def apply_lockfile(parts: dict[str, str], lockfile: Mapping[str, Any]) -> dict[str, str]:
     """The parts after a lockfile; what stood before may be changed by this."""
     if "base" not in lockfile:
         return dict(lockfile["parts"])
     for key in lockfile.get("gone", ()):
-        before.pop(key, None)
-    before.update(lockfile["parts"])
-    return before
+        parts.pop(key, None)
+    parts.update(lockfile["parts"])
+    return parts
 
 
 def is_lockfile_valid(lockfile: Mapping[str, Any], parts: PartDigests) -> bool:
@@ -76,22 +76,24 @@ PartKey = tuple[str, int]
 PartRevisions = dict[PartKey, int]
 
 
-def get_part_revisions(segments: Iterable[Mapping[str, Any]], offered: Iterable[str] = ()) -> PartRevisions:
+def get_part_revisions(
+    segments: Iterable[Mapping[str, Any]], tool_names: Iterable[str] = ()
+) -> PartRevisions:
     """What the stored segments came from; tools that are offered beside the text are held as well.
 
     Offered are the names of a lockfile: kind, id and revision as "tool:7@2".
     """
-    found: PartRevisions = {}
+    revisions: PartRevisions = {}
     for row in segments:
         origin = row.get("origin", {})
         if is_record_id(origin.get("id", "")):
-            found[origin["kind"], int(origin["id"])] = origin.get("revision", 0)
-    for name in offered:
+            revisions[origin["kind"], int(origin["id"])] = origin.get("revision", 0)
+    for name in tool_names:
         kind, _, rest = name.partition(":")
         key, _, revision = rest.partition("@")
         if kind == "tool" and is_record_id(key):
-            found[kind, int(key)] = int(revision)
-    return found
+            revisions[kind, int(key)] = int(revision)
+    return revisions
 
 
 def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[PartKey, int | None]:
@@ -105,8 +107,8 @@ def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[Par
 class PreviousParts(NamedTuple):
     """A prompt before its next version: the lockfile to tell changes from, and the records it holds."""
 
-    before: PreviousLockfile | None
-    held: PartRevisions
+    lockfile: PreviousLockfile | None
+    revisions: PartRevisions
 
 
 def get_previous_parts(
@@ -118,14 +120,14 @@ def get_previous_parts(
         return {}
     chains = get_lockfile_chains(workspace, latest)
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=[row.pk for row in latest.values()])
-    found = {}
+    previous = {}
     for prompt, segments, tools in rows.values_list("prompt_id", "segments", "tools"):
         version, parts = latest[prompt], merge_lockfiles(chains[prompt])
         # A chain that does not add up is not gone on with: the next lockfile stands by itself.
-        sound = is_lockfile_valid(version.lockfile, parts)
-        before = (get_base_number(version.number, version.lockfile), parts) if sound else None
-        found[prompt] = PreviousParts(before, get_part_revisions(segments, parts if tools else ()))
-    return found
+        is_valid = is_lockfile_valid(version.lockfile, parts)
+        lockfile = (get_base_number(version.number, version.lockfile), parts) if is_valid else None
+        previous[prompt] = PreviousParts(lockfile, get_part_revisions(segments, parts if tools else ()))
+    return previous
 
 
 def get_lockfile_chains(
@@ -133,13 +135,15 @@ def get_lockfile_chains(
 ) -> dict[int, list[dict[str, Any]]]:
     """For each prompt the lockfiles from the last whole one on; those that are whole are at hand."""
     chains: dict[int, list[dict[str, Any]]] = {prompt: [] for prompt in latest}
-    wanted = []
+    conditions = []
     for prompt, version in latest.items():
         base = get_base_number(version.number, version.lockfile)
         if base < version.number:
-            wanted.append(Q(prompt=prompt, number__gte=base, number__lt=version.number))
-    if wanted:
-        rows = PromptVersion.objects.in_workspace(workspace).filter(reduce(or_, wanted)).order_by("number")
+            conditions.append(Q(prompt=prompt, number__gte=base, number__lt=version.number))
+    if conditions:
+        rows = (
+            PromptVersion.objects.in_workspace(workspace).filter(reduce(or_, conditions)).order_by("number")
+        )
         for prompt, lockfile in rows.values_list("prompt_id", "lockfile"):
             chains[prompt].append(lockfile)
     for prompt, version in latest.items():
@@ -155,8 +159,8 @@ def save_part_changes(
     """Only what differs from the version before: an edit of one record leaves one row."""
     rows = []
     for version, parts in versions:
-        stood = before.get(version.prompt_id)
-        holds = get_part_revisions(version.segments, parts if version.tools else ())
+        previous = before.get(version.prompt_id)
+        revisions = get_part_revisions(version.segments, parts if version.tools else ())
         rows += [
             VersionPart(
                 workspace_id=version.workspace_id,
@@ -166,6 +170,8 @@ def save_part_changes(
                 object_id=key,
                 revision=revision,
             )
-            for (kind, key), revision in diff_part_revisions(stood.held if stood else {}, holds).items()
+            for (kind, key), revision in diff_part_revisions(
+                previous.revisions if previous else {}, revisions
+            ).items()
         ]
     VersionPart.objects.in_workspace(workspace).bulk_create(rows, batch_size=1_000)

@@ -39,7 +39,7 @@ class AnnotatedRow:
     """A row of the text with its origins in words."""
 
     row: TextRow
-    told: Sequence[OriginLabel]
+    origin_labels: Sequence[OriginLabel]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class VersionSection:
 class LockfileEntry:
     """A line of the lockfile: what was pinned, at which digest."""
 
-    told: OriginLabel
+    origin_label: OriginLabel
     digest: str
 
 
@@ -70,10 +70,10 @@ def find_main_origin_kind(rows: Sequence[TextRow]) -> str:
     """The kind of record that says most in these rows; our own words only where nobody else speaks."""
     sizes: Counter[str] = Counter()
     for row in rows:
-        for stretch in row.stretches:
-            sizes[stretch.origin.kind] += stretch.end - stretch.start
-    told = [(size, kind) for kind, size in sizes.items() if kind not in ("layout", "slot")]
-    return max(told)[1] if told else "layout"
+        for span in row.spans:
+            sizes[span.origin.kind] += span.end - span.start
+    candidates = [(size, kind) for kind, size in sizes.items() if kind not in ("layout", "slot")]
+    return max(candidates)[1] if candidates else "layout"
 
 
 class VersionPage:
@@ -93,7 +93,7 @@ class VersionPage:
         return unpack_segments(self.version.segments, self.contents)
 
     @cached_property
-    def seen(self) -> VisibleText:
+    def visible_text(self) -> VisibleText:
         return VisibleText("".join([segment.text for segment in self.segments]))
 
     @cached_property
@@ -109,66 +109,77 @@ class VersionPage:
         )
 
     @cached_property
-    def pinned(self) -> list[tuple[Origin, str]]:
+    def lockfile_origins(self) -> list[tuple[Origin, str]]:
         """The lockfile's parts, if they are asked for: "kind:id@revision" and a digest."""
         if not self.has_lockfile:
             return []
         paths = {segment.origin._replace(path=""): segment.origin for segment in self.segments}
-        found = []
+        entries = []
         for name, digest in get_lockfile_parts(self.version).items():
             kind, _, rest = name.partition(":")
             key, _, revision = rest.rpartition("@")
             origin = Origin(kind, key, int(revision) if revision.isdecimal() else 0)
-            found.append((paths.get(origin, origin), digest))
-        return found
+            entries.append((paths.get(origin, origin), digest))
+        return entries
 
     @cached_property
-    def told(self) -> dict[Origin, OriginLabel]:
-        told = describe_origins(self.workspace, self.origins, self.said)
-        return told | {origin: self.with_news(origin, told[origin]) for origin in self.news}
+    def origin_labels(self) -> dict[Origin, OriginLabel]:
+        labels = describe_origins(self.workspace, self.origins, self.revision_labels)
+        return labels | {origin: self.add_file_change(origin, labels[origin]) for origin in self.file_changes}
 
     @cached_property
     def origins(self) -> set[Origin]:
-        return {*(segment.origin for segment in self.segments), *(origin for origin, _ in self.pinned)}
+        return {
+            *(segment.origin for segment in self.segments),
+            *(origin for origin, _ in self.lockfile_origins),
+        }
 
     @cached_property
-    def said(self) -> dict[RevisionKey, tuple[str, str]]:
+    def revision_labels(self) -> dict[RevisionKey, tuple[str, str]]:
         """What all revisions that the page names were called, and by whom they were written."""
-        known = [origin for origin in self.origins if origin.kind in RECORD_KINDS]
+        record_origins = [origin for origin in self.origins if origin.kind in RECORD_KINDS]
         return describe_revisions(
-            self.workspace, [*list_revision_keys(known), *list_cause_revisions(self.version.causes)]
+            self.workspace, [*list_revision_keys(record_origins), *list_cause_revisions(self.version.causes)]
         )
 
-    def with_news(self, origin: Origin, told: OriginLabel) -> OriginLabel:
+    def add_file_change(self, origin: Origin, label: OriginLabel) -> OriginLabel:
         url = reverse("files:detail", args=[self.workspace.slug, origin.id])
-        return replace(told, news=self.news[origin], news_url=url)
+        return replace(label, news=self.file_changes[origin], news_url=url)
 
     @cached_property
-    def news(self) -> dict[Origin, str]:
+    def file_changes(self) -> dict[Origin, str]:
         """What has become of the files since."""
         return describe_file_changes(self.workspace, {segment.origin for segment in self.segments})
 
-    def words_for(self, origin: Origin) -> OriginLabel:
-        return self.told.get(origin, LAYOUT_LABEL)
+    def get_origin_label(self, origin: Origin) -> OriginLabel:
+        return self.origin_labels.get(origin, LAYOUT_LABEL)
 
     @property
-    def news_words(self) -> str:
-        count = len({origin.id for origin in self.news})
+    def file_changes_label(self) -> str:
+        count = len({origin.id for origin in self.file_changes})
         return ngettext("%(count)s source changed", "%(count)s sources changed", count) % {"count": count}
 
     @cached_property
     def sections(self) -> list[VersionSection]:
         ends = {boundary.offset: boundary.volatility for boundary in self.boundaries}
-        return [self.section(name, rows, ends) for name, rows in group_rows_by_section(self.segments)]
+        return [self.build_section(name, rows, ends) for name, rows in group_rows_by_section(self.segments)]
 
-    def section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
+    def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
         characters, tokens = self.version.sizes.get(name, (0, 0))
-        beside = [AnnotatedRow(row, [self.words_for(origin) for origin in row.origins]) for row in rows]
+        annotated = [
+            AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins]) for row in rows
+        ]
         # The line end before a section's first row belongs to the section too.
-        begin = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
+        boundary_offset = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
         return VersionSection(
-            name, beside, characters, tokens, slots, ends.get(begin, ""), find_main_origin_kind(rows)
+            name,
+            annotated,
+            characters,
+            tokens,
+            slots,
+            ends.get(boundary_offset, ""),
+            find_main_origin_kind(rows),
         )
 
     @property
@@ -178,11 +189,15 @@ class VersionPage:
     @cached_property
     def cache_share(self) -> float:
         """How much of the text stands before the words that every call fills anew."""
-        return min(find_per_call_offset(self.segments), len(self.seen.text)) / max(len(self.seen.text), 1)
+        return min(find_per_call_offset(self.segments), len(self.visible_text.text)) / max(
+            len(self.visible_text.text), 1
+        )
 
     @cached_property
     def lockfile(self) -> list[LockfileEntry]:
-        return [LockfileEntry(self.words_for(origin), digest) for origin, digest in self.pinned]
+        return [
+            LockfileEntry(self.get_origin_label(origin), digest) for origin, digest in self.lockfile_origins
+        ]
 
     @cached_property
     def report(self) -> dict[str, Any]:
@@ -191,18 +206,18 @@ class VersionPage:
     @cached_property
     def omitted(self) -> dict[str, list[str]]:
         """By reason, the parts that are not there."""
-        found: dict[str, list[str]] = {}
+        names_by_reason: dict[str, list[str]] = {}
         for name, reason in self.report.get("omitted", {}).items():
-            found.setdefault(reason, []).append(name)
-        return found
+            names_by_reason.setdefault(reason, []).append(name)
+        return names_by_reason
 
     @cached_property
-    def is_whole(self) -> bool:
+    def is_hash_valid(self) -> bool:
         """Whether the stored row still has the hash it was written with."""
         return build_version_row(self.version).hash(self.version.previous_hash) == self.version.hash
 
-    def context(self) -> dict[str, Any]:
-        [causes] = describe_causes(self.workspace, [self.version.causes], shown=20, said=self.said)
+    def build_context(self) -> dict[str, Any]:
+        [causes] = describe_causes(self.workspace, [self.version.causes], shown=20, said=self.revision_labels)
         return {
             "version": self.version,
             "reading": self,

@@ -98,8 +98,8 @@ def prompts_json(prompts: Sequence[AgentPrompt]) -> list[dict[str, Any]]:
     for label in rows.select_related("version").defer(*list_heavy_columns("version")):
         labels[label.prompt_id].append(label_json(label))
     causes = BuildCause.objects.in_workspace(workspace).filter(agent__in={row.agent_id for row in prompts})
-    waiting = Counter(dict(causes.values_list("agent_id").annotate(count=Count("pk")).order_by()))
-    return [prompt_json(row, labels[row.pk], waiting[row.agent_id]) for row in prompts]
+    pending = Counter(dict(causes.values_list("agent_id").annotate(count=Count("pk")).order_by()))
+    return [prompt_json(row, labels[row.pk], pending[row.agent_id]) for row in prompts]
 
 
 def prompt_json(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int) -> dict[str, Any]:
@@ -132,21 +132,21 @@ def rebuild_agent_prompts(call: ApiRequest, agent: str) -> ApiResponse:
     row = get_visible_agent(call, agent)
     if "channels" in call.caller.key.scopes:
         require_unlimited_scope(call)
-    built = rebuild_agent(row)
+    result = rebuild_agent(row)
     prompts = AgentPrompt.objects.in_workspace(call.workspace).filter(agent=row, is_live=True)
-    wrong = prompts.exclude(problem="").values_list("channel__slug", "problem")
-    made = [
+    problems = prompts.exclude(problem="").values_list("channel__slug", "problem")
+    versions = [
         {"channel": version.prompt.channel.slug, "number": version.number, "digest": version.digest}
-        for version in built.versions
+        for version in result.versions
     ]
-    said = {
-        "built": len(built.versions),
-        "unchanged": built.unchanged,
-        "failed": built.failed,
-        "versions": made,
-        "problems": [{"channel": channel, "problem": problem} for channel, problem in wrong],
+    body = {
+        "built": len(result.versions),
+        "unchanged": result.unchanged,
+        "failed": result.failed,
+        "versions": versions,
+        "problems": [{"channel": channel, "problem": problem} for channel, problem in problems],
     }
-    return json_response(said)
+    return json_response(body)
 
 
 urlpatterns: list[URLPattern] = [

@@ -39,11 +39,11 @@ def pack_prompt(prompt: AssembledPrompt, report: bytes) -> StoredSegments:
 
     rows = [pack_segment(segment, keep) for segment in prompt.segments]
     tools = keep(encode_json([dataclass_json(tool) for tool in prompt.tools])) if prompt.tools else ""
-    words = [
+    hashed_values = [
         [list_hashed_values(row), segment.section, segment.volatility]
         for row, segment in zip(rows, prompt.segments, strict=True)
     ]
-    digest = sha256_digest(canonical_json([prompt.layout, tools, words]))
+    digest = sha256_digest(canonical_json([prompt.layout, tools, hashed_values]))
     return StoredSegments(rows, tools, keep(report), digest, sha256_digest(prompt.text.encode()), contents)
 
 
@@ -77,8 +77,8 @@ def encode_json(value: Any) -> bytes:
 
 def list_content_digests(segments: Iterable[Mapping[str, Any]], tools: str = "") -> set[str]:
     """Every content a version leans on."""
-    found = {row[name] for row in segments for name in ("content", "given") if name in row}
-    return found | ({tools} if tools else set())
+    digests = {row[name] for row in segments for name in ("content", "given") if name in row}
+    return digests | ({tools} if tools else set())
 
 
 def unpack_segments(

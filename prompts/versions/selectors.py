@@ -62,8 +62,8 @@ def get_build_report(version: PromptVersion) -> dict[str, Any]:
 
 
 def parse_build_report(contents: Mapping[str, bytes | None], version: PromptVersion) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(contents.get(version.report) or b"{}")
-    return found
+    report: dict[str, Any] = json.loads(contents.get(version.report) or b"{}")
+    return report
 
 
 def get_lockfile_parts(version: PromptVersion) -> dict[str, str]:

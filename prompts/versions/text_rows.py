@@ -25,18 +25,18 @@ class TextRow:
 
     start: int
     end: int
-    stretches: list[OriginSpan] = field(default_factory=list)
+    spans: list[OriginSpan] = field(default_factory=list)
 
     @property
     def origins(self) -> list[Origin]:
         """Each once; words of the layout are named only where there are no others."""
-        found = list(dict.fromkeys(stretch.origin for stretch in self.stretches))
-        told = [origin for origin in found if origin.kind not in ("layout", "slot")]
-        return told or found[:1]
+        origins = list(dict.fromkeys(span.origin for span in self.spans))
+        record_origins = [origin for origin in origins if origin.kind not in ("layout", "slot")]
+        return record_origins or origins[:1]
 
     @property
     def slots(self) -> list[str]:
-        return list(dict.fromkeys(stretch.slot for stretch in self.stretches if stretch.slot))
+        return list(dict.fromkeys(span.slot for span in self.spans if span.slot))
 
 
 def group_rows_by_section(segments: Sequence[Segment]) -> list[tuple[str, list[TextRow]]]:
@@ -44,7 +44,7 @@ def group_rows_by_section(segments: Sequence[Segment]) -> list[tuple[str, list[T
     rows = build_text_rows(
         "".join([segment.text for segment in segments]), merge_origin_spans(list_origin_spans(segments))
     )
-    grouped = groupby(rows, key=lambda row: row.stretches[0].section)
+    grouped = groupby(rows, key=lambda row: row.spans[0].section)
     return [(section, list(group)) for section, group in grouped]
 
 
@@ -60,41 +60,41 @@ def list_origin_spans(segments: Sequence[Segment]) -> Iterator[OriginSpan]:
         at = end
 
 
-def merge_origin_spans(stretches: Iterable[OriginSpan]) -> list[OriginSpan]:
+def merge_origin_spans(spans: Iterable[OriginSpan]) -> list[OriginSpan]:
     """Neighbours of one origin as one; empty ones are nowhere to be seen."""
-    found: list[OriginSpan] = []
-    for one in stretches:
-        if one.start == one.end:
+    merged: list[OriginSpan] = []
+    for span in spans:
+        if span.start == span.end:
             continue
-        last = found[-1] if found else None
-        if last and (last.section, last.origin, last.slot) == (one.section, one.origin, one.slot):
-            found[-1] = OriginSpan(last.start, one.end, one.section, one.origin, one.slot)
+        last = merged[-1] if merged else None
+        if last and (last.section, last.origin, last.slot) == (span.section, span.origin, span.slot):
+            merged[-1] = OriginSpan(last.start, span.end, span.section, span.origin, span.slot)
         else:
-            found.append(one)
-    return found
+            merged.append(span)
+    return merged
 
 
-def build_text_rows(text: str, stretches: Sequence[OriginSpan]) -> list[TextRow]:
+def build_text_rows(text: str, spans: Sequence[OriginSpan]) -> list[TextRow]:
     """Rows break where an origin does, at the next line's beginning: no line is torn apart."""
     rows: list[TextRow] = []
-    for stretch in stretches:
-        start = stretch.start
+    for span in spans:
+        start = span.start
         if rows and text[start - 1] != "\n":
-            start = extend_text_row(rows[-1], stretch, text)
-        if start < stretch.end:
-            rows.append(TextRow(start, stretch.end, [slice_origin_span(stretch, start, stretch.end)]))
+            start = extend_text_row(rows[-1], span, text)
+        if start < span.end:
+            rows.append(TextRow(start, span.end, [slice_origin_span(span, start, span.end)]))
     return rows
 
 
-def extend_text_row(row: TextRow, stretch: OriginSpan, text: str) -> int:
+def extend_text_row(row: TextRow, span: OriginSpan, text: str) -> int:
     """Finish the row's last line with what this stretch says of it; tell where the next line begins."""
-    line_end = text.find("\n", stretch.start, stretch.end)
-    stop = stretch.end if line_end < 0 else line_end + 1
-    if line_end != stretch.start:
-        row.stretches.append(slice_origin_span(stretch, stretch.start, stop))
+    line_end = text.find("\n", span.start, span.end)
+    stop = span.end if line_end < 0 else line_end + 1
+    if line_end != span.start:
+        row.spans.append(slice_origin_span(span, span.start, stop))
     row.end = stop
     return stop
 
 
-def slice_origin_span(stretch: OriginSpan, start: int, end: int) -> OriginSpan:
-    return OriginSpan(start, end, stretch.section, stretch.origin, stretch.slot)
+def slice_origin_span(span: OriginSpan, start: int, end: int) -> OriginSpan:
+    return OriginSpan(start, end, span.section, span.origin, span.slot)

@@ -62,18 +62,18 @@ class VersionPaginator(Paginator):  # type: ignore[type-arg]  # generic only in 
         return self.prompt.last_number
 
     def page(self, number: int | str) -> Page[PromptVersion]:
-        known = self.validate_number(number)
-        newest = self.count - (known - 1) * PAGE_SIZE
+        page_number = self.validate_number(number)
+        newest = self.count - (page_number - 1) * PAGE_SIZE
         rows = list_versions(self.prompt).filter(number__lte=newest, number__gt=newest - PAGE_SIZE - 1)
         # One more than is shown: the oldest on the page grows from it.
-        return Page(list(rows), known, self)
+        return Page(list(rows), page_number, self)
 
 
 def list_agent_prompts(workspace: Workspace, slug: str) -> QuerySet[AgentPrompt]:
     """On every channel it ever spoke on, those it speaks on now first, each with its agent."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug)
-    whole = select_latest_version(rows).select_related("agent__identity", "agent__parent")
-    return whole.order_by("-is_live", "channel__name", "pk")
+    prompts = select_latest_version(rows).select_related("agent__identity", "agent__parent")
+    return prompts.order_by("-is_live", "channel__name", "pk")
 
 
 def select_latest_version(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:
@@ -85,14 +85,14 @@ def select_latest_version(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:
 def list_timeline_entries(page: Page[PromptVersion], labels: dict[int, list[str]]) -> list[TimelineEntry]:
     """The versions of a page with all that is said of them; one query, for the names in the causes."""
     rows = list(page.object_list)
-    before = {version.number: version for version in rows}
-    shown = rows[:PAGE_SIZE]
-    if not shown:
+    by_number = {version.number: version for version in rows}
+    versions = rows[:PAGE_SIZE]
+    if not versions:
         return []
-    told = describe_causes(shown[0].workspace_id, [version.causes for version in shown])
+    causes_by_version = describe_causes(versions[0].workspace_id, [version.causes for version in versions])
     return [
-        build_timeline_entry(version, before.get(version.number - 1), labels.get(version.pk, []), causes)
-        for version, causes in zip(shown, told, strict=True)
+        build_timeline_entry(version, by_number.get(version.number - 1), labels.get(version.pk, []), causes)
+        for version, causes in zip(versions, causes_by_version, strict=True)
     ]
 
 
@@ -111,19 +111,19 @@ def build_timeline_entry(
 
 def group_labels_by_version(prompt: AgentPrompt, labels: Sequence[PromptLabel]) -> dict[int, list[str]]:
     """Latest and production first, then the others by name."""
-    found: dict[int, list[str]] = {prompt.latest_id: [LATEST]} if prompt.latest_id else {}
+    names_by_version: dict[int, list[str]] = {prompt.latest_id: [LATEST]} if prompt.latest_id else {}
     for label in sorted(labels, key=lambda row: (row.name != PRODUCTION, row.name)):
-        found.setdefault(label.version_id, []).append(label.name)
-    return found
+        names_by_version.setdefault(label.version_id, []).append(label.name)
+    return names_by_version
 
 
 def get_pending_changes(agent: Agent) -> PendingChanges:
     rows = BuildCause.objects.in_workspace(agent.workspace_id).filter(agent=agent).order_by("-pk")
-    waiting: list[dict[str, Any]] = list(rows.values_list("cause", flat=True)[:MAX_PENDING])
-    if not waiting:
+    pending: list[dict[str, Any]] = list(rows.values_list("cause", flat=True)[:MAX_PENDING])
+    if not pending:
         return PendingChanges()
-    [words] = describe_causes(agent.workspace_id, [waiting[::-1]], MAX_SHOWN_PENDING)
-    return PendingChanges(len(waiting), words)
+    [labels] = describe_causes(agent.workspace_id, [pending[::-1]], MAX_SHOWN_PENDING)
+    return PendingChanges(len(pending), labels)
 
 
 def list_labels_with_rules(prompt: AgentPrompt) -> QuerySet[PromptLabel]:

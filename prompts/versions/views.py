@@ -79,12 +79,12 @@ def find_rollback_number(prompt: AgentPrompt, production: PromptLabel | None) ->
 
 def redirect_to_diff(request: WorkspaceRequest, agent: Agent, prompt: AgentPrompt) -> HttpResponse:
     """Two picked versions lead to the page that can be handed on; older first, whatever was picked."""
-    picked = [request.GET.get(name, "") for name in ("before", "after")]
-    if not all(said.isascii() and said.isdecimal() and len(said) < 10 for said in picked):
+    numbers = [request.GET.get(name, "") for name in ("before", "after")]
+    if not all(number.isascii() and number.isdecimal() and len(number) < 10 for number in numbers):
         messages.error(request, _("Pick two versions to compare."))
         back = reverse("versions:list", args=[request.workspace.slug, agent.slug])
         return redirect(f"{back}?channel={prompt.channel.slug}")
-    before, after = sorted(map(int, picked))
+    before, after = sorted(map(int, numbers))
     return redirect("versions:diff", request.workspace.slug, prompt.pk, before, after)
 
 
@@ -92,43 +92,45 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     row = get_prompt_or_404(request, prompt)
     version = get_version_or_404(row, number, list_versions_with_history(row))
     labels = list(list_labels_with_rules(row))
-    here = group_labels_by_version(row, labels).get(version.pk, [])
+    label_names = group_labels_by_version(row, labels).get(version.pk, [])
     context = {
         "agent": row.agent,
         "prompt": row,
-        "here": here,
+        "here": label_names,
         "label_form": LabelForm(initial={"seen": LabelForm.seen_now(labels)}),
         # Beside the form for labels, which has a note as well.
         "roll_back_form": RollBackForm(initial={"to": number}, auto_id="back_%s"),
-        "can_return": PRODUCTION not in here and getattr(version, "was_labelled", False),
+        "can_return": PRODUCTION not in label_names and getattr(version, "was_labelled", False),
         "others": diff_views.list_comparison_targets(row, labels, number),
     }
-    reading = VersionPage(request.workspace, version, has_lockfile="lockfile" in request.GET)
-    context |= build_label_context(row, labels) | reading.context()
+    version_page = VersionPage(request.workspace, version, has_lockfile="lockfile" in request.GET)
+    context |= build_label_context(row, labels) | version_page.build_context()
     return render(request, "prompts/versions/detail.html", context)
 
 
 def download_version_text(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     """The very words, to take away; slots stand in it by name."""
     row = get_prompt_or_404(request, prompt)
-    words = "".join([segment.text for segment in get_segments(get_version_or_404(row, number))])
+    text = "".join([segment.text for segment in get_segments(get_version_or_404(row, number))])
     return set_version_filename(
-        HttpResponse(words.encode(), content_type="text/markdown; charset=utf-8"), row, number, "md"
+        HttpResponse(text.encode(), content_type="text/markdown; charset=utf-8"), row, number, "md"
     )
 
 
 def download_version_json(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
     """All that is known about the version, for programs."""
     row = get_prompt_or_404(request, prompt)
-    said = version_json(get_version_or_404(row, number))
-    answer = JsonResponse(said, json_dumps_params={"ensure_ascii": False, "indent": 2})
-    return set_version_filename(answer, row, number, "json")
+    data = version_json(get_version_or_404(row, number))
+    response = JsonResponse(data, json_dumps_params={"ensure_ascii": False, "indent": 2})
+    return set_version_filename(response, row, number, "json")
 
 
-def set_version_filename(answer: HttpResponse, prompt: AgentPrompt, number: int, ending: str) -> HttpResponse:
+def set_version_filename(
+    response: HttpResponse, prompt: AgentPrompt, number: int, ending: str
+) -> HttpResponse:
     name = f"{prompt.agent.slug}-{prompt.channel.slug}-v{number}.{ending}"
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 urlpatterns: list[URLPattern] = [

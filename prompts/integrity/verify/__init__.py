@@ -1,4 +1,4 @@
-"""Recomputes everything that the record of a workspace says of itself."""
+"""Verification: recompute every hash, digest and signature of a workspace."""
 
 from prompts.integrity.verify.results import WorkspaceVerification
 from prompts.integrity.verify.workspace import verify_workspace

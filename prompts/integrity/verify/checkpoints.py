@@ -1,4 +1,4 @@
-"""Checkpoints: signatures, their own chain, what they saw against what stands, and the copy in the file."""
+"""Verify checkpoints: signatures, their hash chain, the rows they refer to, and the file copy."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -42,37 +42,40 @@ CHECKPOINT_COLUMNS = (
 )
 KEY_COLUMNS = ("key_id", "public_key", "first_used_at")
 BATCH_SIZE, MAX_PLACES_PER_QUERY = 100, 300
-# A copy is written just after its row.
+# The file copy is written shortly after the row is committed.
 COPY_GRACE_PERIOD = timedelta(minutes=5)
 
 
 class ReadableCheckpoint(NamedTuple):
-    """A checkpoint that can be read, to be held against what stands now."""
+    """A parsed checkpoint, to be compared with the stored chains."""
 
     statement: Statement
     heads: ChainHeads
 
 
 class CheckpointVerifier:
-    """The checkpoints of a workspace on their way past."""
+    """Verify the signing keys and checkpoints of a workspace in one pass, in constant memory.
+
+    Call `verify_keys` first: the checkpoints are checked with the keys it loads.
+    """
 
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
-        self.ids = {prompt.line: prompt.id for prompt in prompts.by_id.values()}
+        self.prompt_ids = {prompt.key: prompt.id for prompt in prompts.by_id.values()}
         self.keys: dict[str, PublicKey] = {}
         self.first_used: dict[str, Any] = {}
-        self.last: RowLike = None
+        self.last_row: RowLike = None
         self.sequence = 0
-        self.seen: list[ReadableCheckpoint] = []
+        self.pending: list[ReadableCheckpoint] = []
 
     # --- keys -------------------------------------------------------------------------------------------
 
-    def judge_keys(self) -> Iterator[Fault | None]:
+    def verify_keys(self) -> Iterator[Fault | None]:
         rows = SigningKey.objects.in_workspace(self.workspace).order_by("id")
         for row in iterate_rows(rows, KEY_COLUMNS, KEY_TABLE):
-            yield row if isinstance(row, Fault) else self.key_fault(row)
+            yield row if isinstance(row, Fault) else self.find_key_fault(row)
 
-    def key_fault(self, row: RowLike) -> Fault | None:
+    def find_key_fault(self, row: RowLike) -> Fault | None:
         name = f"signing key {row.key_id}"
         try:
             key = load_public_key(row.public_key)
@@ -83,8 +86,8 @@ class CheckpointVerifier:
         self.keys[row.key_id], self.first_used[row.key_id] = key, row.first_used_at
         return None
 
-    def idle_keys(self) -> Iterator[Fault]:
-        """Each key came with a checkpoint; after the look none is left over."""
+    def find_unused_keys(self) -> Iterator[Fault]:
+        """Report keys whose first checkpoint is missing; call it after all checkpoints were verified."""
         for key in self.first_used:
             yield Fault(
                 KEY_TABLE, f"signing key {key}", "no checkpoint was signed with it when it is said to be"
@@ -92,116 +95,128 @@ class CheckpointVerifier:
 
     # --- rows -------------------------------------------------------------------------------------------
 
-    def judge(self) -> Iterator[Fault | None]:
-        """Every row by itself and after the one before it, then, batch by batch, against what stands now."""
+    def verify_checkpoints(self) -> Iterator[Fault | None]:
+        """Verify each row and its link, then compare the rows with the stored chains in batches."""
         rows = Checkpoint.objects.in_workspace(self.workspace).order_by("sequence")
-        waiting = iterate_rows(rows, CHECKPOINT_COLUMNS, TABLE)
-        for judged in iterate_chunks(self.each(waiting), BATCH_SIZE):
-            yield from judged
-            yield from self.compare_seen()
+        stored = iterate_rows(rows, CHECKPOINT_COLUMNS, TABLE)
+        for results in iterate_chunks(self.verify_rows(stored), BATCH_SIZE):
+            yield from results
+            yield from self.compare_pending()
 
-    def each(self, rows: Iterable[RowLike | Fault]) -> Iterator[Fault | None]:
-        unread: list[Fault] = []
-        for fault in iterate_checkpoint_faults(self.signed(rows, unread), self.keys):
-            yield from unread
-            unread.clear()
-            beside = self.column_fault()
-            yield fault or beside
-        yield from unread
+    def verify_rows(self, rows: Iterable[RowLike | Fault]) -> Iterator[Fault | None]:
+        unreadable: list[Fault] = []
+        for fault in iterate_checkpoint_faults(self.iterate_signed(rows, unreadable), self.keys):
+            yield from unreadable
+            unreadable.clear()
+            column_fault = self.find_column_fault()
+            yield fault or column_fault
+        yield from unreadable
 
-    def signed(self, rows: Iterable[RowLike | Fault], unread: list[Fault]) -> Iterator[SignedCheckpoint]:
+    def iterate_signed(
+        self, rows: Iterable[RowLike | Fault], unreadable: list[Fault]
+    ) -> Iterator[SignedCheckpoint]:
         for row in rows:
             if isinstance(row, Fault):
-                unread.append(row)
+                unreadable.append(row)
                 continue
-            self.last = row
+            self.last_row = row
             yield SignedCheckpoint(row.body, row.signature, row.key_id, row.heads)
 
-    def column_fault(self) -> Fault | None:
-        """What stands beside the signed body must say the same."""
-        row = self.last
+    def find_column_fault(self) -> Fault | None:
+        """Check that the columns of the last row match its signed body."""
+        row = self.last_row
         try:
             statement, heads = read_checkpoint(row.body), read_heads(row.heads)
         except ValueError:
-            # The judge has said so already.
+            # iterate_checkpoint_faults has reported it already.
             return None
         self.sequence += 1
-        self.seen.append(ReadableCheckpoint(statement, heads))
+        self.pending.append(ReadableCheckpoint(statement, heads))
         if self.first_used.get(row.key_id) == row.at:
             del self.first_used[row.key_id]
         signed = SignedCheckpoint(row.body, row.signature, row.key_id)
-        told = (statement.workspace, statement.at, statement.previous, signed.hash, self.sequence)
-        there = (row.workspace_id, row.at, row.previous_hash, row.hash, row.sequence)
-        if told == there and row.workspace_id == self.workspace.pk:
+        expected = (statement.workspace, statement.at, statement.previous, signed.hash, self.sequence)
+        stored = (row.workspace_id, row.at, row.previous_hash, row.hash, row.sequence)
+        if expected == stored and row.workspace_id == self.workspace.pk:
             return None
         return Fault(TABLE, f"checkpoint {row.sequence}", "its columns are not what was signed")
 
-    # --- against what stands ----------------------------------------------------------------------------
+    # --- stored chains ----------------------------------------------------------------------------------
 
-    def compare_seen(self) -> Iterator[Fault]:
-        seen, self.seen = self.seen, []
-        present = self.present(seen)
-        for statement, heads in seen:
-            yield from compare_checkpoint(statement, heads, present)
+    def compare_pending(self) -> Iterator[Fault]:
+        checkpoints, self.pending = self.pending, []
+        stored = self.get_stored_hashes(checkpoints)
+        for statement, heads in checkpoints:
+            yield from compare_checkpoint(statement, heads, stored)
 
-    def present(self, seen: Sequence[ReadableCheckpoint]) -> StoredHashes:
-        """The hashes that stand now at every place these checkpoints name."""
-        versions = [head for each in seen for head in each.heads.versions]
-        moves = [head for each in seen for head in each.heads.label_moves]
-        rows = PromptVersion.objects.in_workspace(self.workspace)
-        moved = LabelMove.objects.in_workspace(self.workspace)
+    def get_stored_hashes(self, checkpoints: Sequence[ReadableCheckpoint]) -> StoredHashes:
+        """Load the stored hashes of all rows that these checkpoints refer to."""
+        versions = [head for checkpoint in checkpoints for head in checkpoint.heads.versions]
+        moves = [head for checkpoint in checkpoints for head in checkpoint.heads.label_moves]
+        version_rows = PromptVersion.objects.in_workspace(self.workspace)
+        move_rows = LabelMove.objects.in_workspace(self.workspace)
         blocks = LedgerBlock.objects.in_workspace(self.workspace)
-        gone = LedgerRollOff.objects.in_workspace(self.workspace)
-        at_block = {each.statement.ledger.sequence for each in seen}
-        at_gone = {each.statement.roll_offs.sequence for each in seen}
+        roll_offs = LedgerRollOff.objects.in_workspace(self.workspace)
+        block_sequences = {checkpoint.statement.ledger.sequence for checkpoint in checkpoints}
+        roll_off_sequences = {checkpoint.statement.roll_offs.sequence for checkpoint in checkpoints}
         return StoredHashes(
-            versions=self.hashes(rows, "number", versions),
-            label_moves=self.hashes(moved, "sequence", moves),
-            blocks=dict(blocks.filter(sequence__in=at_block).values_list("sequence", "hash")),
-            roll_offs=dict(gone.filter(block__sequence__in=at_gone).values_list("block__sequence", "hash")),
+            versions=self.get_chain_hashes(version_rows, "number", versions),
+            label_moves=self.get_chain_hashes(move_rows, "sequence", moves),
+            blocks=dict(blocks.filter(sequence__in=block_sequences).values_list("sequence", "hash")),
+            roll_offs=dict(
+                roll_offs.filter(block__sequence__in=roll_off_sequences).values_list(
+                    "block__sequence", "hash"
+                )
+            ),
         )
 
-    def hashes(
-        self, rows: QuerySet[Any], place: str, heads: Iterable[ChainHead]
+    def get_chain_hashes(
+        self, rows: QuerySet[Any], number_field: str, heads: Iterable[ChainHead]
     ) -> Mapping[ChainPosition, str]:
-        found: dict[ChainPosition, str] = {}
-        lines = {key: line for line, key in self.ids.items()}
-        wanted = {(self.ids.get(PromptKey(head.agent, head.channel), 0), head.number) for head in heads}
-        for some in iterate_chunks(wanted, MAX_PLACES_PER_QUERY):
-            asked = reduce(or_, (Q(prompt_id=key, **{place: number}) for key, number in some))
-            for key, number, hashed in rows.filter(asked).values_list("prompt_id", place, "hash"):
-                found[(*lines[key], number)] = hashed
-        return found
+        hashes: dict[ChainPosition, str] = {}
+        prompt_keys = {prompt_id: prompt_key for prompt_key, prompt_id in self.prompt_ids.items()}
+        positions = {
+            (self.prompt_ids.get(PromptKey(head.agent, head.channel), 0), head.number) for head in heads
+        }
+        for chunk in iterate_chunks(positions, MAX_PLACES_PER_QUERY):
+            condition = reduce(
+                or_, (Q(prompt_id=prompt_id, **{number_field: number}) for prompt_id, number in chunk)
+            )
+            for prompt_id, number, stored_hash in rows.filter(condition).values_list(
+                "prompt_id", number_field, "hash"
+            ):
+                hashes[(*prompt_keys[prompt_id], number)] = stored_hash
+        return hashes
 
-    # --- the file ---------------------------------------------------------------------------------------
+    # --- file copy --------------------------------------------------------------------------------------
 
-    def judge_file(self, copies: Iterable[SignedCheckpoint | Fault]) -> Iterator[Fault | None]:
-        """The copy, line by line, then what only one of the two has."""
+    def verify_file(self, copies: Iterable[SignedCheckpoint | Fault]) -> Iterator[Fault | None]:
+        """Verify the file copy line by line, then report checkpoints missing from the file or the database."""
         names: dict[str, str] = {}
-        unread: list[Fault] = []
-        for fault in iterate_checkpoint_faults(filter_readable_copies(copies, names, unread), self.keys):
-            yield from unread
-            unread.clear()
+        unreadable: list[Fault] = []
+        for fault in iterate_checkpoint_faults(filter_readable_copies(copies, names, unreadable), self.keys):
+            yield from unreadable
+            unreadable.clear()
             yield fault
-        yield from unread
-        yield from self.in_one_only(names)
+        yield from unreadable
+        yield from self.find_unmatched(names)
 
-    def in_one_only(self, names: Mapping[str, str]) -> list[Fault]:
+    def find_unmatched(self, names: Mapping[str, str]) -> list[Fault]:
         rows = Checkpoint.objects.in_workspace(self.workspace).order_by("sequence")
         stored = rows.values_list("body", "signature", "key_id").iterator(chunk_size=BATCH_SIZE)
-        young = rows.filter(at__gt=timezone.now() - COPY_GRACE_PERIOD).values_list("hash", flat=True)
+        recent = rows.filter(at__gt=timezone.now() - COPY_GRACE_PERIOD).values_list("hash", flat=True)
         return find_missing_checkpoints(
-            get_checkpoint_names(SignedCheckpoint(*row) for row in stored), names, frozenset(young)
+            get_checkpoint_names(SignedCheckpoint(*row) for row in stored), names, frozenset(recent)
         )
 
 
 def filter_readable_copies(
-    copies: Iterable[SignedCheckpoint | Fault], names: dict[str, str], unread: list[Fault]
+    copies: Iterable[SignedCheckpoint | Fault], names: dict[str, str], unreadable: list[Fault]
 ) -> Iterator[SignedCheckpoint]:
-    """Those that can be read, on their way to the judge."""
-    for each in copies:
-        if isinstance(each, Fault):
-            unread.append(each)
+    """Yield the readable copies; collect their names by hash, and the faults of unreadable lines."""
+    for copy in copies:
+        if isinstance(copy, Fault):
+            unreadable.append(copy)
             continue
-        names[get_checkpoint_hash(each)] = get_checkpoint_name(each)
-        yield each
+        names[get_checkpoint_hash(copy)] = get_checkpoint_name(copy)
+        yield copy

@@ -1,4 +1,4 @@
-"""Contents: the words behind every digest are those the digest was made of, or were erased by someone."""
+"""Verify contents: the data of each row matches its digest, or a recorded erasure removed it."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -10,15 +10,15 @@ from prompts.proof.faults import Fault
 
 TABLE = "content"
 COLUMNS = ("digest", "size", "data", "erased_at")
-# Some are as long as a file may be.
+# Smaller than elsewhere: one content can be as large as the largest allowed file.
 CONTENT_CHUNK_SIZE = 100
 
 
 def verify_contents(workspace: Workspace) -> Iterator[Fault | None]:
-    tombs = list_erased_digests(workspace)
+    erased = list_erased_digests(workspace)
     rows = Content.objects.in_workspace(workspace).order_by("digest")
     for row in iterate_rows(rows, COLUMNS, TABLE, chunk=CONTENT_CHUNK_SIZE):
-        yield row if isinstance(row, Fault) else verify_content(row, tombs)
+        yield row if isinstance(row, Fault) else verify_content(row, erased)
 
 
 def list_erased_digests(workspace: Workspace) -> set[str]:
@@ -26,13 +26,13 @@ def list_erased_digests(workspace: Workspace) -> set[str]:
     return {digest for digests in rows for digest in digests}
 
 
-def verify_content(row: RowLike, tombs: set[str]) -> Fault | None:
-    reason = describe_erasure_fault(row, tombs) if row.data is None else describe_content_fault(row)
+def verify_content(row: RowLike, erased: set[str]) -> Fault | None:
+    reason = describe_erasure_fault(row, erased) if row.data is None else describe_content_fault(row)
     return Fault(TABLE, f"content {str(row.digest)[:16]}…", reason) if reason else None
 
 
-def describe_erasure_fault(row: RowLike, tombs: set[str]) -> str:
-    if row.digest in tombs and row.erased_at is not None:
+def describe_erasure_fault(row: RowLike, erased: set[str]) -> str:
+    if row.digest in erased and row.erased_at is not None:
         return ""
     return "its words are gone, and no erasure says so"
 

@@ -1,4 +1,4 @@
-"""The ledger: every seal, every block over its rows, every block that was let go, and when."""
+"""Verify the ledger: row seals, blocks over their rows, and roll-offs of expired blocks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ BLOCK_COLUMNS = (
     *("workspace_id", "sequence", "first_id", "last_id", "count", "rows", "first_at", "last_at", "at"),
     *("previous_hash", "hash"),
 )
-# As many months as can be asked for.
+# The longest retention period that can be configured.
 MAX_MONTHS = 1_200
 ROLL_OFF_COLUMNS = (
     "workspace_id",
@@ -45,18 +45,20 @@ ROLL_OFF_COLUMNS = (
 def iterate_sealed_rows(
     workspace: Workspace, prompts: WorkspacePrompts, numbers: VersionNumbers
 ) -> Iterator[SealedRow]:
-    """By id, with their stored seals."""
+    """Yield ledger rows with their stored seals, ordered by id."""
     rows = LedgerEntry.objects.in_workspace(workspace).order_by("id")
-    for chunk in iterate_chunks(iterate_rows(rows, ENTRY_COLUMNS, LedgerRow.table, spelled="at"), CHUNK_SIZE):
-        numbers.learn(row.version_id for row in chunk if not isinstance(row, Fault))
+    for chunk in iterate_chunks(
+        iterate_rows(rows, ENTRY_COLUMNS, LedgerRow.table, timestamp_text="at"), CHUNK_SIZE
+    ):
+        numbers.load(row.version_id for row in chunk if not isinstance(row, Fault))
         for row in chunk:
             yield row if isinstance(row, Fault) else build_sealed_row(row, prompts, numbers)
 
 
 def build_sealed_row(row: RowLike, prompts: WorkspacePrompts, numbers: VersionNumbers) -> SealedRow:
-    number = numbers.of(row.version_id, row.prompt_id) or 0
+    number = numbers.get_number(row.version_id, row.prompt_id) or 0
     try:
-        return build_ledger_row(row, prompts.line(row.prompt_id), number, json_digest), row.seal
+        return build_ledger_row(row, prompts.get_key(row.prompt_id), number, json_digest), row.seal
     except READ_ERRORS as error:
         return Fault(LedgerRow.table, f"ledger row {row.id}", f"its content cannot be hashed: {error}")
 
@@ -68,42 +70,48 @@ def iterate_stored_blocks(workspace: Workspace) -> Iterator[StoredRow[LedgerBloc
 
 
 def iterate_block_rows(workspace: Workspace) -> Iterator[LedgerBlockRow]:
-    return (each[0] for each in iterate_stored_blocks(workspace) if not isinstance(each, Fault))
+    return (stored[0] for stored in iterate_stored_blocks(workspace) if not isinstance(stored, Fault))
 
 
 class RollOffVerifier:
-    """The notes that blocks were let go, in their order, each held against its block."""
+    """Verify roll-offs (deletions of expired blocks): each must match its block and the retention period."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        # The last block that may have lost its rows.
-        self.last = 0
-        self.untimely: list[Fault] = []
+        # Sequence of the last block whose rows may be deleted.
+        self.last_block = 0
+        self.early_faults: list[Fault] = []
 
-    def stored(self) -> Iterator[StoredRow[RollOffRow] | Fault]:
+    def iterate_stored_roll_offs(self) -> Iterator[StoredRow[RollOffRow] | Fault]:
         rows = LedgerRollOff.objects.in_workspace(self.workspace).order_by("id")
         for chunk in iterate_chunks(iterate_rows(rows, ROLL_OFF_COLUMNS, RollOffRow.table), CHUNK_SIZE):
-            blocks = self.blocks_of(chunk)
+            blocks = self.get_blocks(chunk)
             for row in chunk:
-                yield row if isinstance(row, Fault) else self.proved(row, blocks.get(row.block_id))
+                yield (
+                    row
+                    if isinstance(row, Fault)
+                    else self.build_stored_roll_off(row, blocks.get(row.block_id))
+                )
 
-    def blocks_of(self, chunk: list[Any]) -> dict[int, LedgerBlock]:
+    def get_blocks(self, chunk: list[Any]) -> dict[int, LedgerBlock]:
         ids = [row.block_id for row in chunk if not isinstance(row, Fault)]
         return LedgerBlock.objects.in_workspace(self.workspace).in_bulk(ids)
 
-    def proved(self, row: RowLike, block: LedgerBlock | None) -> StoredRow[RollOffRow]:
-        made = build_roll_off_row(row, block.sequence if block else 0)
-        self.last = max(self.last, made.block)
+    def build_stored_roll_off(self, row: RowLike, block: LedgerBlock | None) -> StoredRow[RollOffRow]:
+        roll_off = build_roll_off_row(row, block.sequence if block else 0)
+        self.last_block = max(self.last_block, roll_off.block)
         if block and not is_roll_off_due(row, block):
-            self.untimely.append(Fault(made.table, made.name, "its rows were let go before their time"))
-        return made, row.hash, row.previous_hash
+            self.early_faults.append(
+                Fault(roll_off.table, roll_off.name, "its rows were let go before their time")
+            )
+        return roll_off, row.hash, row.previous_hash
 
 
-def is_roll_off_due(note: RowLike, block: LedgerBlock) -> bool:
-    """Whether the note speaks of just this block, which had outlived the months that it names."""
-    span = (note.first_id, note.last_id) == (block.first_id, block.last_id)
+def is_roll_off_due(roll_off: RowLike, block: LedgerBlock) -> bool:
+    """Whether the roll-off covers exactly this block, and the block was past the retention period."""
+    covers_block = (roll_off.first_id, roll_off.last_id) == (block.first_id, block.last_id)
     return (
-        span
-        and MIN_MONTHS <= note.months <= MAX_MONTHS
-        and block.last_at < subtract_months(note.at, note.months)
+        covers_block
+        and MIN_MONTHS <= roll_off.months <= MAX_MONTHS
+        and block.last_at < subtract_months(roll_off.at, roll_off.months)
     )

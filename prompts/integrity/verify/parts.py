@@ -1,4 +1,4 @@
-"""Which records each version holds: noted in a table of its own, and to be read from the versions too."""
+"""Verify version parts: the table must list the same record changes as the versions themselves."""
 
 import os
 from collections import Counter, defaultdict
@@ -20,82 +20,87 @@ PartChange = tuple[str, int, int | None]
 
 
 class PartTracker:
-    """Goes along the versions of one prompt and tells what each has come to hold, or holds no more."""
+    """List the record changes of each version of one prompt; versions must come in order of number."""
 
     def __init__(self) -> None:
-        self.held: PartRevisions = {}
+        self.revisions: PartRevisions = {}
         self.parts: dict[str, str] = {}
 
-    def changes(self, version: RowLike) -> list[PartChange]:
+    def list_changes(self, version: RowLike) -> list[PartChange]:
         self.parts = apply_lockfile(self.parts, version.lockfile)
-        before, self.held = (
-            self.held,
+        before, self.revisions = (
+            self.revisions,
             get_part_revisions(version.segments, self.parts if version.tools else ()),
         )
-        changed = diff_part_revisions(before, self.held)
-        return [(kind, key, revision) for (kind, key), revision in changed.items()]
+        changes = diff_part_revisions(before, self.revisions)
+        return [(kind, key, revision) for (kind, key), revision in changes.items()]
 
 
 class PartChecksums:
-    """One number per prompt: what its versions say is added, what the table says is taken away.
+    """Compare two sets of changes by an order-independent checksum per prompt, in constant memory.
 
-    Where both say the same nothing is left, in whatever order they were met, and nothing has to be held.
-    The marks are made with a secret of this look, so that nobody can choose rows that cancel out.
+    Hashes of changes found in versions are added, hashes of rows in the table are subtracted: equal sets
+    leave zero. The hashes are keyed with a secret of this run, so nobody can craft rows that cancel out.
     """
 
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
         self.secret = os.urandom(16)
         self.sums: Counter[int] = Counter()
-        # Prompts whose versions could not be read.
-        self.spoiled: set[int] = set()
+        # Prompts with versions that could not be read; their checksums are meaningless.
+        self.unreadable_prompts: set[int] = set()
 
-    def mark(self, *part: object) -> int:
-        hashed = blake2b(repr(part).encode(), digest_size=16, key=self.secret)
-        return int.from_bytes(hashed.digest(), "big")
+    def hash_part(self, *part: object) -> int:
+        digest = blake2b(repr(part).encode(), digest_size=16, key=self.secret)
+        return int.from_bytes(digest.digest(), "big")
 
-    def expect(self, prompt: int, version: int, changes: Iterable[PartChange]) -> None:
+    def add_changes(self, prompt: int, version: int, changes: Iterable[PartChange]) -> None:
         for change in changes:
-            self.sums[prompt] += self.mark(prompt, version, *change)
+            self.sums[prompt] += self.hash_part(prompt, version, *change)
 
-    def rows(self) -> Iterator[Fault | None]:
-        """Take away what the table says."""
+    def subtract_stored_rows(self) -> Iterator[Fault | None]:
+        """Subtract the rows of the table from the checksums."""
         rows = VersionPart.objects.in_workspace(self.workspace).order_by("pk")
         for row in iterate_rows(rows, COLUMNS, TABLE):
             if isinstance(row, Fault):
                 yield row
                 continue
-            self.sums[row.prompt_id] -= self.mark(*row[1:])
+            self.sums[row.prompt_id] -= self.hash_part(*row[1:])
             yield None
 
-    def left(self) -> Iterator[Fault]:
-        """Where the table tells something else than the versions."""
-        wrong = sorted(prompt for prompt, left in self.sums.items() if left and prompt not in self.spoiled)
+    def find_faults(self) -> Iterator[Fault]:
+        """Report prompts whose table rows differ from their versions."""
+        wrong = sorted(
+            prompt
+            for prompt, remainder in self.sums.items()
+            if remainder and prompt not in self.unreadable_prompts
+        )
         for prompt in wrong:
-            name = self.first_wrong(prompt)
+            name = self.find_first_mismatch(prompt)
             yield Fault(TABLE, f"what is noted of {name}", "it is not what the version itself holds")
 
-    def first_wrong(self, prompt: int) -> str:
-        """The first version of which the table tells something else; looked for only when there is one."""
-        line = self.prompts.line(prompt)
-        noted = get_stored_changes(self.workspace, prompt)
-        following = PartTracker()
+    def find_first_mismatch(self, prompt: int) -> str:
+        """Name the first version whose table rows differ; slow, so only used after a mismatch."""
+        prompt_key = self.prompts.get_key(prompt)
+        stored = get_stored_changes(self.workspace, prompt)
+        tracker = PartTracker()
         versions = PromptVersion.objects.in_workspace(self.workspace).filter(prompt_id=prompt)
         for version in versions.order_by("number").iterator(chunk_size=200):
-            if Counter(following.changes(version)) != noted.pop(version.pk, Counter()):
-                return format_version_name(*line, version.number)
-        return describe_unknown_version(line, noted)
+            if Counter(tracker.list_changes(version)) != stored.pop(version.pk, Counter()):
+                return format_version_name(*prompt_key, version.number)
+        return describe_unknown_version(prompt_key, stored)
 
 
 def get_stored_changes(workspace: Workspace, prompt: int) -> dict[int, Counter[PartChange]]:
-    """By version, what the table says of it."""
-    found: dict[int, Counter[PartChange]] = defaultdict(Counter)
+    """Count the changes in the table by version id."""
+    changes: dict[int, Counter[PartChange]] = defaultdict(Counter)
     rows = VersionPart.objects.in_workspace(workspace).filter(prompt_id=prompt)
     for version, kind, key, revision in rows.values_list("version_id", "kind", "object_id", "revision"):
-        found[version][kind, key, revision] += 1
-    return found
+        changes[version][kind, key, revision] += 1
+    return changes
 
 
-def describe_unknown_version(line: PromptKey, noted: dict[int, Counter[PartChange]]) -> str:
-    """What is noted of a version that the prompt does not have."""
-    return f"a version with the id {min(noted, default=0)}, which is none of {format_chain_name(*line)}"
+def describe_unknown_version(prompt_key: PromptKey, stored: dict[int, Counter[PartChange]]) -> str:
+    return (
+        f"a version with the id {min(stored, default=0)}, which is none of {format_chain_name(*prompt_key)}"
+    )

@@ -1,4 +1,4 @@
-"""What a look at the record found: rows per table, faults with the first in front, and how long it took."""
+"""Result of a verification: rows per table, faults in the order found, and the duration."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from typing import Any
 
 from prompts.proof.faults import Fault
 
-# So many are told in full; the rest are counted.
+# Faults beyond this are only counted.
 MAX_FAULTS = 50
-# Rows between two words about the progress.
+# Rows between two calls of the progress callback.
 PROGRESS_INTERVAL = 10_000
 
 ProgressCallback = Callable[[str, int], None]
@@ -16,12 +16,12 @@ ProgressCallback = Callable[[str, int], None]
 
 @dataclass
 class WorkspaceVerification:
-    """One look; sound when not a single row is bad."""
+    """Result of verifying a workspace; sound if no row is bad."""
 
     rows: dict[str, int] = field(default_factory=dict)
     bad: int = 0
     faults: list[Fault] = field(default_factory=list)
-    # What could not be looked at here; neither for nor against.
+    # Checks that could not be made on this machine; they do not affect the result.
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -37,8 +37,7 @@ class WorkspaceVerification:
     def checked(self) -> int:
         return sum(self.rows.values())
 
-    def data(self) -> dict[str, Any]:
-        """Plain JSON data."""
+    def to_json(self) -> dict[str, Any]:
         return {
             "is_sound": self.is_sound,
             "rows": self.rows,
@@ -49,26 +48,28 @@ class WorkspaceVerification:
             "seconds": round(self.seconds, 3),
         }
 
-    # --- while it goes on -------------------------------------------------------------------------------
+    # --- collecting results -----------------------------------------------------------------------------
 
-    def take(
-        self, table: str, judged: Iterable[Fault | None], progress: ProgressCallback | None = None
+    def add_results(
+        self, table: str, results: Iterable[Fault | None], progress: ProgressCallback | None = None
     ) -> None:
-        """Count what a judge says of row after row, keeping none of them but the first bad ones."""
+        """Count the results of a table's rows (None or a fault) and keep the first faults."""
         checked = self.rows.get(table, 0)
         try:
-            for fault in judged:
+            for fault in results:
                 checked += 1
                 if fault:
-                    self.blame(fault)
+                    self.add_fault(fault)
                 if progress and checked % PROGRESS_INTERVAL == 0:
                     progress(table, checked)
         except (TypeError, ValueError, AttributeError, LookupError) as error:
-            # Only a row that is not of its table's kind at all gets as far; what comes after it is not seen.
-            self.blame(Fault(table, f"row {checked + 1} of the {table}", f"it cannot be judged: {error!r}"))
+            # Raised only by a row with values of entirely wrong types; the rows after it are not checked.
+            self.add_fault(
+                Fault(table, f"row {checked + 1} of the {table}", f"it cannot be judged: {error!r}")
+            )
         self.rows[table] = checked
 
-    def blame(self, fault: Fault) -> None:
+    def add_fault(self, fault: Fault) -> None:
         self.bad += 1
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(fault)

@@ -1,4 +1,4 @@
-"""Rows from the database one after the other, in constant memory; one that cannot be read is named."""
+"""Stream rows from the database in constant memory; an unreadable row becomes a fault."""
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
@@ -18,9 +18,9 @@ from prompts.proof.faults import Fault
 
 T = TypeVar("T")
 CHUNK_SIZE = 2_000
-# Rows that are sorted in one go: those of few prompts, so that no sort outgrows its memory.
+# Prompts are read in batches of about this many rows, so that the database sorts in memory.
 MAX_BATCH_ROWS = 5_000
-# Columns that are counted or compared with.
+# Columns used in arithmetic and comparisons; checked for their type on SQLite.
 INTEGER_COLUMNS = (
     "number",
     "sequence",
@@ -32,62 +32,67 @@ INTEGER_COLUMNS = (
     "block_id",
     "size",
 )
-# Version numbers remembered at a time.
+# The cache of version numbers is cleared beyond this size.
 MAX_CACHED_NUMBERS = 50_000
-# What a value that is not of its column's kind ends in; SQLite holds whatever it was given.
+# Errors caused by a value of the wrong type: SQLite does not enforce column types.
 READ_ERRORS = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, DatabaseFailure)
 
 
 class TimestampText(Func):
-    """A time as the text that is hashed: the database writes it quicker than we read and write it again."""
+    """Format a timestamp in SQL as the text that is hashed: faster than parsing and formatting in Python."""
 
     template = """to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
     output_field = CharField()
 
 
 def iterate_rows(
-    rows: QuerySet[Any], columns: tuple[str, ...], table: str, *, chunk: int = CHUNK_SIZE, spelled: str = ""
+    rows: QuerySet[Any],
+    columns: tuple[str, ...],
+    table: str,
+    *,
+    chunk: int = CHUNK_SIZE,
+    timestamp_text: str = "",
 ) -> Iterator[RowLike | Fault]:
-    """Named tuples of the columns, `id` first, in the order of the question.
+    """Yield named tuples of `id` and the columns, in the order of the query.
 
-    The time in the column `spelled` is there to be hashed only, and may come as text.
+    The column `timestamp_text` is only hashed: on PostgreSQL it is returned as text.
     """
-    seen, has_types = 0, connection.vendor == "postgresql"
-    asked = [TimestampText(name) if has_types and name == spelled else name for name in columns]
-    named = get_row_factory(columns)
+    count, has_types = 0, connection.vendor == "postgresql"
+    expressions = [TimestampText(name) if has_types and name == timestamp_text else name for name in columns]
+    make_row = get_row_factory(columns)
     try:
-        for values in rows.values_list("id", *asked).iterator(chunk_size=chunk):
-            seen += 1
-            row = named(values)
+        for values in rows.values_list("id", *expressions).iterator(chunk_size=chunk):
+            count += 1
+            row = make_row(values)
             yield row if has_types else find_type_fault(row, table) or row
     except READ_ERRORS:
         if has_types:
-            # This is trouble with the database, and not a row's fault.
+            # PostgreSQL enforces column types, so this is a database error, not a bad row.
             raise
-        yield from read_rows_singly(rows, columns, table, seen)
+        yield from read_rows_singly(rows, columns, table, count)
 
 
 @cache
 def get_row_factory(columns: tuple[str, ...]) -> Callable[[Iterable[Any]], RowLike]:
-    kind: Any = namedtuple("Row", ("id", *columns))  # type: ignore[misc]  # noqa: PYI024  # one for each table
-    make: Callable[[Iterable[Any]], RowLike] = kind._make
+    row_class: Any = namedtuple("Row", ("id", *columns))  # type: ignore[misc]  # noqa: PYI024  # one for each table
+    make: Callable[[Iterable[Any]], RowLike] = row_class._make
     return make
 
 
 def read_rows_singly(
-    rows: QuerySet[Any], columns: tuple[str, ...], table: str, seen: int
+    rows: QuerySet[Any], columns: tuple[str, ...], table: str, skip: int
 ) -> Iterator[RowLike | Fault]:
-    """From the first row that broke the stream on: slow, and only when something is wrong."""
-    ids = list(islice(rows.values_list("id", flat=True).iterator(), seen, None))
-    for number in ids:
+    """Read the remaining rows one by one, after one broke the stream; slow, but names the bad row."""
+    ids = list(islice(rows.values_list("id", flat=True).iterator(), skip, None))
+    for row_id in ids:
         try:
-            yield get_row_factory(columns)(rows.filter(pk=number).values_list("id", *columns).get())
+            yield get_row_factory(columns)(rows.filter(pk=row_id).values_list("id", *columns).get())
         except READ_ERRORS as error:
-            yield Fault(table, f"{table} with the id {number}", f"it cannot be read: {type(error).__name__}")
+            yield Fault(table, f"{table} with the id {row_id}", f"it cannot be read: {type(error).__name__}")
 
 
 def find_type_fault(row: RowLike, table: str) -> Fault | None:
-    """SQLite keeps words in a column for numbers, and then neither counts nor compares."""
+    """Find text in an integer column, which SQLite accepts."""
     for name in INTEGER_COLUMNS:
         value = getattr(row, name, None)
         if not (value is None or isinstance(value, int)):
@@ -96,7 +101,7 @@ def find_type_fault(row: RowLike, table: str) -> Fault | None:
 
 
 class PromptChainEnds(NamedTuple):
-    """A prompt as its own row tells it: agent, channel, and where its chains are said to end."""
+    """A prompt's row: agent, channel, and the recorded ends of its two chains."""
 
     id: int
     agent_id: int
@@ -108,7 +113,7 @@ class PromptChainEnds(NamedTuple):
     last_move_hash: str
 
     @property
-    def line(self) -> PromptKey:
+    def key(self) -> PromptKey:
         return PromptKey(self.agent_id, self.channel_id)
 
 
@@ -116,7 +121,7 @@ UNKNOWN_PROMPT = PromptKey(0, None)
 
 
 class WorkspacePrompts:
-    """The prompts of a workspace; few, and so held."""
+    """The prompts of a workspace, kept in memory: there are few."""
 
     def __init__(self, workspace: Workspace) -> None:
         rows = (
@@ -124,18 +129,18 @@ class WorkspacePrompts:
         )
         self.by_id = {row[0]: PromptChainEnds(*row) for row in rows}
 
-    def line(self, prompt_id: int) -> PromptKey:
-        """Of a prompt that is not there, one that no hash was made with."""
-        found = self.by_id.get(prompt_id)
-        return found.line if found else UNKNOWN_PROMPT
+    def get_key(self, prompt_id: int) -> PromptKey:
+        """Return agent and channel; for a missing prompt a key that matches no hash."""
+        prompt = self.by_id.get(prompt_id)
+        return prompt.key if prompt else UNKNOWN_PROMPT
 
-    def batches(self, length: str) -> Iterator[list[int]]:
-        """Ids of prompts whose chains, `last_number` or `last_move` long, are read together."""
+    def iterate_batches(self, length_column: str) -> Iterator[list[int]]:
+        """Yield ids of prompts to read together; the chain length is in `last_number` or `last_move`."""
         batch: list[int] = []
         rows = 0
         for prompt in self.by_id.values():
             batch.append(prompt.id)
-            rows += getattr(prompt, length) + 1
+            rows += getattr(prompt, length_column) + 1
             if rows > MAX_BATCH_ROWS:
                 yield batch
                 batch, rows = [], 0
@@ -144,49 +149,49 @@ class WorkspacePrompts:
 
 
 class VersionNumbers:
-    """Which number of which prompt a version's id stands for: asked in bulk, so many remembered."""
+    """A bounded cache from version id to prompt and number, loaded in bulk."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.known: dict[int, tuple[int, int]] = {}
+        self.numbers_by_id: dict[int, tuple[int, int]] = {}
 
-    def learn(self, ids: Iterable[int | None]) -> None:
-        wanted = {number for number in ids if isinstance(number, int) and number not in self.known}
-        if not wanted:
+    def load(self, ids: Iterable[int | None]) -> None:
+        missing = {number for number in ids if isinstance(number, int) and number not in self.numbers_by_id}
+        if not missing:
             return
-        if len(self.known) > MAX_CACHED_NUMBERS:
-            self.known.clear()
+        if len(self.numbers_by_id) > MAX_CACHED_NUMBERS:
+            self.numbers_by_id.clear()
         rows = PromptVersion.objects.in_workspace(self.workspace)
-        for some in iterate_chunks(sorted(wanted), CHUNK_SIZE):
-            found = rows.filter(pk__in=some).values_list("id", "prompt_id", "number")
-            self.known.update((key, (prompt, number)) for key, prompt, number in found)
+        for chunk in iterate_chunks(sorted(missing), CHUNK_SIZE):
+            versions = rows.filter(pk__in=chunk).values_list("id", "prompt_id", "number")
+            self.numbers_by_id.update((key, (prompt, number)) for key, prompt, number in versions)
 
-    def of(self, version_id: int | None, prompt_id: int) -> int | None:
-        """The number; nought for a version that this prompt does not have."""
+    def get_number(self, version_id: int | None, prompt_id: int) -> int | None:
+        """Return the version's number; 0 if it is not a version of this prompt."""
         if version_id is None:
             return None
-        prompt, number = self.known.get(version_id, (0, 0))
+        prompt, number = self.numbers_by_id.get(version_id, (0, 0))
         return number if prompt == prompt_id else 0
 
 
 def iterate_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    waiting = iter(items)
-    while some := list(islice(waiting, size)):
-        yield some
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
 
 
 def find_orphan_rows(rows: QuerySet[Any], prompts: WorkspacePrompts, table: str) -> Iterator[Fault]:
-    """Rows of the workspace whose prompt is not: no chain would meet them."""
-    lost = rows.exclude(prompt_id__in=list(prompts.by_id)) if prompts.by_id else rows
-    for number in lost.order_by("pk").values_list("id", flat=True)[:10]:
-        yield Fault(table, f"{table} with the id {number}", "it belongs to no prompt of this workspace")
+    """Report rows whose prompt is not in the workspace: no chain includes them."""
+    orphans = rows.exclude(prompt_id__in=list(prompts.by_id)) if prompts.by_id else rows
+    for row_id in orphans.order_by("pk").values_list("id", flat=True)[:10]:
+        yield Fault(table, f"{table} with the id {row_id}", "it belongs to no prompt of this workspace")
 
 
 @contextmanager
 def read_only_snapshot() -> Iterator[None]:
-    """All questions inside see the same rows, and writers are not kept waiting; nothing can be written."""
+    """Run all queries inside on one snapshot (repeatable read, read only) without blocking writers."""
     if connection.in_atomic_block:
-        # The caller's transaction, which has its own view already.
+        # Inside a transaction the isolation level cannot be changed any more.
         yield
     elif connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
@@ -199,7 +204,7 @@ def read_only_snapshot() -> Iterator[None]:
 
 @contextmanager
 def sqlite_read_transaction() -> Iterator[None]:
-    """In SQLite: Django's own transactions take the lock of a writer, which this must not."""
+    """Open a deferred transaction on SQLite: Django's own transactions take the write lock."""
     with connection.cursor() as cursor:
         cursor.execute("BEGIN DEFERRED")
     try:

@@ -1,4 +1,4 @@
-"""One version looked at anew: its words, its digests, its hash, and the links on both sides of it."""
+"""Verify one version: its contents, digests, hash, and the links to both neighbours."""
 
 from collections.abc import Iterator
 
@@ -12,12 +12,12 @@ from prompts.proof.canonical import canonical_json
 from prompts.proof.chains import find_row_fault
 from prompts.versions.segments import list_content_digests, list_hashed_values
 
-# Rows that somebody wrote over may hold anything. Trouble with the database itself is no fault of theirs.
+# A tampered row may hold values of any type. Database errors are not listed: they are not faults of the row.
 READ_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
 
 
 def list_version_faults(version: PromptVersion) -> list[str]:
-    """What is wrong, in words; empty when all stands as it was written. The prompt must be at hand."""
+    """List what is wrong, as messages; empty if the version is intact. Expects the prompt to be loaded."""
     try:
         return [*find_chain_faults(version), *find_digest_faults(version), *find_content_faults(version)]
     except READ_ERRORS as error:
@@ -26,50 +26,52 @@ def list_version_faults(version: PromptVersion) -> list[str]:
 
 def find_chain_faults(version: PromptVersion) -> Iterator[str]:
     rows = PromptVersion.objects.in_workspace(version.workspace_id).filter(prompt=version.prompt_id)
-    before = rows.filter(number=version.number - 1).values_list("hash", flat=True).first()
-    is_there = before is not None or version.number == 1
-    place = version.number - (1 if is_there else 2)
+    previous_hash = rows.filter(number=version.number - 1).values_list("hash", flat=True).first()
+    has_previous = previous_hash is not None or version.number == 1
+    place = version.number - (1 if has_previous else 2)
     fault = find_row_fault(
-        build_version_row(version), version.hash, version.previous_hash, place, before or ""
+        build_version_row(version), version.hash, version.previous_hash, place, previous_hash or ""
     )
     if fault:
         yield str(fault)
-    following = rows.filter(number=version.number + 1).values_list("previous_hash", flat=True).first()
-    if following is None:
-        following = version.prompt.last_hash
-    if following != version.hash:
+    next_hash = rows.filter(number=version.number + 1).values_list("previous_hash", flat=True).first()
+    if next_hash is None:
+        next_hash = version.prompt.last_hash
+    if next_hash != version.hash:
         yield _("What comes after it names another hash.")
 
 
 def find_digest_faults(version: PromptVersion) -> Iterator[str]:
-    """The digest again, from the stored list."""
-    words = [[list_hashed_values(row), row["section"], row["volatility"]] for row in version.segments]
-    if sha256_digest(canonical_json([version.layout, version.tools, words])) != version.digest:
+    """Recompute the digest from the stored segments."""
+    hashed_values = [[list_hashed_values(row), row["section"], row["volatility"]] for row in version.segments]
+    if sha256_digest(canonical_json([version.layout, version.tools, hashed_values])) != version.digest:
         yield _("Its segments do not give its digest.")
 
 
 def find_content_faults(version: PromptVersion) -> Iterator[str]:
-    """Every content by its own digest, then the text; what somebody erased is no fault, and has no text."""
-    wanted = list_content_digests(version.segments, version.tools) | {version.report}
-    rows = Content.objects.in_workspace(version.workspace_id).filter(digest__in=wanted)
-    found = {row.digest: row for row in rows}
+    """Check each content against its digest, then the text digest; an erasure is not a fault."""
+    digests = list_content_digests(version.segments, version.tools) | {version.report}
+    rows = Content.objects.in_workspace(version.workspace_id).filter(digest__in=digests)
+    contents_by_digest = {row.digest: row for row in rows}
     yield from (
         _("Content %(digest)s… is not there.") % {"digest": digest[:16]}
-        for digest in sorted(wanted - set(found))
+        for digest in sorted(digests - set(contents_by_digest))
     )
-    tombs = contents.list_erased_digests(version.workspace)
-    for _digest, row in sorted(found.items()):
-        if fault := contents.verify_content(row, tombs):
+    erased = contents.list_erased_digests(version.workspace)
+    for _digest, row in sorted(contents_by_digest.items()):
+        if fault := contents.verify_content(row, erased):
             yield str(fault)
-    if wanted <= set(found) and not has_erased_segments(version, found):
-        text = "".join([get_segment_text(row, found) for row in version.segments])
+    if digests <= set(contents_by_digest) and not has_erased_segments(version, contents_by_digest):
+        text = "".join([get_segment_text(row, contents_by_digest) for row in version.segments])
         if sha256_digest(text.encode()) != version.text_digest:
             yield _("Its words do not give the digest of its text.")
 
 
-def has_erased_segments(version: PromptVersion, found: dict[str, Content]) -> bool:
-    return any(found[row["content"]].data is None for row in version.segments if "content" in row)
+def has_erased_segments(version: PromptVersion, contents_by_digest: dict[str, Content]) -> bool:
+    return any(
+        contents_by_digest[row["content"]].data is None for row in version.segments if "content" in row
+    )
 
 
-def get_segment_text(row: dict[str, str], found: dict[str, Content]) -> str:
-    return row["text"] if "text" in row else bytes(found[row["content"]].data or b"").decode()
+def get_segment_text(row: dict[str, str], contents_by_digest: dict[str, Content]) -> str:
+    return row["text"] if "text" in row else bytes(contents_by_digest[row["content"]].data or b"").decode()

@@ -1,4 +1,4 @@
-"""Versions: every hash from the row itself, every chain to the end its prompt tells, every content there."""
+"""Verify versions: every hash, the recorded end of each chain, and that all contents exist."""
 
 from collections.abc import Iterator
 
@@ -27,84 +27,86 @@ COLUMNS = (
 
 
 def iterate_stored_versions(
-    workspace: Workspace, prompts: WorkspacePrompts, watch: "VersionVerifier"
+    workspace: Workspace, prompts: WorkspacePrompts, verifier: "VersionVerifier"
 ) -> Iterator[StoredRow[VersionRow] | Fault]:
-    """Chain by chain, in order of number."""
+    """Yield the versions with their stored hashes, chain by chain, in order of number."""
     rows = PromptVersion.objects.in_workspace(workspace)
-    for batch in prompts.batches("last_number"):
-        some = rows.filter(prompt_id__in=batch).order_by("prompt_id", "number")
-        for row in iterate_rows(some, COLUMNS, TABLE, spelled="created_at"):
-            yield row if isinstance(row, Fault) else build_stored_version(row, prompts, watch)
+    for batch in prompts.iterate_batches("last_number"):
+        batch_rows = rows.filter(prompt_id__in=batch).order_by("prompt_id", "number")
+        for row in iterate_rows(batch_rows, COLUMNS, TABLE, timestamp_text="created_at"):
+            yield row if isinstance(row, Fault) else build_stored_version(row, prompts, verifier)
     yield from find_orphan_rows(rows, prompts, TABLE)
 
 
 def build_stored_version(
-    row: RowLike, prompts: WorkspacePrompts, watch: "VersionVerifier"
+    row: RowLike, prompts: WorkspacePrompts, verifier: "VersionVerifier"
 ) -> StoredRow[VersionRow] | Fault:
-    line = prompts.line(row.prompt_id)
+    prompt_key = prompts.get_key(row.prompt_id)
     try:
-        made = build_version_row(row, line, json_digest)
+        version_row = build_version_row(row, prompt_key, json_digest)
     except READ_ERRORS as error:
-        return Fault(TABLE, format_version_name(*line, row.number), f"its content cannot be hashed: {error}")
-    watch.see(row)
-    return made, row.hash, row.previous_hash
+        return Fault(
+            TABLE, format_version_name(*prompt_key, row.number), f"its content cannot be hashed: {error}"
+        )
+    verifier.check_version(row)
+    return version_row, row.hash, row.previous_hash
 
 
 class VersionVerifier:
-    """Looks at each version on its way past: what it names must be there, and chains must end as told."""
+    """Check each version as it is streamed: contents and parts must exist, and chains must end as recorded."""
 
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
         self.parts = PartChecksums(workspace, prompts)
         self.ends: dict[int, tuple[int, str, int]] = {}
-        self.prompt, self.following = 0, PartTracker()
+        self.prompt_id, self.part_tracker = 0, PartTracker()
         self.digests: set[str] = set()
-        # Digests that some version named first, and which.
-        self.named: dict[str, str] = {}
-        self.missing: list[Fault] = []
+        # Digests still to be looked up, with the name of the first version that uses them.
+        self.pending_digests: dict[str, str] = {}
+        self.missing_contents: list[Fault] = []
 
-    def see(self, row: RowLike) -> None:
-        if row.prompt_id != self.prompt:
-            self.prompt, self.following, self.digests = row.prompt_id, PartTracker(), set()
+    def check_version(self, row: RowLike) -> None:
+        if row.prompt_id != self.prompt_id:
+            self.prompt_id, self.part_tracker, self.digests = row.prompt_id, PartTracker(), set()
         self.ends[row.prompt_id] = (row.number, row.hash, row.id)
         try:
-            self.see_digests(row)
-            self.parts.expect(row.prompt_id, row.id, self.following.changes(row))
+            self.collect_digests(row)
+            self.parts.add_changes(row.prompt_id, row.id, self.part_tracker.list_changes(row))
         except (*READ_ERRORS, KeyError):
-            # Segments or a lockfile that are not what they should be: the hash has told already.
-            self.parts.spoiled.add(row.prompt_id)
+            # Malformed segments or lockfile: the hash check has reported it already.
+            self.parts.unreadable_prompts.add(row.prompt_id)
 
-    def see_digests(self, row: RowLike) -> None:
-        """Most stand in the version before as well, which has been looked at."""
+    def collect_digests(self, row: RowLike) -> None:
+        """Collect the digests that the previous version did not use; most are unchanged."""
         digests = list_content_digests(row.segments, row.tools) | {row.report}
         new = digests - self.digests
         if new:
-            name = format_version_name(*self.prompts.line(row.prompt_id), row.number)
-            self.named.update(dict.fromkeys(new, name))
+            name = format_version_name(*self.prompts.get_key(row.prompt_id), row.number)
+            self.pending_digests.update(dict.fromkeys(new, name))
         self.digests = digests
-        if len(self.named) > CHUNK_SIZE:
-            self.look_up()
+        if len(self.pending_digests) > CHUNK_SIZE:
+            self.find_missing_contents()
 
-    def look_up(self) -> None:
-        """Ask for all of them in one question."""
-        rows = Content.objects.in_workspace(self.workspace).filter(digest__in=list(self.named))
+    def find_missing_contents(self) -> None:
+        """Look up all pending digests with one query."""
+        rows = Content.objects.in_workspace(self.workspace).filter(digest__in=list(self.pending_digests))
         for digest in rows.values_list("digest", flat=True):
-            self.named.pop(digest, None)
-        self.missing += [
+            self.pending_digests.pop(digest, None)
+        self.missing_contents += [
             Fault("content", f"content {digest[:16]}…", f"it is not there, and {name} names it")
-            for digest, name in self.named.items()
+            for digest, name in self.pending_digests.items()
         ]
-        self.named = {}
+        self.pending_digests = {}
 
-    def wrong_ends(self) -> Iterator[Fault]:
-        """Chains that do not end where their prompt says, and so have lost their last rows, or won some."""
+    def find_end_faults(self) -> Iterator[Fault]:
+        """Report chains that do not end where their prompt says: rows at the end were removed or added."""
         for prompt in self.prompts.by_id.values():
-            number, hashed, key = self.ends.get(prompt.id, (0, "", None))
-            if (number, hashed, key) == (prompt.last_number, prompt.last_hash, prompt.latest_id):
+            number, last_hash, last_id = self.ends.get(prompt.id, (0, "", None))
+            if (number, last_hash, last_id) == (prompt.last_number, prompt.last_hash, prompt.latest_id):
                 continue
-            name = format_version_name(*prompt.line, max(number, prompt.last_number))
-            said = f"the prompt's newest is said to be version {prompt.last_number}"
+            name = format_version_name(*prompt.key, max(number, prompt.last_number))
+            claim = f"the prompt's newest is said to be version {prompt.last_number}"
             if number == prompt.last_number:
-                yield Fault(TABLE, name, f"{said} with another id or hash than it has")
+                yield Fault(TABLE, name, f"{claim} with another id or hash than it has")
             else:
-                yield Fault(TABLE, name, f"{said}, and the chain ends with {number}")
+                yield Fault(TABLE, name, f"{claim}, and the chain ends with {number}")

@@ -1,4 +1,4 @@
-"""The whole record of a workspace in one look, table by table."""
+"""Verify all tables of a workspace on one database snapshot."""
 
 import time
 from collections.abc import Iterable
@@ -23,77 +23,81 @@ from prompts.proof.ledger_blocks import iterate_ledger_faults
 
 
 def verify_workspace(workspace: Workspace, progress: ProgressCallback | None = None) -> WorkspaceVerification:
-    """Recompute every version, label move, ledger row, block, roll-off and checkpoint, and what they name.
+    """Recompute every version, label move, ledger row, block, roll-off and checkpoint, with their contents.
 
-    Call it outside of transactions: it then sees one moment, whatever is written meanwhile.
+    Call it outside a transaction: it then reads one snapshot, unaffected by concurrent writes.
     """
-    began = time.monotonic()
-    found = WorkspaceVerification()
-    # As it is before the moment: a copy is written after its row, so every line of it must find one.
+    started = time.monotonic()
+    verification = WorkspaceVerification()
+    # Taken before the snapshot: a copy is written after its row, so each line must have a row in the snapshot.
     size = get_checkpoint_file_size(workspace.pk)
     with read_only_snapshot():
-        WorkspaceVerifier(workspace, found, progress).all(size)
-    found.seconds = time.monotonic() - began
-    return found
+        WorkspaceVerifier(workspace, verification, progress).verify_all(size)
+    verification.seconds = time.monotonic() - started
+    return verification
 
 
 class WorkspaceVerifier:
-    """The tables one after the other; what several need is read once."""
+    """Verify the tables in turn; data that several of them need is loaded once."""
 
     def __init__(
-        self, workspace: Workspace, found: WorkspaceVerification, progress: ProgressCallback | None
+        self, workspace: Workspace, verification: WorkspaceVerification, progress: ProgressCallback | None
     ) -> None:
-        self.workspace, self.found, self.progress = workspace, found, progress
+        self.workspace, self.verification, self.progress = workspace, verification, progress
         self.prompts, self.numbers = WorkspacePrompts(workspace), VersionNumbers(workspace)
 
-    def all(self, copy_size: int) -> None:
-        self.versions()
-        self.contents()
-        self.moves()
-        self.ledger()
-        self.checkpoints(copy_size)
+    def verify_all(self, copy_size: int) -> None:
+        self.verify_versions()
+        self.verify_contents()
+        self.verify_label_moves()
+        self.verify_ledger()
+        self.verify_checkpoints(copy_size)
 
-    def versions(self) -> None:
-        watch = VersionVerifier(self.workspace, self.prompts)
-        stored = iterate_stored_versions(self.workspace, self.prompts, watch)
-        self.found.take("versions", iterate_chain_faults(stored), self.progress)
-        watch.look_up()
-        self.blame(watch.wrong_ends(), watch.missing)
-        self.found.take("version parts", watch.parts.rows(), self.progress)
-        self.blame(watch.parts.left())
+    def verify_versions(self) -> None:
+        verifier = VersionVerifier(self.workspace, self.prompts)
+        stored = iterate_stored_versions(self.workspace, self.prompts, verifier)
+        self.verification.add_results("versions", iterate_chain_faults(stored), self.progress)
+        verifier.find_missing_contents()
+        self.add_faults(verifier.find_end_faults(), verifier.missing_contents)
+        self.verification.add_results("version parts", verifier.parts.subtract_stored_rows(), self.progress)
+        self.add_faults(verifier.parts.find_faults())
 
-    def contents(self) -> None:
-        self.found.take("contents", verify_contents(self.workspace), self.progress)
+    def verify_contents(self) -> None:
+        self.verification.add_results("contents", verify_contents(self.workspace), self.progress)
 
-    def moves(self) -> None:
-        moves = LabelMoveVerifier(self.workspace, self.prompts, self.numbers)
-        self.found.take("label moves", iterate_chain_faults(moves.stored()), self.progress)
-        self.blame(moves.wrong_ends())
-        self.found.take("labels", moves.judge_labels())
+    def verify_label_moves(self) -> None:
+        verifier = LabelMoveVerifier(self.workspace, self.prompts, self.numbers)
+        self.verification.add_results(
+            "label moves", iterate_chain_faults(verifier.iterate_stored_moves()), self.progress
+        )
+        self.add_faults(verifier.find_end_faults())
+        self.verification.add_results("labels", verifier.verify_labels())
 
-    def ledger(self) -> None:
-        gone = RollOffVerifier(self.workspace)
-        self.found.take("roll-offs", iterate_chain_faults(gone.stored()))
-        self.blame(gone.untimely)
-        self.found.take("ledger blocks", iterate_chain_faults(iterate_stored_blocks(self.workspace)))
+    def verify_ledger(self) -> None:
+        roll_offs = RollOffVerifier(self.workspace)
+        self.verification.add_results("roll-offs", iterate_chain_faults(roll_offs.iterate_stored_roll_offs()))
+        self.add_faults(roll_offs.early_faults)
+        self.verification.add_results(
+            "ledger blocks", iterate_chain_faults(iterate_stored_blocks(self.workspace))
+        )
         rows = iterate_sealed_rows(self.workspace, self.prompts, self.numbers)
-        judged = iterate_ledger_faults(iterate_block_rows(self.workspace), rows, gone.last)
-        self.found.take("ledger rows", judged, self.progress)
-        # The blocks were judged once more over their rows, and are counted already.
-        self.found.rows["ledger rows"] -= self.found.rows["ledger blocks"]
+        results = iterate_ledger_faults(iterate_block_rows(self.workspace), rows, roll_offs.last_block)
+        self.verification.add_results("ledger rows", results, self.progress)
+        # iterate_ledger_faults yields results for blocks too, which are counted separately.
+        self.verification.rows["ledger rows"] -= self.verification.rows["ledger blocks"]
 
-    def checkpoints(self, copy_size: int) -> None:
-        checkpoints = CheckpointVerifier(self.workspace, self.prompts)
-        self.found.take("signing keys", checkpoints.judge_keys())
-        self.found.take("checkpoints", checkpoints.judge(), self.progress)
-        self.blame(checkpoints.idle_keys())
+    def verify_checkpoints(self, copy_size: int) -> None:
+        verifier = CheckpointVerifier(self.workspace, self.prompts)
+        self.verification.add_results("signing keys", verifier.verify_keys())
+        self.verification.add_results("checkpoints", verifier.verify_checkpoints(), self.progress)
+        self.add_faults(verifier.find_unused_keys())
         if copy_size:
             copies = read_checkpoint_copies(self.workspace.pk, copy_size)
-            self.found.take("checkpoint copies", checkpoints.judge_file(copies))
-        elif checkpoints.sequence:
-            self.found.notes.append("There is no second copy of the checkpoints on this machine.")
+            self.verification.add_results("checkpoint copies", verifier.verify_file(copies))
+        elif verifier.sequence:
+            self.verification.notes.append("There is no second copy of the checkpoints on this machine.")
 
-    def blame(self, *lists: Iterable[Fault]) -> None:
+    def add_faults(self, *lists: Iterable[Fault]) -> None:
         for faults in lists:
             for fault in faults:
-                self.found.blame(fault)
+                self.verification.add_fault(fault)

@@ -26,7 +26,7 @@ class Command(BaseCommand):
             workspace.slug: self.verify(workspace, options) for workspace in list_named_workspaces(options)
         }
         if options["json"]:
-            told = {slug: one.data() for slug, one in found.items()}
+            told = {slug: one.to_json() for slug, one in found.items()}
             self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
         if not all(one.is_sound for one in found.values()):
             sys.exit(1)

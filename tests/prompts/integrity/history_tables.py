@@ -71,7 +71,7 @@ class Tables:
         self.notes = self.read(LedgerRollOff, ledger.ROLL_OFF_COLUMNS, "id")
         self.checkpoints = self.read(Checkpoint, checkpoints.CHECKPOINT_COLUMNS, "sequence")
         self.keys = self.read(SigningKey, checkpoints.KEY_COLUMNS, "id")
-        self.numbers.learn(row.id for row in self.versions)
+        self.numbers.load(row.id for row in self.versions)
         self.by_id = LedgerBlock.objects.in_workspace(workspace).in_bulk()
 
     def read(self, model: Any, columns: tuple[str, ...], *order: str) -> Rows:
@@ -99,20 +99,20 @@ class Tables:
         yield from iterate_chain_faults(
             versions.build_stored_version(row, self.prompts, watch) for row in rows
         )
-        yield from watch.wrong_ends()
+        yield from watch.find_end_faults()
 
     def judge_parts(self, rows: Rows) -> Iterator[Fault | None]:
         watch = versions.VersionVerifier(self.workspace, self.prompts)
         for row in self.versions:
-            watch.see(row)
+            watch.check_version(row)
         for row in rows:
-            watch.parts.sums[row.prompt_id] -= watch.parts.mark(*row[1:])
+            watch.parts.sums[row.prompt_id] -= watch.parts.hash_part(*row[1:])
         yield from (Fault(parts.TABLE, "what is noted of", "") for left in watch.parts.sums.values() if left)
 
     def judge_moves(self, rows: Rows) -> Iterator[Fault | None]:
         seen = label_moves.LabelMoveVerifier(self.workspace, self.prompts, self.numbers)
-        yield from iterate_chain_faults(seen.proved(rows))
-        yield from seen.wrong_ends()
+        yield from iterate_chain_faults(seen.build_stored_moves(rows))
+        yield from seen.find_end_faults()
 
     def judge_entries(self, rows: Rows) -> Iterator[Fault | None]:
         sealed = (ledger.build_sealed_row(row, self.prompts, self.numbers) for row in rows)
@@ -123,7 +123,7 @@ class Tables:
 
     def judge_notes(self, rows: Rows) -> Iterator[Fault | None]:
         seen = ledger.RollOffVerifier(self.workspace)
-        return iterate_chain_faults(seen.proved(row, self.by_id.get(row.block_id)) for row in rows)
+        return iterate_chain_faults(seen.build_stored_roll_off(row, self.by_id.get(row.block_id)) for row in rows)
 
     def judge_checkpoints(self, rows: Rows) -> Iterator[Fault | None]:
         return self.judge_signed(self.keys, rows)
@@ -133,14 +133,14 @@ class Tables:
 
     def judge_signed(self, keys: Rows, rows: Rows) -> Iterator[Fault | None]:
         seen = checkpoints.CheckpointVerifier(self.workspace, self.prompts)
-        yield from map(seen.key_fault, keys)
-        yield from seen.each(rows)
-        yield from seen.idle_keys()
+        yield from map(seen.find_key_fault, keys)
+        yield from seen.verify_rows(rows)
+        yield from seen.find_unused_keys()
 
     # --- names ------------------------------------------------------------------------------------------
 
     def version_name(self, row: Any) -> str:
-        return f"version {row.number} of agent {self.prompts.line(row.prompt_id).agent} "
+        return f"version {row.number} of agent {self.prompts.get_key(row.prompt_id).agent} "
 
     def move_name(self, row: Any) -> str:
-        return f"label move {row.sequence} of agent {self.prompts.line(row.prompt_id).agent} "
+        return f"label move {row.sequence} of agent {self.prompts.get_key(row.prompt_id).agent} "
