@@ -1,11 +1,11 @@
-"""Versions: the list of a prompt, and one by its digest with every word.
+"""REST resource for versions: the versions of a prompt, and one version by its digest.
 
-A digest names words, not a place: versions of several prompts, or of one that came back to what it said,
-share it. So what is answered under a digest is what they share, which never changes, with the first place
-that this key may know of; `places` lists all, and grows.
+A digest identifies content, not one version: several prompts can share it, and so can versions of one prompt
+that returned to an earlier text. The response for a digest contains what they share, which never changes, and
+the first version visible to the key. `places` lists all versions with the digest; that list can grow.
 
-People read versions without leaving a row in the ledger, and so do keys that act for one. A bot gets words
-only where that is recorded: from fetch, render and the replay of its own rows; here it gets the facts.
+Members, and keys that act for a member, read versions without a ledger row. Bots receive text only where the
+access is recorded (fetch, render, and the replay of their own rows); here they get metadata without text.
 """
 
 import json
@@ -178,12 +178,12 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
 
 
 def can_read_text(call: ApiRequest) -> bool:
-    """A key that is limited to labels has a say about those, and not about every version there ever was."""
+    """Whether the key may read the text: not bots, and not keys limited to some labels."""
     return not call.caller.is_bot and "labels" not in call.caller.key.scopes
 
 
 def version_text_json(version: PromptVersion) -> dict[str, Any]:
-    """Whole, or not at all."""
+    """Serialize text, segments and tools; raise PromptErased if any of them was erased."""
     segments = require_unerased_segments(version)
     offsets = accumulate([len(segment.text) for segment in segments], initial=0)
     starts = [(segment.volatility, at) for segment, at in zip(segments, offsets, strict=False)]
@@ -205,7 +205,7 @@ def version_text_json(version: PromptVersion) -> dict[str, Any]:
 
 
 def require_unerased_segments(version: PromptVersion) -> tuple[Segment, ...]:
-    """As they were built; what is left of erased words is not what was said."""
+    """Return the segments as built; raise PromptErased if a content was erased."""
     contents = get_contents(version.workspace_id, list_content_digests(version.segments, version.tools))
     erased = {digest for digest, data in contents.items() if data is None}
     if erased:
@@ -222,7 +222,7 @@ def list_version_places(call: ApiRequest, key: str) -> ApiResponse:
 
 
 def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVersion]:
-    """Every version with this digest that the key may know of; where the query names a place, those there."""
+    """List the versions with this digest that the key may see, filtered by the query parameters."""
     rows = PromptVersion.objects.in_workspace(call.workspace).filter(digest=key)
     if is_scope_limited(call.caller):
         rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
@@ -233,7 +233,6 @@ def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVers
 
 
 def get_version_by_digest(call: ApiRequest, key: str) -> PromptVersion:
-    """The first of them."""
     version = list_versions_with_digest(call, key).first()
     if version is None:
         raise Http404

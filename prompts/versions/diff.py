@@ -1,4 +1,4 @@
-"""What differs between two versions: by section, word and place, and what a cache must read anew; pure."""
+"""Compare two versions: changed sections and words, moved segments, and the common cache prefix. Pure."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,13 +15,13 @@ from prompts.assembly.segments import SESSION, TURN, Origin, Segment
 TokenCounter = Callable[[str], int]
 SectionState = Literal["same", "changed", "added", "removed"]
 K = TypeVar("K", bound=Hashable)
-# Both texts together, over all sections: more than anybody reads, and still well under a second.
+# Limits for both texts together, over all sections: takes well under a second.
 MAX_CHARACTERS, MAX_LINES = 300_000, 20_000
 
 
 @dataclass(frozen=True)
 class MovedSegment:
-    """Words that are the same and stand elsewhere."""
+    """A segment with the same text in another place; `before` and `after` are section names."""
 
     origin: Origin
     text: str
@@ -31,14 +31,14 @@ class MovedSegment:
 
 @dataclass(frozen=True)
 class SectionDiff:
-    """One section of both versions; the gap before it is not part of it."""
+    """Differences of one section; the blank lines before the section are not compared."""
 
     name: str
     state: SectionState
     tokens_before: int
     tokens_after: int
     lines: Sequence[DiffLine] = ()
-    # The section as a whole stands before or behind others than it did.
+    # The position of the section among the others changed.
     is_moved: bool = False
     # Why there are no lines although something changed.
     withheld: str = ""
@@ -50,14 +50,14 @@ class SectionDiff:
 
 @dataclass(frozen=True)
 class CachePrefix:
-    """How far both texts begin alike: a provider's cache of the older one is good up to there."""
+    """The common prefix of both texts: what a provider's prompt cache of the older text can reuse."""
 
     kept_characters: int
     kept_tokens: int
     rewritten_tokens: int
-    # The section the first difference falls into; empty when the texts are equal.
+    # The section that contains the first difference; empty when the texts are equal.
     section: str = ""
-    # The first difference stands behind words that every call fills anew, where no cache reaches.
+    # The first difference is after text that changes with every call, which is never cached.
     is_beyond_cache: bool = False
 
 
@@ -82,7 +82,7 @@ def compare_segments(
     count: TokenCounter,
     budget: "DiffBudget | None" = None,
 ) -> VersionDiff:
-    """Everything there is to say about two versions of a prompt; many comparisons may share a budget."""
+    """Compare two versions of a prompt; several comparisons may share a budget."""
     return VersionDiff(
         diff_sections(join_section_texts(before), join_section_texts(after), count, budget or DiffBudget()),
         find_moved_segments(before, after),
@@ -94,7 +94,7 @@ def compare_segments(
 
 
 def join_section_texts(segments: Iterable[Segment]) -> dict[str, str]:
-    """What each section says, in the prompt's order, without the gap it begins with."""
+    """Return the text of each section, in the prompt's order, without its leading blank lines."""
     texts_by_section: dict[str, list[str]] = {}
     for segment in segments:
         if segment.section in texts_by_section:
@@ -107,7 +107,7 @@ def join_section_texts(segments: Iterable[Segment]) -> dict[str, str]:
 def diff_sections(
     before: Mapping[str, str], after: Mapping[str, str], count: TokenCounter, budget: "DiffBudget"
 ) -> list[SectionDiff]:
-    """In the order of the newer text; what fell away comes last."""
+    """Compare section by section, in the order of the newer text; removed sections come last."""
     moved = set(find_out_of_order([*before], [*after]))
     order = [*after, *(section for section in before if section not in after)]
     sections = [diff_section(name, before.get(name), after.get(name), budget, count) for name in order]
@@ -134,14 +134,14 @@ def diff_section(
 
 
 def build_one_sided_lines(old: str, new: str) -> list[DiffLine]:
-    """A section that only one version has: nothing to mark, for all of it is new or gone."""
+    """Build the lines of an added or removed section; no words are highlighted."""
     if new:
         return [DiffLine("added", (DiffSpan(line),), after=at) for at, line in enumerate(new.split("\n"), 1)]
     return [DiffLine("removed", (DiffSpan(line),), before=at) for at, line in enumerate(old.split("\n"), 1)]
 
 
 class DiffBudget:
-    """How much may still be compared line by line; what does not fit is told, not compared."""
+    """Limit on the text compared line by line; sections beyond it are reported without lines."""
 
     def __init__(self) -> None:
         self.characters, self.lines = MAX_CHARACTERS, MAX_LINES
@@ -156,11 +156,11 @@ class DiffBudget:
         return True
 
 
-# --- places --------------------------------------------------------------------------------------------
+# --- moved segments ------------------------------------------------------------------------------------
 
 
 def find_moved_segments(before: Sequence[Segment], after: Sequence[Segment]) -> list[MovedSegment]:
-    """Records whose words are the same and stand elsewhere among those that both versions have."""
+    """Find segments of records with unchanged text whose section or relative order changed."""
     old, new = index_unique_segments(before), index_unique_segments(after)
     shared = [key for key in new if key in old]
     moved = {key for key in shared if old[key].section != new[key].section}
@@ -174,7 +174,7 @@ def find_moved_segments(before: Sequence[Segment], after: Sequence[Segment]) -> 
 
 
 def index_unique_segments(segments: Sequence[Segment]) -> dict[tuple[Origin, str], Segment]:
-    """Words of records, each with its one place; what stands twice has no place to move from."""
+    """Index segments of records by origin and text; duplicates are left out, as their moves are ambiguous."""
     keyed = [
         ((segment.origin._replace(revision=0), segment.text.strip()), segment)
         for segment in segments
@@ -185,7 +185,7 @@ def index_unique_segments(segments: Sequence[Segment]) -> dict[tuple[Origin, str
 
 
 def find_out_of_order(before: Sequence[K], after: Sequence[K]) -> list[K]:
-    """The fewest of the shared ones that must have moved to explain the new order."""
+    """Return the smallest set of shared items whose moves explain the new order."""
     positions = {key: position for position, key in enumerate(before)}
     shared = [key for key in after if key in positions]
     kept = find_longest_increasing_run([positions[key] for key in shared])
@@ -193,7 +193,7 @@ def find_out_of_order(before: Sequence[K], after: Sequence[K]) -> list[K]:
 
 
 def find_longest_increasing_run(numbers: Sequence[int]) -> set[int]:
-    """The positions of a longest rising run, gaps allowed."""
+    """Return the positions of a longest increasing subsequence."""
     ends: list[int] = []
     chains: list[int] = []
     parents: list[int] = []
@@ -213,7 +213,7 @@ def find_longest_increasing_run(numbers: Sequence[int]) -> set[int]:
     return kept
 
 
-# --- the cache -----------------------------------------------------------------------------------------
+# --- cache prefix --------------------------------------------------------------------------------------
 
 
 def measure_cache_prefix(
@@ -233,7 +233,7 @@ def join_segment_texts(segments: Iterable[Segment]) -> str:
 
 
 def count_common_prefix(one: str, other: str) -> int:
-    """How many characters both begin with; halving, since comparing slices is quick."""
+    """Return the length of the common prefix, by binary search: comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -242,7 +242,7 @@ def count_common_prefix(one: str, other: str) -> int:
 
 
 def find_per_call_offset(segments: Iterable[Segment]) -> int:
-    """Where the words begin that differ from call to call; out of reach when there are none."""
+    """Return the offset of the first text that changes per session or call; maxsize if there is none."""
     at = 0
     for segment in segments:
         if segment.volatility in (SESSION, TURN):

@@ -1,4 +1,4 @@
-"""What differs between two versions, by their digests."""
+"""REST endpoint that compares two versions given by digest."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ DIFF_SCHEMA = object_schema(
 
 
 def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
-    """From the version in `against` to this one."""
+    """Compare the version in the query parameter `against` (older) with this one (newer)."""
     after = get_version_by_digest(call, key)
     if not can_read_text(call):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some labels."))

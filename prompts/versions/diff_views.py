@@ -1,4 +1,4 @@
-"""Two versions beside each other: the whole page of it, and a glance at what one version changed."""
+"""Diff pages: the comparison of two versions, and the preview card of what one version changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from prompts.versions.selectors import get_prompt_labels, get_segment_pair
 from prompts.versions.timeline import group_labels_by_version
 
 MAX_MOVED_SEGMENTS = 40
-# A glance: so many sections, and so many lines of each.
+# The preview card shows this many sections, and this many lines of each.
 MAX_PEEK_SECTIONS, MAX_PEEK_LINES = 3, 8
 SHOW_ALL = "all"
 
@@ -36,7 +36,7 @@ class SectionPeek:
 
 
 def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int) -> HttpResponse:
-    """In the order of the address: the sides can be swapped."""
+    """Show the differences in the order given in the URL, so that the sides can be swapped."""
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, before), get_version_or_404(row, after)
     segments = get_segment_pair(old, new)
@@ -73,7 +73,7 @@ def build_moved_context(request: WorkspaceRequest, diff: VersionDiff) -> dict[st
 
 
 def list_full_sections(diff: VersionDiff, segments: Sequence[Segment]) -> list[SectionDiff]:
-    """Every section, with the lines of those that are the same."""
+    """List all sections; unchanged ones with their text as lines."""
     texts = join_section_texts(segments)
     return [
         replace(section, lines=build_unchanged_lines(texts.get(section.name, "")))
@@ -88,7 +88,7 @@ def build_unchanged_lines(text: str) -> list[DiffLine]:
 
 
 def get_neighbour_diffs(prompt: AgentPrompt, before: int, after: int) -> dict[str, tuple[int, int] | None]:
-    """The change before and the change after this one, where the two are neighbours."""
+    """Return the previous and the next pair of versions, if the two compared are consecutive."""
     if after - before != 1:
         return {}
     return {
@@ -100,7 +100,7 @@ def get_neighbour_diffs(prompt: AgentPrompt, before: int, after: int) -> dict[st
 def list_comparison_targets(
     prompt: AgentPrompt, labels: Sequence[PromptLabel], number: int
 ) -> list[tuple[str, int]]:
-    """What else a version is usually compared with: where production and the latest stand."""
+    """List the usual versions to compare with: production and latest."""
     targets = [(label.name, label.version.number) for label in labels if label.name == PRODUCTION]
     if prompt.latest:
         targets.append(("latest", prompt.latest.number))
@@ -108,7 +108,7 @@ def list_comparison_targets(
 
 
 def version_peek(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
-    """A glance at what a version changed, for a card beside the link that leads to all of it."""
+    """Render the preview card of what a version changed, shown next to the link to the full diff."""
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, number - 1), get_version_or_404(row, number)
     diff = compare_segments(*get_segment_pair(old, new), count_tokens_cached)

@@ -1,4 +1,4 @@
-"""The parts of each latest version before a build, and what the next one holds other than that."""
+"""Lockfiles: the parts of a version with their digests, stored in full or as changes to the last version."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -12,21 +12,21 @@ from prompts.assembly.segments import is_record_id
 from prompts.models import AgentPrompt, PromptVersion, VersionPart
 from prompts.proof.canonical import canonical_json
 
-# "kind:id@revision" and the digest of what that part says.
+# Maps "kind:id@revision" to the digest of the part's text.
 PartDigests = Mapping[str, str]
-# The number of the last version that tells its parts whole, and the parts of the latest.
+# The number of the last version with a full lockfile, and the parts of the latest version.
 PreviousLockfile = tuple[int, PartDigests]
 
-# So many versions lean on a whole one: more would be slow to read, fewer would cost more to keep.
+# Maximum number of versions per full lockfile: a trade-off between read time and storage.
 FULL_LOCKFILE_INTERVAL = 64
 
 
 def build_lockfile(
     number: int, parts: PartDigests, settings: str, before: PreviousLockfile | None
 ) -> dict[str, Any]:
-    """The parts whole, or what became of them since the version before; the digest is over all of them.
+    """Build the full lockfile, or the changes since the previous version if that is smaller.
 
-    Layout and compiler stand beside it in the version's own row.
+    The digest covers all parts in both cases. Layout and compiler are columns of the version.
     """
     common = {"settings": settings, "digest": hash_parts(parts)}
     if before is None or number - before[0] >= FULL_LOCKFILE_INTERVAL:
@@ -40,12 +40,12 @@ def build_lockfile(
 
 
 def get_base_number(number: int, lockfile: Mapping[str, Any]) -> int:
-    """The version from which on lockfiles must be read to know all parts of this one."""
+    """Return the number of the full lockfile from which this one is reconstructed."""
     return int(lockfile.get("base", number))
 
 
 def merge_lockfiles(lockfiles: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """All parts of the last of these; the first is whole, and none between is missing."""
+    """Return all parts of the last lockfile; the first must be full, and none may be missing in between."""
     parts: dict[str, str] = {}
     for lockfile in lockfiles:
         parts = apply_lockfile(parts, lockfile)
@@ -53,7 +53,7 @@ def merge_lockfiles(lockfiles: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def apply_lockfile(parts: dict[str, str], lockfile: Mapping[str, Any]) -> dict[str, str]:
-    """The parts after a lockfile; what stood before may be changed by this."""
+    """Apply a lockfile to the previous parts; may modify and return `parts` itself."""
     if "base" not in lockfile:
         return dict(lockfile["parts"])
     for key in lockfile.get("gone", ()):
@@ -63,7 +63,7 @@ def apply_lockfile(parts: dict[str, str], lockfile: Mapping[str, Any]) -> dict[s
 
 
 def is_lockfile_valid(lockfile: Mapping[str, Any], parts: PartDigests) -> bool:
-    """Whether these are the parts the lockfile speaks of."""
+    """Whether the parts match the digest of the lockfile."""
     return bool(lockfile["digest"] == hash_parts(parts))
 
 
@@ -71,7 +71,7 @@ def hash_parts(parts: PartDigests) -> str:
     return sha256_digest(canonical_json(dict(parts)))
 
 
-# Kind and id, with the revision that is held.
+# Kind and id of a record; mapped to the revision used.
 PartKey = tuple[str, int]
 PartRevisions = dict[PartKey, int]
 
@@ -79,9 +79,9 @@ PartRevisions = dict[PartKey, int]
 def get_part_revisions(
     segments: Iterable[Mapping[str, Any]], tool_names: Iterable[str] = ()
 ) -> PartRevisions:
-    """What the stored segments came from; tools that are offered beside the text are held as well.
+    """Return the records used by stored segments, and the tools passed to the provider outside the text.
 
-    Offered are the names of a lockfile: kind, id and revision as "tool:7@2".
+    The tools are given by lockfile names such as "tool:7@2"; names of other kinds are ignored.
     """
     revisions: PartRevisions = {}
     for row in segments:
@@ -97,7 +97,7 @@ def get_part_revisions(
 
 
 def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[PartKey, int | None]:
-    """What came or has another revision, and, with none, what is held no more."""
+    """Return added records and changed revisions; None as the revision means removed."""
     changed: dict[PartKey, int | None] = {
         part: revision for part, revision in after.items() if before.get(part) != revision
     }
@@ -105,7 +105,7 @@ def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[Par
 
 
 class PreviousParts(NamedTuple):
-    """A prompt before its next version: the lockfile to tell changes from, and the records it holds."""
+    """A prompt before its next version: the lockfile to compare with, and the record revisions it uses."""
 
     lockfile: PreviousLockfile | None
     revisions: PartRevisions
@@ -114,7 +114,7 @@ class PreviousParts(NamedTuple):
 def get_previous_parts(
     workspace: Workspace | int, prompts: Sequence[AgentPrompt]
 ) -> dict[int, PreviousParts]:
-    """Of prompts that have a version already; two queries for all."""
+    """Return the previous parts of all prompts that have a version, with two queries."""
     latest = {prompt.pk: prompt.latest for prompt in prompts if prompt.latest}
     if not latest:
         return {}
@@ -123,7 +123,7 @@ def get_previous_parts(
     previous = {}
     for prompt, segments, tools in rows.values_list("prompt_id", "segments", "tools"):
         version, parts = latest[prompt], merge_lockfiles(chains[prompt])
-        # A chain that does not add up is not gone on with: the next lockfile stands by itself.
+        # If the digest does not match, the chain is not continued: the next lockfile is stored in full.
         is_valid = is_lockfile_valid(version.lockfile, parts)
         lockfile = (get_base_number(version.number, version.lockfile), parts) if is_valid else None
         previous[prompt] = PreviousParts(lockfile, get_part_revisions(segments, parts if tools else ()))
@@ -133,7 +133,7 @@ def get_previous_parts(
 def get_lockfile_chains(
     workspace: Workspace | int, latest: Mapping[int, PromptVersion]
 ) -> dict[int, list[dict[str, Any]]]:
-    """For each prompt the lockfiles from the last whole one on; those that are whole are at hand."""
+    """Return for each prompt the lockfiles since the last full one; a full latest needs no query."""
     chains: dict[int, list[dict[str, Any]]] = {prompt: [] for prompt in latest}
     conditions = []
     for prompt, version in latest.items():
@@ -156,7 +156,7 @@ def save_part_changes(
     versions: Iterable[tuple[PromptVersion, PartDigests]],
     before: Mapping[int, PreviousParts],
 ) -> None:
-    """Only what differs from the version before: an edit of one record leaves one row."""
+    """Store the record changes since the previous version: an edit of one record adds one row."""
     rows = []
     for version, parts in versions:
         previous = before.get(version.prompt_id)

@@ -1,4 +1,4 @@
-"""Versions: what was assembled, immutable and chained."""
+"""Models of prompts and their versions, which are immutable and form a hash chain."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,7 @@ from personas.models import Agent, Channel, Workspace, WorkspaceOwned
 
 
 class AgentPrompt(WorkspaceOwned):
-    """What an agent is told on a channel; locked while a version is added, so numbers have no gaps."""
+    """The prompt of an agent on a channel; locked while a version is added, so numbers have no gaps."""
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="prompts")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="prompts")
@@ -17,22 +17,22 @@ class AgentPrompt(WorkspaceOwned):
     latest = models.ForeignKey("PromptVersion", null=True, on_delete=models.PROTECT, related_name="+")
     last_move = models.PositiveIntegerField(default=0)
     last_move_hash = models.CharField(max_length=64, blank=True)
-    # The pair exists still: the agent is in use and speaks on the channel.
+    # The agent is active and uses the channel.
     is_live = models.BooleanField(default=True)
     built_at = models.DateTimeField(null=True)
-    # When a memory it holds begins or ends to hold, so that it must be looked at without any edit.
+    # Next time a memory becomes valid or expires, so that the prompt must be rebuilt without an edit.
     changes_at = models.DateTimeField(null=True)
-    # Why the last build left everything as it was, in words; empty when it went well.
+    # Error message of the last build; empty if it succeeded.
     problem = models.CharField(max_length=1_000, blank=True)
-    # For which compiler a build was last asked for: another one, after an upgrade, makes the sweep ask again.
+    # The compiler for which a build was last requested; after an upgrade it differs, and the sweep rebuilds.
     compiler = models.CharField(max_length=20, blank=True)
-    # After a roll-back production stays where it was put, until someone releases again.
+    # Pinned: after a roll-back production keeps its version until the next release.
     is_held = models.BooleanField(default=False)
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [
             models.UniqueConstraint(fields=["agent", "channel"], name="one_prompt_per_pair"),
-            # Builds write many prompts as rows that are there already, told by this key.
+            # Conflict target of the bulk upsert in builds.
             models.UniqueConstraint(fields=["workspace", "id"], name="prompts_by_workspace"),
         ]
         indexes = [
@@ -48,27 +48,27 @@ class AgentPrompt(WorkspaceOwned):
 class PromptVersion(WorkspaceOwned):
     """One assembled prompt of an agent on a channel. Never changed, never deleted.
 
-    The text is the join of the segments; tenants' words lie in `Content` by digest, so that they are kept
-    once, and can be erased while the list and its hashes stay.
+    The text is the concatenation of the segments. Text of the workspace is stored in `Content` by digest:
+    it is deduplicated, and can be erased while the segments and their hashes stay.
     """
 
-    # Found by the index of numbers.
+    # Indexed by the unique constraint on prompt and number.
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="versions", db_index=False)
     number = models.PositiveIntegerField()
-    # Of the words, slots and tools, without where they came from: equal means no new version.
+    # Covers text, slots and tools, but not their origins; a build with the same digest adds no version.
     digest = models.CharField(max_length=64)
     text_digest = models.CharField(max_length=64)
     layout = models.CharField(max_length=40)
     compiler = models.CharField(max_length=20)
     segments = models.JSONField()
-    # Digests of contents: the definitions for the provider's interface, if any, and what became of the parts.
+    # Content digests of the tool definitions for the provider (if any) and of the build report.
     tools = models.CharField(max_length=64, blank=True)
     report = models.CharField(max_length=64)
     characters = models.PositiveIntegerField()
     tokens = models.PositiveIntegerField()
-    # By section: characters and tokens.
+    # Characters and tokens by section.
     sizes = CompactJSONField()
-    # Whole, or as changes to that of the version before: see prompts.versions.lockfile.
+    # Full, or changes to the previous version's lockfile: see prompts.versions.lockfile.
     lockfile = CompactJSONField()
     causes = CompactJSONField()
     author_label = models.CharField(max_length=254)
@@ -82,7 +82,7 @@ class PromptVersion(WorkspaceOwned):
         constraints = [models.UniqueConstraint(fields=["prompt", "number"], name="versions_numbered_once")]
         indexes = [
             models.Index(fields=["prompt", "-created_at"], name="versions_by_time"),
-            # The plain column: behind row security no condition through a function can use an index.
+            # Plain columns: under row-level security a condition that calls a function cannot use an index.
             models.Index(fields=["workspace", "digest"], name="versions_by_digest"),
         ]
 
@@ -91,13 +91,13 @@ class PromptVersion(WorkspaceOwned):
 
 
 class VersionPart(WorkspaceOwned):
-    """From this version on its prompt holds a record or file at a revision; with none, it holds it no more.
+    """A change of the records in a prompt: from this version on it uses a record or file at a revision.
 
-    Only changes are kept: what a version does not mention stands as in the versions before it. So an edit
-    leaves one row, and a record still finds every version that it is or was in. Append-only.
+    A null revision means that it is no longer used. Only changes are stored, so an edit adds one row, and
+    every version that contains a record can still be found. Append-only.
     """
 
-    # The one index begins with the workspace and serves every question.
+    # No index of its own: the composite index begins with the workspace and serves all queries.
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
     version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+", db_index=False)

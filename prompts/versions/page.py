@@ -1,4 +1,4 @@
-"""What the page of one version shows."""
+"""Data of the version page: annotated text, lockfile, cache boundaries and build report."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from skills.files.visible_text import VisibleText
 
 @dataclass(frozen=True)
 class AnnotatedRow:
-    """A row of the text with its origins in words."""
+    """A row of the text with the labels of its origins."""
 
     row: TextRow
     origin_labels: Sequence[OriginLabel]
@@ -44,30 +44,30 @@ class AnnotatedRow:
 
 @dataclass(frozen=True)
 class VersionSection:
-    """A section of the text, with how much of the whole it is."""
+    """A section of the text with its size."""
 
     name: str
     rows: Sequence[AnnotatedRow]
     characters: int
     tokens: int
-    # What a call may fill anew in it.
+    # Names of the slots that a call can fill.
     slots: Sequence[str] = ()
-    # What a cache keeps up to here, where a level ends.
+    # The volatility whose cache boundary is at the start of this section, if any.
     boundary: str = ""
-    # Where most of its words come from.
+    # Record kind that contributes most of the text.
     kind: str = "layout"
 
 
 @dataclass(frozen=True)
 class LockfileEntry:
-    """A line of the lockfile: what was pinned, at which digest."""
+    """An entry of the lockfile: a part and the digest of its text."""
 
     origin_label: OriginLabel
     digest: str
 
 
 def find_main_origin_kind(rows: Sequence[TextRow]) -> str:
-    """The kind of record that says most in these rows; our own words only where nobody else speaks."""
+    """Return the record kind with most characters in these rows; "layout" if there are no records."""
     sizes: Counter[str] = Counter()
     for row in rows:
         for span in row.spans:
@@ -77,14 +77,14 @@ def find_main_origin_kind(rows: Sequence[TextRow]) -> str:
 
 
 class VersionPage:
-    """One version, read for a page."""
+    """A version prepared for its page; everything is loaded on first use."""
 
     def __init__(self, workspace: Workspace, version: PromptVersion, *, has_lockfile: bool = False) -> None:
         self.workspace, self.version, self.has_lockfile = workspace, version, has_lockfile
 
     @cached_property
     def contents(self) -> dict[str, bytes | None]:
-        """The words and the report in one question."""
+        """Contents of the segments and the report, loaded with one query."""
         version = self.version
         return get_contents(version.workspace_id, [*list_content_digests(version.segments), version.report])
 
@@ -102,7 +102,7 @@ class VersionPage:
 
     @cached_property
     def boundaries(self) -> Sequence[CacheBoundary]:
-        """Where caches can end, told from how often each segment changes."""
+        """Offsets where a prompt cache can end, by how often each segment changes."""
         offsets = accumulate([len(segment.text) for segment in self.segments], initial=0)
         return find_cache_boundaries(
             (segment.volatility, at) for segment, at in zip(self.segments, offsets, strict=False)
@@ -110,7 +110,7 @@ class VersionPage:
 
     @cached_property
     def lockfile_origins(self) -> list[tuple[Origin, str]]:
-        """The lockfile's parts, if they are asked for: "kind:id@revision" and a digest."""
+        """Parts of the lockfile as origins with digests; empty unless the lockfile was requested."""
         if not self.has_lockfile:
             return []
         paths = {segment.origin._replace(path=""): segment.origin for segment in self.segments}
@@ -136,7 +136,7 @@ class VersionPage:
 
     @cached_property
     def revision_labels(self) -> dict[RevisionKey, tuple[str, str]]:
-        """What all revisions that the page names were called, and by whom they were written."""
+        """Names and authors of all revisions that the page mentions."""
         record_origins = [origin for origin in self.origins if origin.kind in RECORD_KINDS]
         return describe_revisions(
             self.workspace, [*list_revision_keys(record_origins), *list_cause_revisions(self.version.causes)]
@@ -148,7 +148,7 @@ class VersionPage:
 
     @cached_property
     def file_changes(self) -> dict[Origin, str]:
-        """What has become of the files since."""
+        """Changes of the source files since this version was built."""
         return describe_file_changes(self.workspace, {segment.origin for segment in self.segments})
 
     def get_origin_label(self, origin: Origin) -> OriginLabel:
@@ -169,7 +169,7 @@ class VersionPage:
         annotated = [
             AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins]) for row in rows
         ]
-        # The line end before a section's first row belongs to the section too.
+        # The line break before the first row belongs to the section as well.
         boundary_offset = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
         return VersionSection(
@@ -188,7 +188,7 @@ class VersionPage:
 
     @cached_property
     def cache_share(self) -> float:
-        """How much of the text stands before the words that every call fills anew."""
+        """Share of the text before the first part that changes per session or call."""
         return min(find_per_call_offset(self.segments), len(self.visible_text.text)) / max(
             len(self.visible_text.text), 1
         )
@@ -205,7 +205,7 @@ class VersionPage:
 
     @cached_property
     def omitted(self) -> dict[str, list[str]]:
-        """By reason, the parts that are not there."""
+        """Names of the omitted parts, by reason."""
         names_by_reason: dict[str, list[str]] = {}
         for name, reason in self.report.get("omitted", {}).items():
             names_by_reason.setdefault(reason, []).append(name)
@@ -213,7 +213,7 @@ class VersionPage:
 
     @cached_property
     def is_hash_valid(self) -> bool:
-        """Whether the stored row still has the hash it was written with."""
+        """Whether the recomputed hash matches the stored one."""
         return build_version_row(self.version).hash(self.version.previous_hash) == self.version.hash
 
     def build_context(self) -> dict[str, Any]:
@@ -265,5 +265,5 @@ OMISSION_REASONS = {
 
 
 def describe_omission(reason: str) -> str:
-    """In the reader's language; as it was kept where an older compiler said it otherwise."""
+    """Translate an omission reason; unknown ones (from older compilers) are returned unchanged."""
     return str(OMISSION_REASONS.get(reason, reason))

@@ -1,4 +1,4 @@
-"""Prompts: each agent on each channel, where its labels stand, and what waits to be built."""
+"""REST resource for prompts: list them with labels and pending changes, and rebuild an agent's prompts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def index(call: ApiRequest) -> ApiResponse:
 
 
 def prompts_json(prompts: Sequence[AgentPrompt]) -> list[dict[str, Any]]:
-    """Two queries for all of them."""
+    """Serialize prompts; needs two queries however many there are."""
     if not prompts:
         return []
     workspace, labels = prompts[0].workspace_id, defaultdict(list)

@@ -1,4 +1,4 @@
-"""Segments to rows and back: tenants' words by digest, so that they are kept once and can be erased."""
+"""Convert segments to stored rows and back; text is stored by digest, so it is deduplicated and erasable."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,14 +11,14 @@ from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.proof.canonical import canonical_json
 
-# Short words of our own stand in the list itself; a row for each comma would cost more than it saves.
+# Short layout text is stored inline: a content row for each comma would cost more than it saves.
 MAX_INLINE_LENGTH = 120
 ERASED_TEXT = "⟦erased⟧"
 
 
 @dataclass
 class StoredSegments:
-    """A prompt ready to be stored."""
+    """An assembled prompt in the form in which it is stored."""
 
     segments: list[dict[str, Any]]
     tools: str
@@ -29,7 +29,7 @@ class StoredSegments:
 
 
 def pack_prompt(prompt: AssembledPrompt, report: bytes) -> StoredSegments:
-    """The list, the contents it names, and the digest that tells whether anything changed."""
+    """Pack a prompt into segment rows, contents, and the digest that tells whether it is a new version."""
     contents: dict[str, bytes] = {}
 
     def keep(data: bytes) -> str:
@@ -48,7 +48,7 @@ def pack_prompt(prompt: AssembledPrompt, report: bytes) -> StoredSegments:
 
 
 def pack_segment(segment: Segment, keep: Callable[[bytes], str]) -> dict[str, Any]:
-    """One segment as plain data; what equals its default is left out."""
+    """Pack a segment as JSON data; default values are left out."""
     row: dict[str, Any] = {"section": segment.section, "volatility": segment.volatility}
     if segment.origin == LAYOUT_ORIGIN and not segment.slot and len(segment.text) <= MAX_INLINE_LENGTH:
         row["text"] = segment.text
@@ -66,17 +66,17 @@ def pack_segment(segment: Segment, keep: Callable[[bytes], str]) -> dict[str, An
 
 
 def list_hashed_values(row: Mapping[str, Any]) -> list[Any]:
-    """What a reader could notice of a row; where the words came from is not among it."""
+    """List the values of a row that the digest covers: what affects the text, not the origins."""
     return [row.get(name) for name in ("text", "content", "lead", "slot", "span", "given")]
 
 
 def encode_json(value: Any) -> bytes:
-    """As written, key order kept: what a model sees of a schema is its text."""
+    """Encode JSON with the key order kept: models see the schema as text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def list_content_digests(segments: Iterable[Mapping[str, Any]], tools: str = "") -> set[str]:
-    """Every content a version leans on."""
+    """Return the digests of all contents that a version uses."""
     digests = {row[name] for row in segments for name in ("content", "given") if name in row}
     return digests | ({tools} if tools else set())
 
@@ -84,7 +84,7 @@ def list_content_digests(segments: Iterable[Mapping[str, Any]], tools: str = "")
 def unpack_segments(
     segments: Sequence[Mapping[str, Any]], contents: Mapping[str, bytes | None]
 ) -> tuple[Segment, ...]:
-    """The segments as they were built; an erased content shows as such."""
+    """Restore the segments as built; erased contents are replaced by ERASED_TEXT."""
     return tuple([unpack_segment(row, contents) for row in segments])
 
 

@@ -1,4 +1,4 @@
-"""The questions asked about prompts; every one names its workspace."""
+"""Read prompts, versions and their contents; every query is limited to one workspace."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ def find_agent_prompt(agent: Agent, channel_slug: str) -> AgentPrompt | None:
 
 
 def list_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
-    """Newest first, without the heavy columns."""
+    """List the versions, newest first, without the large columns."""
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     return rows.defer("segments", "sizes", "lockfile").order_by("-number")
 
@@ -34,14 +34,13 @@ def get_prompt_labels(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
 
 
 def find_earlier_move(prompt: AgentPrompt, label: str, number: int) -> LabelMove | None:
-    """The last move that led a label to a version before this one: where it would go back to."""
+    """Find the last move of a label to a version before this one: the target of a roll-back."""
     moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     earlier = moves.filter(version__number__lt=number).select_related("version")
     return earlier.order_by("-sequence").defer("version__segments", "version__lockfile").first()
 
 
 def get_segments(version: PromptVersion) -> tuple[Segment, ...]:
-    """As they were built."""
     return unpack_segments(
         version.segments, get_contents(version.workspace_id, list_content_digests(version.segments))
     )
@@ -50,14 +49,14 @@ def get_segments(version: PromptVersion) -> tuple[Segment, ...]:
 def get_segment_pair(
     one: PromptVersion, other: PromptVersion
 ) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
-    """Of two versions of a workspace; most of their words are the same, and are asked for once."""
+    """Return the segments of two versions of a workspace; shared contents are loaded once."""
     digests = {*list_content_digests(one.segments), *list_content_digests(other.segments)}
     contents = get_contents(one.workspace_id, digests)
     return unpack_segments(one.segments, contents), unpack_segments(other.segments, contents)
 
 
 def get_build_report(version: PromptVersion) -> dict[str, Any]:
-    """What was cut, left out, lost or wrong when it was built."""
+    """Return the build report: truncated and omitted parts, losses and warnings."""
     return parse_build_report(get_contents(version.workspace_id, [version.report]), version)
 
 
@@ -67,7 +66,7 @@ def parse_build_report(contents: Mapping[str, bytes | None], version: PromptVers
 
 
 def get_lockfile_parts(version: PromptVersion) -> dict[str, str]:
-    """The whole lockfile: every part with the digest of what it said."""
+    """Return the full lockfile: every part with the digest of its text."""
     base = get_base_number(version.number, version.lockfile)
     rows = PromptVersion.objects.in_workspace(version.workspace_id).filter(prompt=version.prompt_id)
     earlier = rows.filter(number__gte=base, number__lt=version.number).order_by("number")

@@ -1,4 +1,4 @@
-"""Versions, labels and places as callers get them."""
+"""JSON and schemas of versions, labels and causes for the REST API and downloads."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A version's text as rows to be read beside their origins: whole lines, each with who said them; pure."""
+"""Split a version's text into rows of complete lines with the origins of each row. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ from prompts.assembly.segments import Origin, Segment
 
 @dataclass(frozen=True)
 class OriginSpan:
-    """Some characters of the text that came from one place."""
+    """A range of characters with a single origin."""
 
     start: int
     end: int
     section: str
     origin: Origin
-    # The slot whose words these are, or that may replace them.
+    # The slot that produced or may replace this text.
     slot: str = ""
 
 
 @dataclass
 class TextRow:
-    """Whole lines; several origins only where one line has several."""
+    """Complete lines of text; has several origins only if a single line does."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class TextRow:
 
     @property
     def origins(self) -> list[Origin]:
-        """Each once; words of the layout are named only where there are no others."""
+        """Distinct origins of records; the layout only if there are no others."""
         origins = list(dict.fromkeys(span.origin for span in self.spans))
         record_origins = [origin for origin in origins if origin.kind not in ("layout", "slot")]
         return record_origins or origins[:1]
@@ -40,7 +40,7 @@ class TextRow:
 
 
 def group_rows_by_section(segments: Sequence[Segment]) -> list[tuple[str, list[TextRow]]]:
-    """The text in order, section by section."""
+    """Split the text into rows, grouped by section, in order."""
     rows = build_text_rows(
         "".join([segment.text for segment in segments]), merge_origin_spans(list_origin_spans(segments))
     )
@@ -49,7 +49,7 @@ def group_rows_by_section(segments: Sequence[Segment]) -> list[tuple[str, list[T
 
 
 def list_origin_spans(segments: Sequence[Segment]) -> Iterator[OriginSpan]:
-    """Where each segment stands; a slot covers its whole run."""
+    """Return the range of each segment; a slot applies to all segments of its span."""
     at, slot, left = 0, "", 0
     for segment in segments:
         if not left:
@@ -61,7 +61,7 @@ def list_origin_spans(segments: Sequence[Segment]) -> Iterator[OriginSpan]:
 
 
 def merge_origin_spans(spans: Iterable[OriginSpan]) -> list[OriginSpan]:
-    """Neighbours of one origin as one; empty ones are nowhere to be seen."""
+    """Merge adjacent spans of the same origin, and drop empty ones."""
     merged: list[OriginSpan] = []
     for span in spans:
         if span.start == span.end:
@@ -75,7 +75,7 @@ def merge_origin_spans(spans: Iterable[OriginSpan]) -> list[OriginSpan]:
 
 
 def build_text_rows(text: str, spans: Sequence[OriginSpan]) -> list[TextRow]:
-    """Rows break where an origin does, at the next line's beginning: no line is torn apart."""
+    """Start a row at each change of origin, moved to the next line start: lines are never split."""
     rows: list[TextRow] = []
     for span in spans:
         start = span.start
@@ -87,7 +87,7 @@ def build_text_rows(text: str, spans: Sequence[OriginSpan]) -> list[TextRow]:
 
 
 def extend_text_row(row: TextRow, span: OriginSpan, text: str) -> int:
-    """Finish the row's last line with what this stretch says of it; tell where the next line begins."""
+    """Complete the row's last line from this span, and return where the next line starts."""
     line_end = text.find("\n", span.start, span.end)
     stop = span.end if line_end < 0 else line_end + 1
     if line_end != span.start:

@@ -1,4 +1,4 @@
-"""The versions of one prompt as people look through them: newest first, with labels, causes and growth."""
+"""Timeline of a prompt: its versions, newest first, with labels, causes and token changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ from prompts.provenance.causes import MAX_SHOWN_CAUSES, CauseLabel, describe_cau
 from prompts.versions.selectors import get_prompt_labels, list_versions
 
 PAGE_SIZE = 25
-# What a list does not show of a version, and would be long in loading.
+# Large columns that a list does not show.
 HEAVY_COLUMNS = ("segments", "lockfile", "sizes", "causes")
-# More causes than this are not counted: the build that takes them in is near.
+# Pending causes beyond MAX_PENDING are not counted: a build will soon include them.
 MAX_SHOWN_PENDING, MAX_PENDING = 5, 200
 
 
@@ -36,22 +36,22 @@ class TimelineEntry:
     labels: Sequence[str]
     causes: Sequence[CauseLabel]
     more_causes: int
-    # Tokens more or fewer than the version before; none for the first.
+    # Change in tokens since the previous version; None for the first.
     delta: int | None
-    # Whether it names the hash of the version before.
+    # Whether previous_hash matches the previous version.
     is_linked: bool
 
 
 @dataclass(frozen=True)
 class PendingChanges:
-    """Changes that wait to be built into the prompts of an agent."""
+    """Changes not yet built into the prompts of an agent."""
 
     count: int = 0
     causes: Sequence[CauseLabel] = field(default_factory=list)
 
 
 class VersionPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
-    """Versions are numbered without gaps: pages need no counting, and the last is as near as the first."""
+    """Paginate versions by number: numbers have no gaps, so neither COUNT nor OFFSET is needed."""
 
     def __init__(self, prompt: AgentPrompt) -> None:
         super().__init__(list_versions(prompt), PAGE_SIZE)
@@ -65,25 +65,25 @@ class VersionPaginator(Paginator):  # type: ignore[type-arg]  # generic only in 
         page_number = self.validate_number(number)
         newest = self.count - (page_number - 1) * PAGE_SIZE
         rows = list_versions(self.prompt).filter(number__lte=newest, number__gt=newest - PAGE_SIZE - 1)
-        # One more than is shown: the oldest on the page grows from it.
+        # One more than is shown, to compute the token change of the oldest on the page.
         return Page(list(rows), page_number, self)
 
 
 def list_agent_prompts(workspace: Workspace, slug: str) -> QuerySet[AgentPrompt]:
-    """On every channel it ever spoke on, those it speaks on now first, each with its agent."""
+    """List the agent's prompts on current and former channels, current ones first."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug)
     prompts = select_latest_version(rows).select_related("agent__identity", "agent__parent")
     return prompts.order_by("-is_live", "channel__name", "pk")
 
 
 def select_latest_version(rows: QuerySet[AgentPrompt]) -> QuerySet[AgentPrompt]:
-    """Prompts with their agent, channel and the light columns of the latest version."""
+    """Join agent, channel and the latest version without its large columns."""
     rows = rows.select_related("agent", "channel", "latest")
     return rows.defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
 
 
 def list_timeline_entries(page: Page[PromptVersion], labels: dict[int, list[str]]) -> list[TimelineEntry]:
-    """The versions of a page with all that is said of them; one query, for the names in the causes."""
+    """Build the timeline entries of a page; needs one query, for the names in the causes."""
     rows = list(page.object_list)
     by_number = {version.number: version for version in rows}
     versions = rows[:PAGE_SIZE]
@@ -110,7 +110,7 @@ def build_timeline_entry(
 
 
 def group_labels_by_version(prompt: AgentPrompt, labels: Sequence[PromptLabel]) -> dict[int, list[str]]:
-    """Latest and production first, then the others by name."""
+    """Return label names by version id: latest and production first, then by name."""
     names_by_version: dict[int, list[str]] = {prompt.latest_id: [LATEST]} if prompt.latest_id else {}
     for label in sorted(labels, key=lambda row: (row.name != PRODUCTION, row.name)):
         names_by_version.setdefault(label.version_id, []).append(label.name)
@@ -127,7 +127,7 @@ def get_pending_changes(agent: Agent) -> PendingChanges:
 
 
 def list_labels_with_rules(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
-    """Where the labels of a prompt stand, and whether only owners move them."""
+    """List the labels of a prompt, annotated with whether they are protected (only owners move them)."""
     rules = LabelRule.objects.in_workspace(prompt.workspace_id).filter(
         is_protected=True, name=OuterRef("name")
     )
@@ -135,7 +135,7 @@ def list_labels_with_rules(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
 
 
 def list_versions_with_history(prompt: AgentPrompt, label: str = PRODUCTION) -> QuerySet[PromptVersion]:
-    """The versions of a prompt, with whether a label has ever led there: only then can it be put back."""
+    """List versions annotated with whether the label ever pointed to them: required for a roll-back."""
     moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     return rows.annotate(was_labelled=Exists(moves.filter(version=OuterRef("pk"))))

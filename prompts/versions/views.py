@@ -1,4 +1,4 @@
-"""Versions of an agent's prompts: the timeline, and one version with all that is known of it."""
+"""Version pages: the timeline of an agent's prompts, one version in detail, and downloads."""
 
 from typing import Any
 
@@ -54,13 +54,13 @@ def version_timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
 
 
 def find_channel_prompt(prompts: list[AgentPrompt], channel: str) -> AgentPrompt | None:
-    """The channel in the address, else the first."""
+    """Return the prompt of the channel given in the URL, otherwise the first."""
     named = [prompt for prompt in prompts if prompt.channel.slug == channel]
     return next(iter(named or prompts), None)
 
 
 def build_label_context(prompt: AgentPrompt, labels: list[PromptLabel]) -> dict[str, Any]:
-    """Where the labels of a prompt stand, and what follows for production."""
+    """Build the context for the labels of a prompt and the state of production."""
     production = next((label for label in labels if label.name == PRODUCTION), None)
     return {
         "production": production,
@@ -72,13 +72,13 @@ def build_label_context(prompt: AgentPrompt, labels: list[PromptLabel]) -> dict[
 
 
 def find_rollback_number(prompt: AgentPrompt, production: PromptLabel | None) -> int | None:
-    """The number that a roll-back would lead to; none where production was never anywhere else."""
+    """Return the version number a roll-back would restore; None if production never had another version."""
     move = find_earlier_move(prompt, PRODUCTION, production.version.number) if production else None
     return move.version.number if move and move.version else None
 
 
 def redirect_to_diff(request: WorkspaceRequest, agent: Agent, prompt: AgentPrompt) -> HttpResponse:
-    """Two picked versions lead to the page that can be handed on; older first, whatever was picked."""
+    """Redirect two selected versions to the shareable URL of their diff, older version first."""
     numbers = [request.GET.get(name, "") for name in ("before", "after")]
     if not all(number.isascii() and number.isdecimal() and len(number) < 10 for number in numbers):
         messages.error(request, _("Pick two versions to compare."))
@@ -98,7 +98,7 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
         "prompt": row,
         "here": label_names,
         "label_form": LabelForm(initial={"seen": LabelForm.seen_now(labels)}),
-        # Beside the form for labels, which has a note as well.
+        # Own ids: the label form on the same page has a note field too.
         "roll_back_form": RollBackForm(initial={"to": number}, auto_id="back_%s"),
         "can_return": PRODUCTION not in label_names and getattr(version, "was_labelled", False),
         "others": diff_views.list_comparison_targets(row, labels, number),
@@ -109,7 +109,7 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
 
 
 def download_version_text(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
-    """The very words, to take away; slots stand in it by name."""
+    """Download the text; slots appear as their placeholders."""
     row = get_prompt_or_404(request, prompt)
     text = "".join([segment.text for segment in get_segments(get_version_or_404(row, number))])
     return set_version_filename(
@@ -118,7 +118,6 @@ def download_version_text(request: WorkspaceRequest, prompt: int, number: int) -
 
 
 def download_version_json(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
-    """All that is known about the version, for programs."""
     row = get_prompt_or_404(request, prompt)
     data = version_json(get_version_or_404(row, number))
     response = JsonResponse(data, json_dumps_params={"ensure_ascii": False, "indent": 2})

@@ -54,7 +54,7 @@ class ReadableCheckpoint(NamedTuple):
 
 
 class CheckpointVerifier:
-    """Verify the signing keys and checkpoints of a workspace in one pass, in constant memory.
+    """Verify the signing keys and checkpoints of a workspace in one pass.
 
     Call `verify_keys` first: the checkpoints are checked with the keys it loads.
     """
@@ -191,7 +191,7 @@ class CheckpointVerifier:
     # --- file copy --------------------------------------------------------------------------------------
 
     def verify_file(self, copies: Iterable[SignedCheckpoint | Fault]) -> Iterator[Fault | None]:
-        """Verify the file copy line by line, then report checkpoints missing from the file or the database."""
+        """Verify the file copy line by line, then report checkpoints that only the file or database has."""
         names: dict[str, str] = {}
         unreadable: list[Fault] = []
         for fault in iterate_checkpoint_faults(filter_readable_copies(copies, names, unreadable), self.keys):

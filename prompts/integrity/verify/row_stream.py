@@ -191,7 +191,7 @@ def find_orphan_rows(rows: QuerySet[Any], prompts: WorkspacePrompts, table: str)
 def read_only_snapshot() -> Iterator[None]:
     """Run all queries inside on one snapshot (repeatable read, read only) without blocking writers."""
     if connection.in_atomic_block:
-        # Inside a transaction the isolation level cannot be changed any more.
+        # The isolation level of the caller's transaction applies.
         yield
     elif connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:

@@ -53,7 +53,7 @@ def build_stored_version(
 
 
 class VersionVerifier:
-    """Check each version as it is streamed: contents and parts must exist, and chains must end as recorded."""
+    """Check each version as it is streamed: its contents exist, and its chain ends as the prompt records."""
 
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
@@ -61,7 +61,7 @@ class VersionVerifier:
         self.ends: dict[int, tuple[int, str, int]] = {}
         self.prompt_id, self.part_tracker = 0, PartTracker()
         self.digests: set[str] = set()
-        # Digests still to be looked up, with the name of the first version that uses them.
+        # Digests still to be looked up, each with the name of a version that uses it.
         self.pending_digests: dict[str, str] = {}
         self.missing_contents: list[Fault] = []
 

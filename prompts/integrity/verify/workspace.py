@@ -29,7 +29,7 @@ def verify_workspace(workspace: Workspace, progress: ProgressCallback | None = N
     """
     started = time.monotonic()
     verification = WorkspaceVerification()
-    # Taken before the snapshot: a copy is written after its row, so each line must have a row in the snapshot.
+    # Taken before the snapshot: a copy is written after its row, so each line must have a row in it.
     size = get_checkpoint_file_size(workspace.pk)
     with read_only_snapshot():
         WorkspaceVerifier(workspace, verification, progress).verify_all(size)

@@ -123,7 +123,9 @@ class Tables:
 
     def judge_notes(self, rows: Rows) -> Iterator[Fault | None]:
         seen = ledger.RollOffVerifier(self.workspace)
-        return iterate_chain_faults(seen.build_stored_roll_off(row, self.by_id.get(row.block_id)) for row in rows)
+        return iterate_chain_faults(
+            seen.build_stored_roll_off(row, self.by_id.get(row.block_id)) for row in rows
+        )
 
     def judge_checkpoints(self, rows: Rows) -> Iterator[Fault | None]:
         return self.judge_signed(self.keys, rows)
