@@ -1,4 +1,4 @@
-"""Somebody with the database in his hands, who knows how every hash is made."""
+"""Tools of an attacker with database access who can recompute every hash."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +11,7 @@ from prompts.models import AgentPrompt, LabelMove, LedgerBlock, LedgerEntry, Pro
 from prompts.proof.hashed_rows import ledger_rows_digest
 from tests.prompts.integrity.history_stage import History
 
-# The tables of the record that only grow.
-GROWING = (
+APPEND_ONLY_TABLES = (
     "prompts_promptversion",
     "prompts_versionpart",
     "prompts_labelmove",
@@ -26,7 +25,7 @@ GROWING = (
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """The triggers are laid aside; afterwards everything is put back as it was."""
+    """Disable the append-only triggers; roll back everything afterwards."""
     point = transaction.savepoint()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -57,36 +56,36 @@ def delete(table: str, number: int) -> None:
     assert by_hand(f"DELETE FROM {table} WHERE id = %s", number) == 1  # noqa: S608  # our own names
 
 
-def insert_copy(table: str, copied: int, /, **changes: Any) -> None:
-    """A row like that one, but for what is said."""
+def insert_copy(table: str, source_id: int, /, **changes: Any) -> None:
+    """Insert a copy of a row with some columns changed."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {table} WHERE id = %s", [copied])  # noqa: S608  # our own names
+        cursor.execute(f"SELECT * FROM {table} WHERE id = %s", [source_id])  # noqa: S608  # our own names
         names = [column[0] for column in cursor.description]
         values = dict(zip(names, cursor.fetchone(), strict=True)) | changes
-        listed = ", ".join(f'"{name}"' for name in values)
-        holes = ", ".join(["%s"] * len(values))
-        cursor.execute(f"INSERT INTO {table} ({listed}) VALUES ({holes})", list(values.values()))  # noqa: S608
+        column_list = ", ".join(f'"{name}"' for name in values)
+        placeholders = ", ".join(["%s"] * len(values))
+        cursor.execute(f"INSERT INTO {table} ({column_list}) VALUES ({placeholders})", list(values.values()))  # noqa: S608
 
 
 def exchange(table: str, columns: tuple[str, ...], one: int, other: int) -> None:
-    """Two rows trade what stands in these columns."""
-    listed = ", ".join(f'"{name}"' for name in columns)
+    """Swap the values of these columns between two rows."""
+    column_list = ", ".join(f'"{name}"' for name in columns)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {listed} FROM {table} WHERE id IN (%s, %s) ORDER BY id",  # noqa: S608  # our own names
+            f"SELECT {column_list} FROM {table} WHERE id IN (%s, %s) ORDER BY id",  # noqa: S608  # our own names
             sorted([one, other]),
         )
         before, after = cursor.fetchall()
-    put = ", ".join(f'"{name}" = %s' for name in columns)
+    assignments = ", ".join(f'"{name}" = %s' for name in columns)
     for values, number in ((after, min(one, other)), (before, max(one, other))):
-        by_hand(f"UPDATE {table} SET {put} WHERE id = %s", *values, number)  # noqa: S608
+        by_hand(f"UPDATE {table} SET {assignments} WHERE id = %s", *values, number)  # noqa: S608
 
 
-# --- hashes made anew ----------------------------------------------------------------------------------
+# --- recomputed hashes ---------------------------------------------------------------------------------
 
 
 def rehash_versions(history: History) -> None:
-    """Every chain from its first row on, and the prompts with it."""
+    """Recompute every version chain and the recorded ends in the prompts."""
     for prompt in AgentPrompt.objects.in_workspace(history.workspace):
         head = ""
         rows = PromptVersion.objects.in_workspace(history.workspace).filter(prompt=prompt)
@@ -109,7 +108,7 @@ def rehash_moves(history: History) -> None:
 
 
 def reseal_ledger(history: History) -> None:
-    """Seals, then the blocks over them; a block that was let go keeps its rows' digest."""
+    """Recompute the seals and the blocks over them; an expired block keeps the digest of its rows."""
     entries = LedgerEntry.objects.in_workspace(history.workspace)
     for entry in entries.select_related("prompt", "version"):
         entries.filter(pk=entry.pk).update(seal=build_ledger_row(entry).seal())
@@ -124,9 +123,9 @@ def reseal_ledger(history: History) -> None:
 
 
 def cut_tail(history: History) -> None:
-    """The newest version of a prompt vanishes with all that names it, and the prompt is told so."""
+    """Delete the newest version of a prompt with all references, and update the prompt to match."""
     prompt = history.prompt()
-    kept, last = prompt.versions.order_by("-number")[1], prompt.latest
+    previous, last = prompt.versions.order_by("-number")[1], prompt.latest
     assert last is not None
     for table, column in (
         ("prompts_ledgerentry", "version_id"),
@@ -140,9 +139,9 @@ def cut_tail(history: History) -> None:
     )
     assert move is not None
     AgentPrompt.unscoped.filter(pk=prompt.pk).update(
-        last_number=kept.number,
-        last_hash=kept.hash,
-        latest=kept,
+        last_number=previous.number,
+        last_hash=previous.hash,
+        latest=previous,
         last_move=move.sequence,
         last_move_hash=move.hash,
     )

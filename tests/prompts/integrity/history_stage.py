@@ -1,4 +1,4 @@
-"""A workspace with a past: versions, moves, fetches in blocks, some let go, an erasure, checkpoints."""
+"""A workspace with history: versions, label moves, sealed and expired blocks, an erasure, checkpoints."""
 
 import shutil
 from collections.abc import Iterator
@@ -46,13 +46,13 @@ SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
 
 @dataclass
 class History:
-    """What happened, and when."""
+    """A workspace with its served prompts and the times of its events."""
 
     workspace: Workspace
     by: Actor
-    people: dict[str, User] = field(default_factory=dict)
+    users: dict[str, User] = field(default_factory=dict)
     served: list[ServedPrompt] = field(default_factory=list)
-    moments: dict[str, datetime] = field(default_factory=dict)
+    times: dict[str, datetime] = field(default_factory=dict)
 
     @property
     def agents(self) -> list[Agent]:
@@ -63,17 +63,17 @@ class History:
         return rows.get(agent__slug=agent, channel__slug=channel)
 
     @contextmanager
-    def at(self, name: str, moment: datetime) -> Iterator[None]:
-        """Something happens then; what was handed out is closed in a block a while later, and signed."""
-        with time_machine.travel(moment, tick=False):
-            self.moments[name] = timezone.now()
+    def at(self, name: str, time: datetime) -> Iterator[None]:
+        """Run the body at that time; seal the ledger and sign a checkpoint five minutes later."""
+        with time_machine.travel(time, tick=False):
+            self.times[name] = timezone.now()
             yield
-        with time_machine.travel(moment + timedelta(minutes=5), tick=False):
+        with time_machine.travel(time + timedelta(minutes=5), tick=False):
             seal_ledger(self.workspace.pk)
             sign_checkpoint(self.workspace.pk)
 
     def build(self) -> None:
-        """A test in a transaction of its own never commits, and so does not hear the bell."""
+        """Rebuild explicitly: on-commit receivers do not run inside a test transaction."""
         rebuild_agents(self.workspace, [agent.pk for agent in self.agents])
 
     def reword(self, text: str) -> None:
@@ -81,37 +81,37 @@ class History:
         edit_record(soul, {"text": text}, expected=soul.revision, by=self.by, message="Other words — häufig")
         self.build()
 
-    def hand_out(self, count: int, **asked: Any) -> list[ServedPrompt]:
+    def serve(self, count: int, **options: Any) -> list[ServedPrompt]:
         _, secret = create_key(self.workspace, f"Bot {next(_keys)}", {}, by=BY)
-        recall = ServingCache()
-        made = [fetch(secret, recall=recall, **asked) for _ in range(count)]
-        self.served += made
-        return made
+        cache = ServingCache()
+        served = [fetch(secret, recall=cache, **options) for _ in range(count)]
+        self.served += served
+        return served
 
 
 def make_history(workspace: Workspace, by: Actor) -> History:
-    """Eight months of it: two agents on two channels, thirteen versions, three blocks, one of them let go."""
+    """Create eight months of history: two agents on two channels, and three blocks, one of them expired."""
     history, now = History(set_ledger_retention(workspace, 6, by=by), by), timezone.now()
     with history.at("beginning", subtract_months(now, 8)):
-        settle_in(history)
-        history.hand_out(4)
+        create_agents(history)
+        history.serve(4)
     with history.at("secret", now - timedelta(days=3)):
         make_memory(workspace, SECRET)
         history.build()
-        history.hand_out(3)
+        history.serve(3)
     with history.at("moves", now - timedelta(days=2)):
-        move_about(history)
-        history.hand_out(4, channel="mast")
+        move_labels(history)
+        history.serve(4, channel="mast")
     with history.at("erasure", now - timedelta(days=1)):
         memory = Memory.objects.in_workspace(workspace).get(text=SECRET)
         erase_record(memory, reason="She asked for it.", by=by)
         expire_blocks(workspace.pk)
     history.reword("Be kind.")
-    history.hand_out(2)
+    history.serve(2)
     return history
 
 
-def settle_in(history: History) -> None:
+def create_agents(history: History) -> None:
     workspace = history.workspace
     deck, mast = make_channel(workspace, "deck"), make_channel(workspace, "mast")
     soul, tool = (
@@ -123,8 +123,8 @@ def settle_in(history: History) -> None:
     history.build()
 
 
-def move_about(history: History) -> None:
-    """A label of its own, moved and taken off; production rolled back."""
+def move_labels(history: History) -> None:
+    """Move a custom label twice, remove it, and roll back production."""
     prompt = history.prompt()
     first, second = prompt.versions.order_by("number")[:2]
     move_label(prompt, "canary", second, expected=None, by=history.by)
@@ -134,12 +134,12 @@ def move_about(history: History) -> None:
     roll_back([history.prompt()], by=history.by, note="Too careful")
 
 
-# --- one for all tests of a module ---------------------------------------------------------------------
+# --- shared by all tests of a module -------------------------------------------------------------------
 
 
 @contextmanager
-def undone() -> Iterator[None]:
-    """Whatever happens inside has not happened afterwards; prompts are handed out as in any test."""
+def rolled_back() -> Iterator[None]:
+    """Roll back at the end; marked as a test case transaction, so that prompts can be served inside."""
     block = transaction.atomic()
     block._from_testcase = True  # type: ignore[attr-defined]  # as Django marks its own
     with block:
@@ -151,22 +151,22 @@ def undone() -> Iterator[None]:
 def past(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[History, Path]]:
-    """Alice's workspace, of which Bob is a member, with eight months behind it."""
+    """Alice's workspace with eight months of history and Bob as a member."""
     folder = tmp_path_factory.mktemp("checkpoints")
-    with django_db_blocker.unblock(), undone(), override_settings(DRAMATIS_CHECKPOINT_DIR=folder):
+    with django_db_blocker.unblock(), rolled_back(), override_settings(DRAMATIS_CHECKPOINT_DIR=folder):
         alice, bob = make_user("Alice"), make_user("Bob")
         workspace = make_workspace("Harbour", owner=alice)
         join(workspace, bob)
         history = make_history(workspace, Actor.person(alice))
-        history.people |= {"alice": alice, "bob": bob}
+        history.users |= {"alice": alice, "bob": bob}
         yield history, folder
 
 
 @pytest.fixture
 def history(past: tuple[History, Path], tmp_path: Path, settings: Any) -> Iterator[History]:
-    """The same past for every test, with files of its own."""
-    made, folder = past
+    """The shared history, with a separate copy of the checkpoint files for each test."""
+    shared_history, folder = past
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     shutil.copytree(folder, settings.DRAMATIS_CHECKPOINT_DIR)
-    with undone():
-        yield replace(made, served=list(made.served))
+    with rolled_back():
+        yield replace(shared_history, served=list(shared_history.served))

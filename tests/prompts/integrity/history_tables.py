@@ -1,4 +1,4 @@
-"""The stored tables of a history, held in memory, each with the judge that verification puts them before."""
+"""The append-only tables of a history in memory, each with the function that verifies its rows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,26 +23,26 @@ from prompts.proof.faults import Fault
 from prompts.proof.ledger_blocks import iterate_ledger_faults
 
 Rows = list[Any]
-# Columns that no hash covers, and why.
+# Columns that no hash covers, with the reason.
 UNCOVERED = {
     (
         "prompts_promptversion",
         "id",
-    ): "made by the database after the hash; whoever names it names the number too",
-    ("prompts_labelmove", "id"): "made by the database after the hash; nobody names it",
-    ("prompts_ledgerblock", "id"): "made by the database after the hash; roll-offs name the sequence too",
-    ("prompts_ledgerrolloff", "id"): "made by the database after the hash; nobody names it",
-    ("prompts_checkpoint", "id"): "made by the database after the signature; nobody names it",
-    ("prompts_signingkey", "id"): "made by the database; nobody names it",
-    ("prompts_versionpart", "id"): "made by the database; nobody names it",
-    ("prompts_versionpart", "workspace_id"): "rows of other workspaces are not asked for, and so are missed",
-    ("prompts_signingkey", "workspace_id"): "rows of other workspaces are not asked for, and so are missed",
+    ): "assigned by the database after the hash; references include the number too",
+    ("prompts_labelmove", "id"): "assigned by the database after the hash; never referenced",
+    ("prompts_ledgerblock", "id"): "assigned by the database after the hash; roll-offs use the sequence too",
+    ("prompts_ledgerrolloff", "id"): "assigned by the database after the hash; never referenced",
+    ("prompts_checkpoint", "id"): "assigned by the database after the signature; never referenced",
+    ("prompts_signingkey", "id"): "assigned by the database; never referenced",
+    ("prompts_versionpart", "id"): "assigned by the database; never referenced",
+    ("prompts_versionpart", "workspace_id"): "a row moved to another workspace is reported as missing",
+    ("prompts_signingkey", "workspace_id"): "a row moved to another workspace is reported as missing",
 }
 
 
 @dataclass
 class Table:
-    """Rows as the stream gives them, and what judges them."""
+    """Streamed rows, with the functions that verify and name them."""
 
     name: str
     rows: Rows
@@ -58,7 +58,7 @@ class Table:
 
 
 class Tables:
-    """All of them; nothing is asked of the database after they were read."""
+    """All tables, read once: verification then runs without queries."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -92,27 +92,31 @@ class Tables:
             Table("prompts_signingkey", self.keys, self.judge_keys, lambda row: "signing key"),
         ]
 
-    # --- judges -----------------------------------------------------------------------------------------
+    # --- verification -----------------------------------------------------------------------------------
 
     def judge_versions(self, rows: Rows) -> Iterator[Fault | None]:
-        watch = versions.VersionVerifier(self.workspace, self.prompts)
+        verifier = versions.VersionVerifier(self.workspace, self.prompts)
         yield from iterate_chain_faults(
-            versions.build_stored_version(row, self.prompts, watch) for row in rows
+            versions.build_stored_version(row, self.prompts, verifier) for row in rows
         )
-        yield from watch.find_end_faults()
+        yield from verifier.find_end_faults()
 
     def judge_parts(self, rows: Rows) -> Iterator[Fault | None]:
-        watch = versions.VersionVerifier(self.workspace, self.prompts)
+        verifier = versions.VersionVerifier(self.workspace, self.prompts)
         for row in self.versions:
-            watch.check_version(row)
+            verifier.check_version(row)
         for row in rows:
-            watch.parts.sums[row.prompt_id] -= watch.parts.hash_part(*row[1:])
-        yield from (Fault(parts.TABLE, "what is noted of", "") for left in watch.parts.sums.values() if left)
+            verifier.parts.sums[row.prompt_id] -= verifier.parts.hash_part(*row[1:])
+        yield from (
+            Fault(parts.TABLE, "what is noted of", "")
+            for remainder in verifier.parts.sums.values()
+            if remainder
+        )
 
     def judge_moves(self, rows: Rows) -> Iterator[Fault | None]:
-        seen = label_moves.LabelMoveVerifier(self.workspace, self.prompts, self.numbers)
-        yield from iterate_chain_faults(seen.build_stored_moves(rows))
-        yield from seen.find_end_faults()
+        verifier = label_moves.LabelMoveVerifier(self.workspace, self.prompts, self.numbers)
+        yield from iterate_chain_faults(verifier.build_stored_moves(rows))
+        yield from verifier.find_end_faults()
 
     def judge_entries(self, rows: Rows) -> Iterator[Fault | None]:
         sealed = (ledger.build_sealed_row(row, self.prompts, self.numbers) for row in rows)
@@ -122,9 +126,9 @@ class Tables:
         return iterate_chain_faults((build_block_row(row), row.hash, row.previous_hash) for row in rows)
 
     def judge_notes(self, rows: Rows) -> Iterator[Fault | None]:
-        seen = ledger.RollOffVerifier(self.workspace)
+        verifier = ledger.RollOffVerifier(self.workspace)
         return iterate_chain_faults(
-            seen.build_stored_roll_off(row, self.by_id.get(row.block_id)) for row in rows
+            verifier.build_stored_roll_off(row, self.by_id.get(row.block_id)) for row in rows
         )
 
     def judge_checkpoints(self, rows: Rows) -> Iterator[Fault | None]:
@@ -134,10 +138,10 @@ class Tables:
         return self.judge_signed(rows, self.checkpoints)
 
     def judge_signed(self, keys: Rows, rows: Rows) -> Iterator[Fault | None]:
-        seen = checkpoints.CheckpointVerifier(self.workspace, self.prompts)
-        yield from map(seen.find_key_fault, keys)
-        yield from seen.verify_rows(rows)
-        yield from seen.find_unused_keys()
+        verifier = checkpoints.CheckpointVerifier(self.workspace, self.prompts)
+        yield from map(verifier.find_key_fault, keys)
+        yield from verifier.verify_rows(rows)
+        yield from verifier.find_unused_keys()
 
     # --- names ------------------------------------------------------------------------------------------
 

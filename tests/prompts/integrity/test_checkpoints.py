@@ -1,4 +1,4 @@
-"""Checkpoints: signed, chained, written twice, quiet when nothing moved, good after a change of keys."""
+"""Checkpoints are signed, chained and copied to a file; none without changes; valid after key rotation."""
 
 import json
 import stat
@@ -41,10 +41,10 @@ def lines(history: History) -> list[str]:
     return get_checkpoint_path(history.workspace.pk).read_text(encoding="utf-8").splitlines()
 
 
-# --- what they say -------------------------------------------------------------------------------------
+# --- content -------------------------------------------------------------------------------------------
 
 
-def test_each_names_the_one_before_and_is_signed(history):
+def test_checkpoints_are_chained_and_signed(history):
     rows = stored(history)
     assert [row.sequence for row in rows] == [1, 2, 3, 4]
     assert [row.previous_hash for row in rows] == ["", *(row.hash for row in rows[:-1])]
@@ -65,19 +65,19 @@ def test_a_checkpoint_sums_up_where_every_chain_ends(history):
     assert (row.body["ledger"]["sequence"], row.body["roll_offs"]["sequence"]) == (3, 1)
 
 
-def test_only_what_is_new_is_brought_along(history):
+def test_only_changed_heads_are_stored(history):
     rows = stored(history)
     assert [row.heads["is_whole"] for row in rows] == [True, False, False, False]
-    made = sign_checkpoint(history.workspace.pk)
-    assert made is not None
+    first = sign_checkpoint(history.workspace.pk)
+    assert first is not None
     history.reword("Be quick.")
-    again = sign_checkpoint(history.workspace.pk)
-    assert again is not None
-    assert len(again.heads["versions"]) == 3
-    assert get_heads_at(again) == get_current_heads(history.workspace.pk)
+    second = sign_checkpoint(history.workspace.pk)
+    assert second is not None
+    assert len(second.heads["versions"]) == 3
+    assert get_heads_at(second) == get_current_heads(history.workspace.pk)
 
 
-def test_every_so_often_all_heads_are_brought(history, monkeypatch):
+def test_all_heads_are_stored_at_intervals(history, monkeypatch):
     monkeypatch.setattr(checkpoints, "FULL_HEADS_INTERVAL", 2)
     sign_checkpoint(history.workspace.pk)
     history.reword("Be quick.")
@@ -87,7 +87,7 @@ def test_every_so_often_all_heads_are_brought(history, monkeypatch):
     assert verify_workspace(history.workspace).is_sound
 
 
-def test_nothing_is_signed_when_nothing_moved(history, elsewhere):
+def test_nothing_is_signed_when_nothing_changed(history, elsewhere):
     assert sign_checkpoint(history.workspace.pk) is not None
     assert sign_checkpoint(history.workspace.pk) is None
     assert len(stored(history)) == 5
@@ -95,29 +95,29 @@ def test_nothing_is_signed_when_nothing_moved(history, elsewhere):
     assert not get_checkpoint_path(elsewhere.pk).exists() or not get_checkpoint_path(elsewhere.pk).read_text()
 
 
-def test_the_job_signs_for_all_and_one_in_trouble_keeps_none_waiting(history, elsewhere, monkeypatch):
-    asked: list[int] = []
+def test_the_job_signs_all_workspaces_even_if_one_fails(history, elsewhere, monkeypatch):
+    workspace_ids: list[int] = []
 
     def fails_for_one(workspace_id: int) -> Any:
-        asked.append(workspace_id)
+        workspace_ids.append(workspace_id)
         if workspace_id == min(Workspace.objects.values_list("pk", flat=True)):
             raise NoSigningKey("No key today.")
         return sign_checkpoint(workspace_id)
 
     monkeypatch.setattr(tasks, "sign_checkpoint", fails_for_one)
     sign_checkpoints_job()
-    assert asked == sorted([history.workspace.pk, elsewhere.pk])
+    assert workspace_ids == sorted([history.workspace.pk, elsewhere.pk])
     assert "prompts.tasks.sign_checkpoints_job" in {
-        each["task"] for each in present_settings.CELERY_BEAT_SCHEDULE.values()
+        entry["task"] for entry in present_settings.CELERY_BEAT_SCHEDULE.values()
     }
 
 
-# --- the second copy -----------------------------------------------------------------------------------
+# --- file copy -----------------------------------------------------------------------------------------
 
 
-def test_the_file_holds_every_checkpoint_and_the_key_lies_beside_it(history):
-    found = list(read_checkpoint_copies(history.workspace.pk))
-    assert [each.hash for each in found if isinstance(each, SignedCheckpoint)] == [
+def test_the_folder_has_every_checkpoint_and_the_public_key(history):
+    copies = list(read_checkpoint_copies(history.workspace.pk))
+    assert [copy.hash for copy in copies if isinstance(copy, SignedCheckpoint)] == [
         row.hash for row in stored(history)
     ]
     key, pem = get_public_key()
@@ -126,43 +126,43 @@ def test_the_file_holds_every_checkpoint_and_the_key_lies_beside_it(history):
 
 def test_a_copy_that_is_behind_catches_up(history):
     path = get_checkpoint_path(history.workspace.pk)
-    whole = path.read_text()
+    complete = path.read_text()
     path.write_text("\n".join(lines(history)[:2]) + "\n")
     assert write_checkpoint_copies(history.workspace.pk) == 2
-    assert path.read_text() == whole
+    assert path.read_text() == complete
     assert write_checkpoint_copies(history.workspace.pk) == 0
     path.unlink()
     assert write_checkpoint_copies(history.workspace.pk) == 4
-    assert path.read_text() == whole
+    assert path.read_text() == complete
 
 
 def test_a_line_that_a_crash_cut_off_is_written_again(history):
     path = get_checkpoint_path(history.workspace.pk)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-40])
+    complete = path.read_bytes()
+    path.write_bytes(complete[:-40])
     assert write_checkpoint_copies(history.workspace.pk) == 1
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == complete
 
 
-def test_a_folder_that_cannot_be_written_costs_the_copy_and_nothing_else(history, settings, tmp_path):
+def test_an_unwritable_folder_loses_only_the_copy(history, settings, tmp_path):
     (tmp_path / "taken").write_text("a file, and no folder")
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "taken"
     assert sign_checkpoint(history.workspace.pk) is not None
     assert len(stored(history)) == 5
 
 
-def test_a_file_that_knows_another_past_is_not_made_to_agree(history):
+def test_a_diverged_file_is_reported_and_not_overwritten(history):
     with unguarded():
         by_hand("DELETE FROM prompts_checkpoint WHERE sequence = 4")
         history.reword("Be quick.")
         assert sign_checkpoint(history.workspace.pk) is not None
         assert len(lines(history)) == 5
-        told = {fault.reason for fault in verify_workspace(history.workspace).faults}
-        assert "it is in the file and not in the database" in told
+        reasons = {fault.reason for fault in verify_workspace(history.workspace).faults}
+        assert "it is in the file and not in the database" in reasons
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda lines: lines[:-1], "it is in the database and not in the file"),
         (lambda lines: lines[1:], "it is in the database and not in the file"),
@@ -174,20 +174,20 @@ def test_a_file_that_knows_another_past_is_not_made_to_agree(history):
         (lambda lines: ["{", *lines], "it cannot be read"),
     ],
 )
-def test_what_was_done_to_the_file_is_found(history, spoil, said):
+def test_changes_to_the_file_are_found(history, spoil, message):
     get_checkpoint_path(history.workspace.pk).write_text("\n".join(spoil(lines(history))) + "\n")
     faults = verify_workspace(history.workspace).faults
-    assert any(said in fault.reason for fault in faults), [str(fault) for fault in faults]
+    assert any(message in fault.reason for fault in faults), [str(fault) for fault in faults]
 
 
 def test_without_a_file_the_rest_is_verified_and_a_note_says_so(history):
     get_checkpoint_path(history.workspace.pk).unlink()
-    told = verify_workspace(history.workspace)
-    assert told.is_sound
-    assert told.notes == ["There is no second copy of the checkpoints on this machine."]
+    verification = verify_workspace(history.workspace)
+    assert verification.is_sound
+    assert verification.notes == ["There is no second copy of the checkpoints on this machine."]
 
 
-def test_a_copy_on_its_way_is_not_missed(history):
+def test_a_copy_within_the_grace_period_is_not_reported(history):
     with transaction.atomic():
         checkpoints.create_checkpoint(history.workspace.pk, load_signing_key())
     assert len(lines(history)) == 4
@@ -197,24 +197,27 @@ def test_a_copy_on_its_way_is_not_missed(history):
 # --- keys ----------------------------------------------------------------------------------------------
 
 
-def test_after_a_change_of_keys_old_signatures_still_hold(history, settings):
+def test_old_signatures_stay_valid_after_key_rotation(history, settings):
     old, other = stored(history)[-1].key_id, generate_signing_key()
     settings.DRAMATIS_SIGNING_KEY = dump_private_key(other).decode()
-    made = sign_checkpoint(history.workspace.pk)
-    assert made is not None
-    assert made.key_id == get_key_id(other.public_key()) != old
+    checkpoint = sign_checkpoint(history.workspace.pk)
+    assert checkpoint is not None
+    assert checkpoint.key_id == get_key_id(other.public_key()) != old
     assert verify_workspace(history.workspace).is_sound
-    assert {row.key_id for row in SigningKey.objects.in_workspace(history.workspace)} == {old, made.key_id}
+    assert {row.key_id for row in SigningKey.objects.in_workspace(history.workspace)} == {
+        old,
+        checkpoint.key_id,
+    }
     assert len(list(get_checkpoint_path(history.workspace.pk).parent.glob("*.pem"))) == 2
 
 
-def test_a_checkpoint_signed_with_a_key_nobody_knows_is_found(history):
+def test_a_checkpoint_signed_with_an_unknown_key_is_found(history):
     with unguarded():
         by_hand("DELETE FROM prompts_signingkey")
         assert "signed with a key that is not known" in str(verify_workspace(history.workspace).first)
 
 
-def test_the_key_of_development_is_made_once_for_us_alone(settings, tmp_path):
+def test_the_development_key_is_created_once_for_the_owner_only(settings, tmp_path):
     settings.DRAMATIS_SIGNING_KEY, settings.VAR = "", tmp_path / "new"
     first = dump_private_key(load_signing_key())
     assert dump_private_key(load_signing_key()) == first
@@ -223,20 +226,20 @@ def test_the_key_of_development_is_made_once_for_us_alone(settings, tmp_path):
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["signing_key.pem"]
 
 
-@pytest.mark.parametrize("lines_told_by", ["\n", "\\n"])
-def test_a_key_comes_as_pem_or_by_its_path(settings, tmp_path, lines_told_by):
+@pytest.mark.parametrize("line_separator", ["\n", "\\n"])
+def test_a_key_is_given_as_pem_or_path(settings, tmp_path, line_separator):
     key = generate_signing_key()
     pem = dump_private_key(key).decode()
-    settings.DRAMATIS_SIGNING_KEY = pem.strip().replace("\n", lines_told_by)
+    settings.DRAMATIS_SIGNING_KEY = pem.strip().replace("\n", line_separator)
     assert dump_private_key(load_signing_key()) == dump_private_key(key)
     (tmp_path / "key.pem").write_text(pem)
     settings.DRAMATIS_SIGNING_KEY = str(tmp_path / "key.pem")
     assert dump_private_key(load_signing_key()) == dump_private_key(key)
 
 
-@pytest.mark.parametrize("said", ["/nowhere/at/all.pem", "-----BEGIN nonsense-----", __file__])
-def test_a_key_that_cannot_be_used_is_refused_without_telling_it(history, settings, said):
-    settings.DRAMATIS_SIGNING_KEY = said
+@pytest.mark.parametrize("setting", ["/nowhere/at/all.pem", "-----BEGIN nonsense-----", __file__])
+def test_an_unusable_key_is_rejected_without_printing_it(history, settings, setting):
+    settings.DRAMATIS_SIGNING_KEY = setting
     with pytest.raises(NoSigningKey) as caught:
         sign_checkpoint(history.workspace.pk)
     assert "nonsense" not in caught.value.message
@@ -248,7 +251,7 @@ def test_a_key_that_cannot_be_used_is_refused_without_telling_it(history, settin
 # --- commands ------------------------------------------------------------------------------------------
 
 
-def test_the_command_signs_and_tells_where(history, capsys):
+def test_the_command_signs_and_prints_the_result(history, capsys):
     call_command("sign_checkpoint", history.workspace.slug)
     assert "checkpoint 5, signed with" in capsys.readouterr().out
     call_command("sign_checkpoint", history.workspace.slug)
@@ -257,7 +260,7 @@ def test_the_command_signs_and_tells_where(history, capsys):
         call_command("sign_checkpoint", "nowhere")
 
 
-def test_the_public_key_can_be_handed_on(capsys):
+def test_the_public_key_is_printed(capsys):
     call_command("signing_key")
     key = capsys.readouterr().out.strip()
     call_command("signing_key", "--public")

@@ -1,4 +1,4 @@
-"""Whatever is done to stored rows is found, and the first bad row is named; what was only added to stands."""
+"""Verification finds every change to stored rows and names the first bad one; untouched rows are sound."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ from prompts.integrity.verify.versions import VersionVerifier
 from prompts.models import AgentPrompt, LabelMove, LedgerEntry, LedgerRollOff, PromptLabel, PromptVersion
 from prompts.proof import hashed_rows
 from tests.prompts.integrity.forged_history import (
-    GROWING,
+    APPEND_ONLY_TABLES,
     by_hand,
     cut_tail,
     delete,
@@ -37,7 +37,7 @@ from tests.prompts.integrity.history_tables import UNCOVERED, Tables
 from tests.prompts.proof.proof_flips import Dice
 
 pytestmark = pytest.mark.django_db
-# Where a row stands rather than what it says: the fault may name the gap that it leaves.
+# Columns that determine a row's position: the fault may name the gap that the row leaves.
 PLACES = {"prompt_id", "number", "sequence", "workspace_id", "block_id", "id", "key_id"}
 
 
@@ -46,46 +46,46 @@ def tables(history) -> Tables:
     return Tables(history.workspace)
 
 
-def found(history: History) -> Any:
+def verify(history: History) -> Any:
     return verify_workspace(history.workspace)
 
 
-def first(history: History) -> str:
-    return str(found(history).first)
+def first_fault(history: History) -> str:
+    return str(verify(history).first)
 
 
-# --- as it was written ---------------------------------------------------------------------------------
+# --- untouched history ---------------------------------------------------------------------------------
 
 
-def test_a_history_that_only_grew_stands(history):
-    told = found(history)
-    assert told.data()["faults"] == []
-    assert told.is_sound
-    assert told.notes == []
-    assert {table for table, count in told.rows.items() if not count} == set()
-    assert told.rows["ledger rows"] == LedgerEntry.objects.in_workspace(history.workspace).count() == 9
+def test_an_untouched_history_is_sound(history):
+    result = verify(history)
+    assert result.to_json()["faults"] == []
+    assert result.is_sound
+    assert result.notes == []
+    assert {table for table, count in result.rows.items() if not count} == set()
+    assert result.rows["ledger rows"] == LedgerEntry.objects.in_workspace(history.workspace).count() == 9
 
 
-def test_an_empty_workspace_stands(elsewhere):
+def test_an_empty_workspace_is_sound(elsewhere):
     assert verify_workspace(elsewhere).is_sound
 
 
-def test_nobody_elses_rows_are_looked_at(history, elsewhere):
+def test_only_rows_of_the_workspace_are_checked(history, elsewhere):
     with unguarded():
         by_hand("UPDATE prompts_promptversion SET message = 'Forged'")
         assert verify_workspace(elsewhere).checked == 0
-        assert not found(history).is_sound
+        assert not verify(history).is_sound
 
 
-def test_in_memory_the_tables_stand_as_well(tables):
+def test_the_tables_in_memory_have_no_fault(tables):
     assert not [fault for table in tables.all() if (fault := table.first_fault(table.rows))]
 
 
 # --- every column --------------------------------------------------------------------------------------
 
 
-def growing_tables() -> set[str]:
-    """The tables of this app whose rows the database refuses to change."""
+def list_append_only_tables() -> set[str]:
+    """List the tables of this app that have triggers against changes."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(
@@ -102,57 +102,61 @@ def columns_of(name: str) -> set[str]:
     return {field.attname for field in model._meta.concrete_fields}
 
 
-# What bots say of themselves only grows as well, and proves nothing: no chain holds it.
-HEARSAY = {"prompts_digestreport"}
+# Append-only, but without a hash chain: digests reported by bots prove nothing.
+UNCHAINED = {"prompts_digestreport"}
 
 
 def test_every_column_of_every_table_that_only_grows_is_covered_or_excused(tables):
-    assert growing_tables() - HEARSAY == set(GROWING) == {table.name for table in tables.all()}
+    assert (
+        list_append_only_tables() - UNCHAINED
+        == set(APPEND_ONLY_TABLES)
+        == {table.name for table in tables.all()}
+    )
     for table in tables.all():
         excused = {column for name, column in UNCOVERED if name == table.name}
         assert columns_of(table.name) == {*table.columns, *excused}, table.name
-    # An excuse for a column that is not there any more would hide the next of that name.
+    # An exception for a removed column would hide a new column of the same name.
     assert all(column in columns_of(name) for name, column in UNCOVERED)
 
 
-def flips_in(
+def flip_values(
     tables: Tables, count: int, only: str = ""
 ) -> tuple[list[str], list[str], Counter[tuple[str, str]]]:
-    """What was not noticed, what was noticed and blamed on others, and how often each column was flipped."""
+    """Flip random values; return the missed ones, those attributed to another row, and counts by column."""
     dice, random = Dice(17), Random(17)  # noqa: S311  # repeatable, and no secret
     missed, misnamed = [], []
-    thrown: Counter[tuple[str, str]] = Counter()
+    flips: Counter[tuple[str, str]] = Counter()
     places = [(t, name) for t in tables.all() for name in t.columns if only in f"{t.name}.{name}"]
     for _ in range(count):
         table, column = random.choice(places)
-        place = random.randrange(len(table.rows) - is_loose(table.name, column))
+        place = random.randrange(len(table.rows) - count_unsealed_rows(table.name, column))
         old = table.rows[place]
         new = old._replace(**{column: dice.flip(getattr(old, column))})
         fault = table.first_fault([*table.rows[:place], new, *table.rows[place + 1 :]])
-        said = f"{table.name}.{column}: {getattr(old, column)!r} became {getattr(new, column)!r}"
-        thrown[table.name, column] += 1
-        missed += [] if fault else [said]
+        change = f"{table.name}.{column}: {getattr(old, column)!r} became {getattr(new, column)!r}"
+        flips[table.name, column] += 1
+        missed += [] if fault else [change]
         if column not in PLACES and table.named(old) not in str(fault):
-            misnamed.append(f"{fault} ({said})")
-    return missed, misnamed, thrown
+            misnamed.append(f"{fault} ({change})")
+    return missed, misnamed, flips
 
 
-def is_loose(table: str, column: str) -> int:
-    """How many rows at the end could still go, or take another id: the last two fetches stand in no block."""
+def count_unsealed_rows(table: str, column: str) -> int:
+    """Return how many rows at the end can change unnoticed: the last two fetches are in no block yet."""
     return 2 if table == "prompts_ledgerentry" and column in {"id", "workspace_id"} else 0
 
 
 @pytest.mark.promise("R9", "5,000 flipped bytes found and named")
 @pytest.mark.parametrize(("flips", "each"), [(800, 1), pytest.param(5_000, 20, marks=pytest.mark.hard)])
-def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips, each):
-    missed, misnamed, thrown = flips_in(tables, flips)
+def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips, minimum):
+    missed, misnamed, flip_counts = flip_values(tables, flips)
     assert not missed
     assert not misnamed
-    assert len(thrown) == sum(len(table.columns) for table in tables.all())
-    assert min(thrown.values()) > each
+    assert len(flip_counts) == sum(len(table.columns) for table in tables.all())
+    assert min(flip_counts.values()) > minimum
 
 
-LEFT_OUT: list[tuple[Any, str, str]] = [
+OMITTED_COLUMNS: list[tuple[Any, str, str]] = [
     (hashed_rows.VersionRow, "author", "prompts_promptversion.author_label"),
     (hashed_rows.VersionRow, "sizes", "prompts_promptversion.tokens"),
     (hashed_rows.LabelMoveRow, "note", "prompts_labelmove.note"),
@@ -166,22 +170,22 @@ LEFT_OUT: list[tuple[Any, str, str]] = [
 @pytest.mark.promise("R9")
 @pytest.mark.planted
 def test_columns_left_out_of_a_hash_are_found(monkeypatch, settings, tmp_path, elsewhere, mallory):
-    """The product as it would be had somebody forgotten these: what it writes stands, and flips go unseen."""
-    for kind, left_out, _ in LEFT_OUT:
+    """Planted fault: columns left out of the hash; the history is sound, and flips are missed."""
+    for kind, left_out, _ in OMITTED_COLUMNS:
         covered = kind.covered
         monkeypatch.setattr(kind, "covered", without(covered, left_out))
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     forgetful = make_history(elsewhere, Actor.person(mallory))
-    assert found(forgetful).is_sound
-    for _, _, column in LEFT_OUT:
-        assert flips_in(Tables(elsewhere), 30, column)[0], column
+    assert verify(forgetful).is_sound
+    for _, _, column in OMITTED_COLUMNS:
+        assert flip_values(Tables(elsewhere), 30, column)[0], column
 
 
 def without(covered, left_out):
     return lambda row: {name: value for name, value in covered(row).items() if name != left_out}
 
 
-# --- in the database itself ----------------------------------------------------------------------------
+# --- changes in the database ---------------------------------------------------------------------------
 
 
 def as_stored(value: Any) -> Any:
@@ -190,8 +194,8 @@ def as_stored(value: Any) -> Any:
     return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
-def flipped(value: Any, dice: Dice) -> Any:
-    """A flip that the column can hold."""
+def flip_value(value: Any, dice: Dice) -> Any:
+    """Flip a value within the range of its column."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value ^ 1 << dice.random.randrange(12)
     return dice.flip(value)
@@ -199,41 +203,43 @@ def flipped(value: Any, dice: Dice) -> Any:
 
 @pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.hard)])
 def test_bytes_flipped_in_the_database_are_found(count, history, tables):
-    dice, thrown, places = Dice(5), 0, [(t, column) for t in tables.all() for column in t.columns]
-    while thrown < count:
+    dice, flips, places = Dice(5), 0, [(t, column) for t in tables.all() for column in t.columns]
+    while flips < count:
         table, column = dice.random.choice(places)
-        row = dice.random.choice(table.rows[: len(table.rows) - is_loose(table.name, column)])
-        value = flipped(getattr(row, column), dice)
+        row = dice.random.choice(table.rows[: len(table.rows) - count_unsealed_rows(table.name, column)])
+        value = flip_value(getattr(row, column), dice)
         statement = f'UPDATE {table.name} SET "{column}" = %s WHERE id = %s'  # noqa: S608  # our own names
         with unguarded():
             try:
                 with transaction.atomic():
                     by_hand(statement, as_stored(value), row.id)
             except DatabaseError:
-                # Too long, or taken: the database would not have it.
+                # The database rejects the value: too long, or not unique.
                 continue
-            thrown += 1
-            assert not found(history).is_sound, f"{table.name}.{column}: {getattr(row, column)!r} → {value!r}"
+            flips += 1
+            assert not verify(history).is_sound, (
+                f"{table.name}.{column}: {getattr(row, column)!r} → {value!r}"
+            )
 
 
 @pytest.mark.promise("R9")
-@pytest.mark.parametrize("table", GROWING)
-def test_a_deleted_row_is_found_wherever_it_stood(history, table):
+@pytest.mark.parametrize("table", APPEND_ONLY_TABLES)
+def test_a_deleted_row_is_found_at_every_position(history, table):
     ids = ids_in(table)
     if table == "prompts_ledgerentry":
-        # The last two are not closed in a block yet, and could go without a trace: docs/evidence.md says so.
+        # The last two are in no block yet and can be deleted unnoticed: documented in docs/evidence.md.
         ids = ids[:-2]
     for number in {ids[0], ids[len(ids) // 2], ids[-1]}:
         with unguarded():
             delete(table, number)
-            assert not found(history).is_sound, f"{table} {number}"
+            assert not verify(history).is_sound, f"{table} {number}"
 
 
 def test_the_deleted_row_is_named(history):
     prompt = history.prompt()
     with unguarded():
         delete("prompts_promptversion", prompt.versions.get(number=2).pk)
-        fault = first(history)
+        fault = first_fault(history)
         assert f"version 2 of agent {prompt.agent_id} on channel {prompt.channel_id}" in fault
         assert "it is missing: 1 is followed by 3" in fault
 
@@ -249,19 +255,19 @@ def test_an_inserted_version_is_found_though_its_hash_is_right(history):
     with unguarded():
         hashed = build_version_row(forged).hash(last.hash)
         insert_copy("prompts_promptversion", last.pk, id=10**6, hash=hashed, **changes)
-        assert f"version {last.number + 1} of agent {prompt.agent_id}" in first(history)
-        assert f"and the chain ends with {last.number + 1}" in first(history)
+        assert f"version {last.number + 1} of agent {prompt.agent_id}" in first_fault(history)
+        assert f"and the chain ends with {last.number + 1}" in first_fault(history)
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "message"),
     [(-7, "ledger row -7: it stands in no block"), (2, "ledger block 1: it was closed over 4 rows, and 1")],
 )
-def test_an_inserted_ledger_row_is_found_though_its_seal_is_right(history, number, said):
+def test_an_inserted_ledger_row_is_found_though_its_seal_is_right(history, number, message):
     with unguarded():
         free = ids_in("prompts_ledgerentry")[0] - 3 if number > 0 else number
         insert_copy("prompts_ledgerentry", ids_in("prompts_ledgerentry")[-1], id=free)
-        assert first(history).startswith(said.replace("-7", str(free)))
+        assert first_fault(history).startswith(message.replace("-7", str(free)))
 
 
 @pytest.mark.promise("R9")
@@ -271,11 +277,13 @@ def test_swapped_rows_are_found(history):
     columns = ("label", "version_id", "previous_version_id", "reason", "note", "author_label", "at")
     with unguarded():
         exchange("prompts_labelmove", columns, one, other)
-        assert f"label move 1 of agent {prompt.agent_id} on channel {prompt.channel_id}" in first(history)
+        assert f"label move 1 of agent {prompt.agent_id} on channel {prompt.channel_id}" in first_fault(
+            history
+        )
     entries = ids_in("prompts_ledgerentry")[:2]
     with unguarded():
         exchange("prompts_ledgerentry", ("request_id", "at", "seal", "slots", "served_digest"), *entries)
-        assert "ledger block 2: its rows" in first(history)
+        assert "ledger block 2: its rows" in first_fault(history)
 
 
 def test_versions_that_exchanged_their_ids_are_found(history):
@@ -283,14 +291,14 @@ def test_versions_that_exchanged_their_ids_are_found(history):
     with unguarded():
         for old, new in ((one, 10**6), (other, one), (10**6, other)):
             by_hand("UPDATE prompts_promptversion SET id = %s WHERE id = %s", new, old)
-        assert not found(history).is_sound
+        assert not verify(history).is_sound
 
 
-# --- what a chain alone cannot show --------------------------------------------------------------------
+# --- attacks that only checkpoints reveal --------------------------------------------------------------
 
 
 def rewrite_everything(history: History) -> None:
-    """Other words in every first row, and every hash made anew from there to the end."""
+    """Change the first row of every chain, and recompute all hashes from there to the end."""
     PromptVersion.objects.in_workspace(history.workspace).filter(number=1).update(message="Never said")
     LabelMove.objects.in_workspace(history.workspace).filter(sequence=1).update(note="Never moved")
     LedgerEntry.objects.in_workspace(history.workspace).update(reader_label="Nobody")
@@ -305,18 +313,18 @@ def test_a_cut_tail_is_found_by_a_checkpoint(history):
     number = history.prompt().last_number
     with unguarded():
         cut_tail(history)
-        told = first(history)
-        assert told.startswith(f"version {number} of agent {history.prompt().agent_id}")
-        assert told.endswith("was signed, and is gone")
+        result = first_fault(history)
+        assert result.startswith(f"version {number} of agent {history.prompt().agent_id}")
+        assert result.endswith("was signed, and is gone")
 
 
 @pytest.mark.promise("R9", "a cut tail and a full rewrite found")
 def test_a_full_rewrite_is_found_by_a_checkpoint(history):
     with unguarded():
         rewrite_everything(history)
-        told = found(history)
-        assert {fault.table for fault in told.faults} == {"version", "label-move", "ledger-block"}
-        assert all("was rewritten after the checkpoint" in fault.reason for fault in told.faults)
+        result = verify(history)
+        assert {fault.table for fault in result.faults} == {"version", "label-move", "ledger-block"}
+        assert all("was rewritten after the checkpoint" in fault.reason for fault in result.faults)
 
 
 def test_a_rewrite_that_takes_the_checkpoints_with_it_is_found_by_their_copy(history):
@@ -324,30 +332,30 @@ def test_a_rewrite_that_takes_the_checkpoints_with_it_is_found_by_their_copy(his
         rewrite_everything(history)
         by_hand("DELETE FROM prompts_checkpoint")
         by_hand("DELETE FROM prompts_signingkey")
-        told = found(history)
-        assert "it is in the file and not in the database" in {fault.reason for fault in told.faults}
+        result = verify(history)
+        assert "it is in the file and not in the database" in {fault.reason for fault in result.faults}
 
 
 @pytest.mark.promise("R9")
 @pytest.mark.planted
-def test_a_look_that_does_not_compare_with_checkpoints_is_found(history, monkeypatch):
+def test_a_verification_that_ignores_checkpoints_is_found(history, monkeypatch):
     monkeypatch.setattr("prompts.integrity.verify.checkpoints.compare_checkpoint", lambda *args: [])
     for attack in (cut_tail, rewrite_everything):
         sign_checkpoint(history.workspace.pk)
         with unguarded():
             attack(history)
-            assert found(history).is_sound
+            assert verify(history).is_sound
 
 
 @pytest.mark.promise("R9")
 @pytest.mark.planted
-def test_a_look_that_does_not_look_where_chains_end_is_found(history, monkeypatch):
-    monkeypatch.setattr(VersionVerifier, "wrong_ends", lambda watch: iter(()))
+def test_a_verification_that_ignores_the_ends_of_chains_is_found(history, monkeypatch):
+    monkeypatch.setattr(VersionVerifier, "find_end_faults", lambda verifier: iter(()))
     with unguarded(), pytest.raises(AssertionError):
         test_an_inserted_version_is_found_though_its_hash_is_right(history)
 
 
-# --- what stands beside the chains ---------------------------------------------------------------------
+# --- data outside the chains ---------------------------------------------------------------------------
 
 
 def test_a_label_that_was_moved_without_a_move_is_found(history):
@@ -358,62 +366,62 @@ def test_a_label_that_was_moved_without_a_move_is_found(history):
         prompt.versions.get(number=1).pk,
         label.pk,
     )
-    told = first(history)
-    assert told.startswith(f"label production of agent {prompt.agent_id}")
-    assert told.endswith(f"it points at version 1, and its moves left it at version {label.version.number}")
+    result = first_fault(history)
+    assert result.startswith(f"label production of agent {prompt.agent_id}")
+    assert result.endswith(f"it points at version 1, and its moves left it at version {label.version.number}")
     by_hand("DELETE FROM prompts_promptlabel WHERE id = %s", label.pk)
-    assert "it is not there, and its moves left it" in first(history)
+    assert "it is not there, and its moves left it" in first_fault(history)
 
 
 @pytest.mark.promise("R9")
 @pytest.mark.planted
-def test_a_look_that_does_not_ask_for_labels_is_found(history, monkeypatch):
-    monkeypatch.setattr(LabelMoveVerifier, "judge_labels", lambda seen: iter(()))
+def test_a_verification_that_ignores_labels_is_found(history, monkeypatch):
+    monkeypatch.setattr(LabelMoveVerifier, "verify_labels", lambda verifier: iter(()))
     with pytest.raises(AssertionError):
         test_a_label_that_was_moved_without_a_move_is_found(history)
 
 
-def test_a_prompt_that_tells_of_another_newest_version_is_found(history):
+def test_a_prompt_with_a_wrong_latest_version_is_found(history):
     prompt = history.prompt()
     AgentPrompt.unscoped.filter(pk=prompt.pk).update(latest=prompt.versions.get(number=1))
-    assert "is said to be version" in first(history)
+    assert "is said to be version" in first_fault(history)
 
 
-def test_words_that_do_not_match_their_digest_are_found(history):
+def test_contents_that_do_not_match_their_digest_are_found(history):
     content = Content.objects.in_workspace(history.workspace).filter(erased_at=None).first()
     assert content is not None
-    rows_of = Content.objects.in_workspace(history.workspace).filter(pk=content.pk)
-    for change, said in (
+    rows = Content.objects.in_workspace(history.workspace).filter(pk=content.pk)
+    for change, message in (
         ({"data": b"Forged"}, "its words do not match its digest"),
         ({"size": 10**6}, "bytes long, and its row says 1000000"),
         ({"data": None}, "its words are gone, and no erasure says so"),
     ):
         with unguarded():
-            rows_of.update(**change)
-            fault = first(history)
+            rows.update(**change)
+            fault = first_fault(history)
             assert fault.startswith(f"content {content.digest[:16]}…: ")
-            assert said in fault
+            assert message in fault
     with unguarded():
-        rows_of.delete()
-        assert "it is not there, and version" in first(history)
+        rows.delete()
+        assert "it is not there, and version" in first_fault(history)
 
 
-def test_words_that_were_erased_need_their_tombstone(history):
+def test_erased_contents_need_a_recorded_erasure(history):
     with unguarded():
         Erasure.objects.in_workspace(history.workspace).update(digests=[])
-        assert "its words are gone, and no erasure says so" in first(history)
+        assert "its words are gone, and no erasure says so" in first_fault(history)
 
 
-def test_a_block_that_was_let_go_before_its_time_is_found(history):
-    note = LedgerRollOff.objects.in_workspace(history.workspace).select_related("block").get()
+def test_a_block_deleted_before_its_retention_ends_is_found(history):
+    roll_off = LedgerRollOff.objects.in_workspace(history.workspace).select_related("block").get()
     with unguarded():
         from prompts.hashed_rows import build_roll_off_row
 
-        note.at = note.block.last_at + timedelta(days=30)
-        hashed = build_roll_off_row(note, 1).hash("")
+        roll_off.at = roll_off.block.last_at + timedelta(days=30)
+        hashed = build_roll_off_row(roll_off, 1).hash("")
         by_hand("DELETE FROM prompts_checkpoint")
-        LedgerRollOff.objects.in_workspace(history.workspace).update(at=note.at, hash=hashed)
-        assert "its rows were let go before their time" in {fault.reason for fault in found(history).faults}
+        LedgerRollOff.objects.in_workspace(history.workspace).update(at=roll_off.at, hash=hashed)
+        assert "its rows were let go before their time" in {fault.reason for fault in verify(history).faults}
 
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="other databases hold columns to their types")
@@ -435,12 +443,12 @@ def test_a_block_that_was_let_go_before_its_time_is_found(history):
         ("personas_content", "data", "text"),
     ],
 )
-def test_a_row_that_cannot_even_be_read_is_named_and_the_look_goes_on(history, table, column, value):
+def test_an_unreadable_row_is_named_and_verification_continues(history, table, column, value):
     number = ids_in(table)[0]
     with unguarded():
         by_hand("PRAGMA ignore_check_constraints = ON")
         by_hand(f"UPDATE {table} SET {column} = %s WHERE id = %s", value, number)  # noqa: S608  # our own names
-        told = found(history)
+        result = verify(history)
         by_hand("PRAGMA ignore_check_constraints = OFF")
-        assert not told.is_sound
-        assert told.rows["checkpoint copies"] >= 4
+        assert not result.is_sound
+        assert result.rows["checkpoint copies"] >= 4

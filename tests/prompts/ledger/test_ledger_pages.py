@@ -32,7 +32,7 @@ EVERY_PAGE = 3
 
 @pytest.fixture
 def bobs(history: History) -> Client:
-    return signed_in(history.people["bob"])
+    return signed_in(history.users["bob"])
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def test_each_filter_narrows_it_down(history, bobs):
 
 
 def test_a_stretch_of_time_is_meant_in_the_readers_own(history, bobs):
-    since = timezone.localtime(history.moments["moves"] - timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%S")
-    until = timezone.localtime(history.moments["moves"] + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%S")
+    since = timezone.localtime(history.times["moves"] - timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%S")
+    until = timezone.localtime(history.times["moves"] + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%S")
     asked = f"ledger/?since={quote(since)}&until={quote(until)}"
     assert shown(bobs, address(history, asked)) == [served.ledger_id for served in history.served[10:6:-1]]
 
@@ -118,7 +118,7 @@ def test_a_new_row_moves_no_page(history, bobs, monkeypatch):
     monkeypatch.setattr(ledger_selectors.get_ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
     older = bobs.get(address(history)).context["older"]
     before = shown(bobs, address(history, f"ledger/?{older}"))
-    history.hand_out(2)
+    history.serve(2)
     assert shown(bobs, address(history, f"ledger/?{older}")) == before
 
 
@@ -151,7 +151,7 @@ def test_the_list_asks_few_questions_however_long_it_is(history, bobs):
         with CaptureQueriesContext(connection) as asked:
             page(bobs, address(history))
         assert len(asked) <= LIMIT + EVERY_PAGE
-        history.hand_out(12)
+        history.serve(12)
 
 
 def test_nothing_handed_out_yet_says_what_will_come(elsewhere, mallory):
@@ -171,7 +171,7 @@ def test_strangers_get_404_and_see_nothing_through_filters(history, elsewhere, m
 
 def test_bots_that_hold_what_was_rolled_back_are_listed(history, bobs):
     unpin_production(history.prompt(), by=history.by)
-    [served] = history.hand_out(1)
+    [served] = history.serve(1)
     assert served.number == 5
     roll_back([history.prompt()], by=history.by, note="Too kind")
     found = page(bobs, address(history, "ledger/stale/"))
@@ -205,7 +205,7 @@ def test_a_look_is_asked_for_by_an_editor_and_its_result_is_shown(history, bobs)
     found = page(bobs, address(history, "verify/"))
     assert "Everything stands as it was written" in found
     assert "Version parts" in found
-    assert run.asked_label == history.people["bob"].email
+    assert run.asked_label == history.users["bob"].email
 
 
 def test_viewers_may_look_and_not_ask(history, viewers):

@@ -40,7 +40,7 @@ def evidence(kept: dict[str, Any], history: History, tmp_path: Path) -> Path:
 
 
 def sealed_and_signed(history: History) -> dict[str, Any]:
-    [served] = history.hand_out(1)
+    [served] = history.serve(1)
     with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
         seal_ledger(history.workspace.pk)
         sign_checkpoint(history.workspace.pk)
@@ -109,7 +109,7 @@ def test_a_tampered_file_ends_with_1_and_the_check_is_named(evidence, capsys, ol
 
 
 def test_evidence_of_a_moment_is_wholly_proved_too(history, tmp_path, capsys):
-    replay = replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.moments["erasure"])
+    replay = replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.times["erasure"])
     assert code_of(written(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 0
     assert "“production” pointed at version 4" in capsys.readouterr().out
 

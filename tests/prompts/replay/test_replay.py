@@ -37,7 +37,7 @@ def states(data) -> dict[str, list[str]]:
 
 
 def fresh(history: History, **asked):
-    [served] = history.hand_out(1, **asked)
+    [served] = history.serve(1, **asked)
     return served
 
 
@@ -177,7 +177,7 @@ def number_then(history: History, at, label="production", channel="deck") -> int
 
 
 def test_what_a_label_pointed_at_in_a_moment_is_found(history):
-    moments = history.moments
+    moments = history.times
     assert number_then(history, moments["beginning"]) == 1
     assert number_then(history, moments["secret"] - SECOND) == 1
     assert number_then(history, moments["secret"]) == 2
@@ -203,7 +203,7 @@ def test_at_any_moment_it_is_what_the_moves_tell(history):
 def test_a_moment_before_the_first_version_is_refused_with_its_date(history):
     for label in ("production", "latest"):
         with pytest.raises(NoPromptAtTime, match="the first version was built on"):
-            number_then(history, history.moments["beginning"] - SECOND, label)
+            number_then(history, history.times["beginning"] - SECOND, label)
     with pytest.raises(NoPromptAtTime, match="pointed at nothing yet"):
         number_then(history, timezone.now(), "never-set")
 
@@ -256,7 +256,7 @@ def test_evidence_leads_through_later_versions_and_blocks(history):
     with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
         seal_ledger(history.workspace.pk)
         history.reword("Be later.")
-        history.hand_out(2)
+        history.serve(2)
     assert served.number == 4
     with time_machine.travel(timezone.now() + timedelta(minutes=10), tick=False):
         seal_ledger(history.workspace.pk)
@@ -270,7 +270,7 @@ def test_evidence_of_a_moment_proves_where_the_label_stood(history):
     for name in ("beginning", "erasure"):
         for label in ("production", "latest"):
             data = build_evidence(
-                replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.moments[name], label)
+                replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.times[name], label)
             )
             assert states(data)["failed"] == states(data)["absent"] == [], (name, label)
             assert data["ledger"] is None
@@ -334,12 +334,12 @@ def test_the_command_prints_the_very_bytes(history, capfdbinary, tmp_path):
 
 
 def test_the_command_finds_a_moment(history, capfdbinary):
-    at = history.moments["beginning"].isoformat()
+    at = history.times["beginning"].isoformat()
     words = ["--agent", "pilot", "--channel", "deck", "--at", at]
     out, err = printed(capfdbinary, history.workspace.slug, *words)
     assert b"Be brave." in out
     assert "version 1, production" in err
-    naive = history.moments["erasure"].replace(tzinfo=None).isoformat()
+    naive = history.times["erasure"].replace(tzinfo=None).isoformat()
     out, _ = printed(capfdbinary, history.workspace.slug, *words[:-1], naive, "--label", "latest")
     assert b"Be careful." in out
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def bobs(history: History) -> Client:
-    return signed_in(history.people["bob"])
+    return signed_in(history.users["bob"])
 
 
 def address(history: History, path: str = "") -> str:
@@ -37,7 +37,7 @@ def page(client: Client, path: str, status: int = 200) -> str:
 
 
 def at(history: History, name: str, label: str = "production", more: str = "") -> str:
-    when = format_timestamp(history.moments[name])
+    when = format_timestamp(history.times[name])
     return address(history, f"prompts/{history.prompt().pk}/{label}/{when}/{more}")
 
 
@@ -45,7 +45,7 @@ def at(history: History, name: str, label: str = "production", more: str = "") -
 
 
 def test_a_moment_leads_to_an_address_that_can_be_handed_on(history, bobs):
-    local = timezone.localtime(history.moments["moves"]).strftime("%Y-%m-%dT%H:%M:%S")
+    local = timezone.localtime(history.times["moves"]).strftime("%Y-%m-%dT%H:%M:%S")
     asked = f"?agent=pilot&channel=deck&at={quote(local)}&label=production"
     answer = bobs.get(address(history, asked))
     assert answer.status_code == 302
@@ -55,7 +55,7 @@ def test_a_moment_leads_to_an_address_that_can_be_handed_on(history, bobs):
 
 
 def test_the_moment_is_meant_in_the_readers_own_time(history, bobs):
-    User.objects.filter(pk=history.people["bob"].pk).update(timezone="Asia/Tokyo")
+    User.objects.filter(pk=history.users["bob"].pk).update(timezone="Asia/Tokyo")
     form = page(bobs, address(history))
     assert "In your time zone, Asia/Tokyo." in form
     typed = "2026-01-02T09:00:00"
@@ -202,7 +202,7 @@ def test_tenants_words_are_only_shown(history, bobs):
     history.reword("<script>alert(1)</script> & <b>bold</b>")
     found = page(bobs, at(history, "erasure", "latest"))
     assert "<script>alert(1)" not in found
-    [served] = history.hand_out(1, label="latest")
+    [served] = history.serve(1, label="latest")
     found = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in found
     assert "<b>bold" not in found
