@@ -147,7 +147,7 @@ def count_unsealed_rows(table: str, column: str) -> int:
 
 
 @pytest.mark.promise("R9", "5,000 flipped bytes found and named")
-@pytest.mark.parametrize(("flips", "each"), [(800, 1), pytest.param(5_000, 20, marks=pytest.mark.hard)])
+@pytest.mark.parametrize(("flips", "minimum"), [(800, 1), pytest.param(5_000, 20, marks=pytest.mark.hard)])
 def test_thousands_of_flipped_bytes_are_found_and_named(tables, flips, minimum):
     missed, misnamed, flip_counts = flip_values(tables, flips)
     assert not missed

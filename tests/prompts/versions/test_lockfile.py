@@ -1,4 +1,4 @@
-"""What a version was built from can be told whole, although only changes are kept."""
+"""The full lockfile of a version can be reconstructed, although only changes are stored."""
 
 import pytest
 
@@ -16,11 +16,11 @@ from prompts.versions.lockfile import (
 from prompts.versions.selectors import get_lockfile_parts
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
-ENOUGH = {f"memory:{number}@1": sha256_digest(b"%d" % number) for number in range(10)}
+PARTS = {f"memory:{number}@1": sha256_digest(b"%d" % number) for number in range(10)}
 
 
-def chain_of(*states):
-    """The lockfiles of versions 1, 2… that were built from these parts."""
+def build_chain(*states):
+    """Build the lockfiles of versions 1, 2… with these parts."""
     lockfiles, before = [], None
     for number, parts in enumerate(states, start=1):
         lockfiles.append(build_lockfile(number, parts, "settings", before))
@@ -28,55 +28,55 @@ def chain_of(*states):
     return lockfiles
 
 
-def test_one_more_part_is_all_that_is_kept():
-    more = ENOUGH | {"memory:10@1": sha256_digest(b"ten")}
-    first, second = chain_of(ENOUGH, more)
-    assert first["parts"] == ENOUGH
+def test_only_an_added_part_is_stored():
+    more = PARTS | {"memory:10@1": sha256_digest(b"ten")}
+    first, second = build_chain(PARTS, more)
+    assert first["parts"] == PARTS
     assert (second["base"], second["parts"]) == (1, {"memory:10@1": sha256_digest(b"ten")})
     assert merge_lockfiles([first, second]) == more
 
 
-def test_what_came_and_went_between_is_not_told():
-    more = ENOUGH | {"memory:10@1": sha256_digest(b"ten")}
-    lockfiles = chain_of(ENOUGH, more, ENOUGH)
+def test_a_part_added_and_removed_again_is_not_listed():
+    more = PARTS | {"memory:10@1": sha256_digest(b"ten")}
+    lockfiles = build_chain(PARTS, more, PARTS)
     assert lockfiles[-1]["gone"] == ["memory:10@1"]
     parts = merge_lockfiles(lockfiles)
-    assert parts == ENOUGH
+    assert parts == PARTS
     assert is_lockfile_valid(lockfiles[-1], parts)
 
 
-def test_a_part_that_says_something_else_is_kept_again():
-    other = ENOUGH | {"memory:3@1": sha256_digest(b"other")}
-    lockfiles = chain_of(ENOUGH, other)
+def test_a_part_with_another_digest_is_stored_again():
+    other = PARTS | {"memory:3@1": sha256_digest(b"other")}
+    lockfiles = build_chain(PARTS, other)
     assert lockfiles[-1]["parts"] == {"memory:3@1": sha256_digest(b"other")}
     assert merge_lockfiles(lockfiles) == other
 
 
-def test_all_parts_anew_stand_by_themselves():
-    [_, second] = chain_of({"soul:1@1": "a"}, {"soul:1@2": "b"})
+def test_a_lockfile_with_all_parts_changed_is_stored_in_full():
+    [_, second] = build_chain({"soul:1@1": "a"}, {"soul:1@2": "b"})
     assert "base" not in second
     assert second["parts"] == {"soul:1@2": "b"}
 
 
-def test_after_a_stride_the_parts_are_told_whole_again():
+def test_a_full_lockfile_is_stored_at_intervals():
     states = [
-        ENOUGH | {f"memory:{10 + number}@1": sha256_digest(b"%d" % number)}
+        PARTS | {f"memory:{10 + number}@1": sha256_digest(b"%d" % number)}
         for number in range(2 * FULL_LOCKFILE_INTERVAL)
     ]
-    lockfiles = chain_of(*states)
-    whole = [number for number, lockfile in enumerate(lockfiles, start=1) if "base" not in lockfile]
-    assert whole == [1, 1 + FULL_LOCKFILE_INTERVAL]
-    assert all(lockfile.get("base", 1) in whole for lockfile in lockfiles)
+    lockfiles = build_chain(*states)
+    full_numbers = [number for number, lockfile in enumerate(lockfiles, start=1) if "base" not in lockfile]
+    assert full_numbers == [1, 1 + FULL_LOCKFILE_INTERVAL]
+    assert all(lockfile.get("base", 1) in full_numbers for lockfile in lockfiles)
 
 
-def test_a_missing_lockfile_between_shows():
-    states = [ENOUGH, ENOUGH | {"soul:1@1": "a"}, ENOUGH | {"soul:1@1": "a", "soul:2@1": "b"}]
-    first, _, last = chain_of(*states)
+def test_a_missing_lockfile_is_detected():
+    states = [PARTS, PARTS | {"soul:1@1": "a"}, PARTS | {"soul:1@1": "a", "soul:2@1": "b"}]
+    first, _, last = build_chain(*states)
     assert not is_lockfile_valid(last, merge_lockfiles([first, last]))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_stored_version_tells_the_parts_its_digest_is_of(workspace):
+def test_the_parts_of_every_stored_version_match_its_digest(workspace):
     for number in range(5):
         make_memory(workspace, f"Ship {number} is late.")
     soul = make_soul(workspace, text="Be brave.")
@@ -93,8 +93,8 @@ def test_every_stored_version_tells_the_parts_its_digest_is_of(workspace):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_chain_that_does_not_add_up_is_not_gone_on_with(workspace, monkeypatch):
-    """The fault: lockfiles are read without those between."""
+def test_an_invalid_chain_is_not_continued(workspace, monkeypatch):
+    """Planted fault: the lockfiles in between are not read."""
     for number in range(9):
         make_memory(workspace, f"Ship {number} is late.")
     make_agent(workspace, "pilot", soul=make_soul(workspace), channels=[make_channel(workspace, "deck")])

@@ -1,4 +1,4 @@
-"""Versions are numbered 1…n whoever publishes when, and a verb that fails midway leaves nothing half-done."""
+"""Versions are numbered 1…n under concurrent writers, and an action that fails midway changes nothing."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -47,35 +47,35 @@ def pilot(workspace, deck, soul):
     return make_agent(workspace, "pilot", soul=soul, channels=[deck])
 
 
-def gathered_once(agent) -> CollectedInputs:
-    [gathered] = collect_inputs(agent.workspace_id, [agent], at=timezone.now())
-    return gathered
+def collect_agent_inputs(agent) -> CollectedInputs:
+    [inputs] = collect_inputs(agent.workspace_id, [agent], at=timezone.now())
+    return inputs
 
 
-def publish_words(gathered: CollectedInputs, words: str) -> None:
-    """One more version that says these words, through the same lock and the same verb as every build."""
-    agent = gathered.agent
-    made = compile_prompt(replace(gathered, inputs=replace(gathered.inputs, soul=Text(words))))
+def publish_text(inputs: CollectedInputs, text: str) -> None:
+    """Publish a version with this text, through the same lock and service as every build."""
+    agent = inputs.agent
+    result = compile_prompt(replace(inputs, inputs=replace(inputs.inputs, soul=Text(text))))
     with transaction.atomic():
         [prompt] = lock_or_create_prompts(agent.workspace_id, [agent.pk]).values()
-        publish_versions(agent.workspace_id, [(prompt, made, BuildAuthor("test"))], at=timezone.now())
+        publish_versions(agent.workspace_id, [(prompt, result, BuildAuthor("test"))], at=timezone.now())
         prompt.save()
-    # Back to the pool, as at a request's end: there are more writers than connections.
+    # Return the connection to the pool, as at the end of a request: there are more writers than connections.
     connection.close()
 
 
-def publish_in_turn(gathered: CollectedInputs, words: str) -> None:
-    """SQLite keeps no queue: who has waited in vain has written nothing, and comes again."""
+def publish_with_retry(inputs: CollectedInputs, text: str) -> None:
+    """Publish, and retry on SQLite lock timeouts: SQLite does not queue writers."""
     while True:
         try:
-            return publish_words(gathered, words)
+            return publish_text(inputs, text)
         except OperationalError as error:
             connection.close()
             if connection.vendor != "sqlite" or "locked" not in str(error):
                 raise
 
 
-def all_at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
+def run_concurrently(count: int, work: Callable[[int], None]) -> list[BaseException]:
     errors: list[BaseException] = []
     gate = threading.Barrier(count)
 
@@ -83,7 +83,7 @@ def all_at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
         try:
             gate.wait(20)
             work(place)
-        except BaseException as error:  # noqa: BLE001  # told to the test
+        except BaseException as error:  # noqa: BLE001  # returned to the test
             errors.append(error)
         finally:
             connection.close()
@@ -96,60 +96,60 @@ def all_at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
     return errors
 
 
-def faults_of(prompt: AgentPrompt) -> list[str]:
-    """Whatever is not 1…n, or does not follow from the row before it."""
-    found, previous = [], ""
+def find_chain_faults(prompt: AgentPrompt) -> list[str]:
+    """List gaps in the numbers and rows that do not follow from the previous one."""
+    faults, previous = [], ""
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt).order_by("number")
     for place, version in enumerate(rows.select_related("prompt"), start=1):
         if version.number != place or version.previous_hash != previous:
-            found.append(f"version {version.number} at place {place}")
+            faults.append(f"version {version.number} at place {place}")
         if build_version_row(version).hash(previous) != version.hash:
-            found.append(f"hash of version {version.number}")
+            faults.append(f"hash of version {version.number}")
         previous = version.hash
     prompt.refresh_from_db()
     if (prompt.last_number, prompt.last_hash) != (rows.count(), previous):
-        found.append("the head")
-    return found
+        faults.append("the head")
+    return faults
 
 
 @pytest.mark.promise("R3")
 @pytest.mark.parametrize("each", [2, pytest.param(50, marks=pytest.mark.hard)])
 def test_sixteen_writers_publish_without_a_gap(pilot, each, record_property):
-    gathered = gathered_once(pilot)
+    inputs = collect_agent_inputs(pilot)
 
     def write(place: int) -> None:
         for turn in range(each):
-            publish_in_turn(gathered, f"Be {place} and {turn}.")
+            publish_with_retry(inputs, f"Be {place} and {turn}.")
 
-    assert all_at_once(WRITERS, write) == []
+    assert run_concurrently(WRITERS, write) == []
     prompt = AgentPrompt.objects.in_workspace(pilot.workspace_id).get(agent=pilot)
     assert prompt.last_number == 1 + WRITERS * each
     digests = PromptVersion.objects.in_workspace(pilot.workspace_id).values_list("digest", flat=True)
     assert len(set(digests)) == 1 + WRITERS * each
-    assert faults_of(prompt) == []
+    assert find_chain_faults(prompt) == []
     record_property("measured", f"{WRITERS} writers, {prompt.last_number:,} versions, no gap, none twice")
 
 
 @pytest.mark.promise("R3")
 @pytest.mark.planted
 def test_without_the_lock_numbers_collide(pilot, monkeypatch):
-    """The fault: the prompt is read but not held."""
+    """Planted fault: the prompt is read without a row lock."""
     if connection.vendor == "sqlite":
         pytest.skip("SQLite lets one writer in at a time, lock or no lock")
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
-    gathered = gathered_once(pilot)
+    inputs = collect_agent_inputs(pilot)
 
     def write(place: int) -> None:
         for turn in range(10):
-            publish_words(gathered, f"Be {place} and {turn}.")
+            publish_text(inputs, f"Be {place} and {turn}.")
 
-    errors = all_at_once(WRITERS, write)
+    errors = run_concurrently(WRITERS, write)
     prompt = AgentPrompt.objects.in_workspace(pilot.workspace_id).get(agent=pilot)
-    assert errors or faults_of(prompt)
+    assert errors or find_chain_faults(prompt)
 
 
 class Broken(DatabaseError):
-    """The fault that is planted at statement N."""
+    """The error raised at statement N."""
 
 
 @contextmanager
@@ -167,12 +167,12 @@ def failing_at(number: int) -> Iterator[None]:
         yield
 
 
-def state_of(workspace) -> tuple[Any, ...]:
-    """All that could show a half-done verb, and whether every label and chain holds."""
+def get_state(workspace) -> tuple[Any, ...]:
+    """Return everything that could reveal a partial write; assert that all chains are valid."""
     prompts = list(AgentPrompt.objects.in_workspace(workspace).order_by("pk"))
     labels = PromptLabel.objects.in_workspace(workspace).order_by("pk")
     moves = LabelMove.objects.in_workspace(workspace).select_related("prompt").order_by("prompt", "sequence")
-    assert [fault for prompt in prompts for fault in faults_of(prompt)] == []
+    assert [fault for prompt in prompts for fault in find_chain_faults(prompt)] == []
     assert all(build_label_move_row(move).hash(move.previous_hash) == move.hash for move in moves)
     return (
         [(row.last_number, row.latest_id, row.last_move, row.is_held, row.is_live) for row in prompts],
@@ -182,32 +182,32 @@ def state_of(workspace) -> tuple[Any, ...]:
     )
 
 
-def each_statement_fails(workspace, verb: Callable[[], Any], most: int = 400) -> int:
-    """Fail the verb at its first statement, its second and so on, until it passes; then it has worked."""
-    before = state_of(workspace)
+def fail_each_statement(workspace, action: Callable[[], Any], most: int = 400) -> int:
+    """Fail the action at its first statement, its second and so on, until it succeeds."""
+    before = get_state(workspace)
     for number in range(1, most):
         try:
             with failing_at(number):
-                verb()
+                action()
         except Broken:
-            assert state_of(workspace) == before, f"half-done after statement {number}"
+            assert get_state(workspace) == before, f"half-done after statement {number}"
             continue
-        assert state_of(workspace) != before
+        assert get_state(workspace) != before
         return number
     raise AssertionError("it never passed")
 
 
 @pytest.fixture
-def still(settings, monkeypatch):
-    """No build after the commit: the verb under test is asked alone."""
+def no_builds(settings, monkeypatch):
+    """Disable the builds after commit, so that only the action under test runs."""
     monkeypatch.setattr("prompts.receivers.build_or_enqueue", lambda *_: None)
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R14")
-def test_a_rebuild_that_fails_anywhere_shows_nothing(pilot, soul, workspace, still):
+def test_a_rebuild_that_fails_anywhere_shows_nothing(pilot, soul, workspace, no_builds):
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
-    assert each_statement_fails(workspace, lambda: rebuild_agents(workspace, [pilot.pk])) > 10
+    assert fail_each_statement(workspace, lambda: rebuild_agents(workspace, [pilot.pk])) > 10
 
 
 @pytest.mark.promise("R14")
@@ -215,7 +215,7 @@ def test_a_rollback_that_fails_anywhere_shows_nothing(pilot, soul, workspace, al
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
     prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=pilot)
     by = Actor.person(alice)
-    assert each_statement_fails(workspace, lambda: roll_back([prompt], by=by, note="Back.")) > 5
+    assert fail_each_statement(workspace, lambda: roll_back([prompt], by=by, note="Back.")) > 5
 
 
 @pytest.mark.hard
@@ -228,33 +228,33 @@ def test_a_release_that_fails_anywhere_shows_nothing(soul, deck, workspace, alic
     prompts = list(AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents))
     release = request_release(workspace, prompts, message="All", by=Actor.person(alice))
     approve_release(release, by=Actor.person(bob))
-    passed = each_statement_fails(workspace, lambda: run_release(release, by=Actor.person(alice)))
-    assert passed > 5
+    statements = fail_each_statement(workspace, lambda: run_release(release, by=Actor.person(alice)))
+    assert statements > 5
     assert PromptLabel.objects.in_workspace(workspace).filter(name="production").count() == 3
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R14")
-def test_an_erasure_that_fails_anywhere_shows_nothing(pilot, workspace, alice, still):
+def test_an_erasure_that_fails_anywhere_shows_nothing(pilot, workspace, alice, no_builds):
     memory = make_memory(workspace, "The cook is called Rosamund.")
     rebuild_agents(workspace, [pilot.pk])
-    verb = lambda: erase_record(memory, reason="Asked for.", by=Actor.person(alice))  # noqa: E731  # read once
-    assert each_statement_fails(workspace, verb) > 10
+    action = lambda: erase_record(memory, reason="Asked for.", by=Actor.person(alice))  # noqa: E731  # read once
+    assert fail_each_statement(workspace, action) > 10
 
 
 @pytest.mark.planted
 @pytest.mark.promise("R14")
-def test_a_verb_that_is_not_all_or_nothing_is_found(pilot, soul, workspace, alice):
-    """The fault: each statement stands by itself."""
+def test_an_action_that_is_not_atomic_is_found(pilot, soul, workspace, alice):
+    """Planted fault: the service runs without a transaction."""
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
     prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=pilot)
     step_by_step: Any = vars(roll_back)["__wrapped__"]
     with pytest.raises((AssertionError, TransactionManagementError)):
-        each_statement_fails(workspace, lambda: step_by_step([prompt], by=Actor.person(alice), note="Back."))
+        fail_each_statement(workspace, lambda: step_by_step([prompt], by=Actor.person(alice), note="Back."))
 
 
 def test_an_edit_is_kept_although_its_build_fails(pilot, workspace, monkeypatch):
-    """What was saved is saved; the cause stays, and the next build takes it in."""
+    """The edit is committed; its cause stays pending, and the next build includes it."""
 
     def broken(*_: Any, **__: Any) -> None:
         raise DatabaseError("gone")

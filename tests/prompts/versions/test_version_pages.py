@@ -1,4 +1,4 @@
-"""The pages of versions: timeline, one version with its origins, two beside each other, labels by hand."""
+"""Version pages: timeline, one version with its origins, diff, and manual label moves."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ from tests.prompts.module_stage import (  # noqa: F401  # fixtures
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
 LIMIT = 8
-# The session, the person and the membership are asked for on every page.
+# Every page loads the session, the user and the membership.
 EVERY_PAGE = 3
 
 
@@ -79,7 +79,7 @@ def prompt(stage) -> Any:
 
 @pytest.fixture
 def first(stage) -> Any:
-    """The version that is not the latest any more."""
+    """The first version, no longer the latest."""
     return stage.first
 
 
@@ -109,22 +109,22 @@ def page(client, path, status=200):
     return answer.content.decode()
 
 
-def told(client, path, data=None):
-    """Press a button, and read what the next page says about it."""
+def submit(client, path, data=None):
+    """Submit a form, and return the messages of the next page."""
     answer = client.post(f"/w/harbour/{path}", data or {}, follow=True)
     assert answer.redirect_chain, f"{path} {answer.status_code}"
     return " ".join(str(message) for message in answer.context["messages"])
 
 
-# --- the timeline --------------------------------------------------------------------------------------
+# --- timeline ------------------------------------------------------------------------------------------
 
 
-def test_the_timeline_tells_cause_author_message_size_and_labels(as_bob, prompt):
-    said = page(as_bob, "agents/pilot/versions/")
-    assert "Soul “<bdi>Calm</bdi>” revision 2" in said
-    assert "Wiser" in said
-    assert said.index("Version 2</a>") < said.index("Version 1</a>")
-    newest = said[said.index("Version 2</a>") : said.index("Version 1</a>")]
+def test_the_timeline_shows_cause_author_message_size_and_labels(as_bob, prompt):
+    html = page(as_bob, "agents/pilot/versions/")
+    assert "Soul “<bdi>Calm</bdi>” revision 2" in html
+    assert "Wiser" in html
+    assert html.index("Version 2</a>") < html.index("Version 1</a>")
+    newest = html[html.index("Version 2</a>") : html.index("Version 1</a>")]
     assert "latest" in newest
     assert "production" in newest
     assert "+2" in newest
@@ -158,14 +158,14 @@ def test_a_channel_is_chosen_in_the_address(as_bob, workspace, soul, deck):
     assert AgentPrompt.unscoped.filter(agent=agent).count() == 2
 
 
-def test_a_failed_build_is_loud_and_pending_changes_are_told(as_bob, pilot, prompt):
+def test_a_failed_build_and_pending_changes_are_shown(as_bob, pilot, prompt):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="gone")
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     BuildCause(workspace_id=pilot.workspace_id, agent=pilot, cause={"kind": "soul", "by": "test"}).save()
-    said = page(as_bob, "agents/pilot/versions/")
-    assert "The last build failed" in said
-    assert "There is no layout “gone” any more." in said
-    assert "1 change waits to be built in" in said
+    html = page(as_bob, "agents/pilot/versions/")
+    assert "The last build failed" in html
+    assert "There is no layout “gone” any more." in html
+    assert "1 change waits to be built in" in html
 
 
 def test_an_agent_without_a_channel_has_a_useful_empty_page(as_bob, workspace):
@@ -179,14 +179,14 @@ def test_versions_of_an_archived_agent_stay_readable(as_bob, pilot, prompt):
     assert "Be brave." in page(as_bob, f"prompts/{prompt.pk}/versions/1/")
 
 
-def test_two_picked_versions_lead_to_a_page_that_can_be_handed_on(as_bob, prompt):
+def test_two_selected_versions_redirect_to_a_shareable_url(as_bob, prompt):
     answer = as_bob.get("/w/harbour/agents/pilot/versions/?channel=deck&before=2&after=1")
     assert answer.url == f"/w/harbour/prompts/{prompt.pk}/diff/1/2/"
     bad = as_bob.get("/w/harbour/agents/pilot/versions/?channel=deck&before=x&after=1", follow=True)
     assert "Pick two versions to compare." in bad.content.decode()
 
 
-def test_the_timeline_asks_few_questions_whatever_its_length(as_bob, prompt, soul, workspace):
+def test_the_timeline_needs_few_queries_whatever_its_length(as_bob, prompt, soul, workspace):
     page(as_bob, "agents/pilot/versions/")  # the first visit of a session is noted in it
     counts = []
     for number in range(2):
@@ -215,44 +215,44 @@ def test_pages_of_the_timeline_follow_the_numbers(as_bob, prompt, soul, monkeypa
 
 
 def test_a_version_shows_every_line_with_where_it_came_from(as_bob, prompt, soul):
-    said = page(as_bob, f"prompts/{prompt.pk}/versions/1/")
-    assert 'href="/w/harbour/souls/calm/history/1/"' in said
-    assert "Be brave." in said
-    assert "Recomputed from the stored row" in said
-    assert '<span class="dr-slot">⟦now⟧</span>' in said
+    html = page(as_bob, f"prompts/{prompt.pk}/versions/1/")
+    assert 'href="/w/harbour/souls/calm/history/1/"' in html
+    assert "Be brave." in html
+    assert "Recomputed from the stored row" in html
+    assert '<span class="dr-slot">⟦now⟧</span>' in html
 
 
-def test_what_tenants_write_cannot_act_and_what_hides_is_drawn(as_bob, prompt, workspace):
+def test_markup_is_escaped_and_hidden_characters_are_shown(as_bob, prompt, workspace):
     make_memory(workspace, "<script>alert(1)</script> in\u202evisible")
     latest = prompt_of(prompt.agent).latest
-    said = page(as_bob, f"prompts/{prompt.pk}/versions/{latest.number}/")
-    assert "<script>alert" not in said
-    assert 'class="dr-glyph"' in said
-    assert "U+202E" in said
+    html = page(as_bob, f"prompts/{prompt.pk}/versions/{latest.number}/")
+    assert "<script>alert" not in html
+    assert 'class="dr-glyph"' in html
+    assert "U+202E" in html
 
 
-def test_the_text_is_taken_away_to_the_letter(as_bob, prompt, first):
+def test_the_downloaded_text_is_exact(as_bob, prompt, first):
     answer = as_bob.get(f"/w/harbour/prompts/{prompt.pk}/versions/1/text/")
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert 'filename="pilot-deck-v1.md"' in answer.headers["Content-Disposition"]
     assert answer.content.decode() == get_version_text(first)
 
 
-def test_programs_get_all_that_is_known(as_bob, prompt, first, soul):
-    said = json.loads(as_bob.get(f"/w/harbour/prompts/{prompt.pk}/versions/1/json/").content)
-    assert "".join(segment.get("text", "") for segment in said["segments"]) == get_version_text(first)
-    assert f"soul:{soul.pk}@1" in said["lockfile"]["parts"]
-    assert (said["number"], said["hash"]) == (1, first.hash)
+def test_the_json_download_is_complete(as_bob, prompt, first, soul):
+    data = json.loads(as_bob.get(f"/w/harbour/prompts/{prompt.pk}/versions/1/json/").content)
+    assert "".join(segment.get("text", "") for segment in data["segments"]) == get_version_text(first)
+    assert f"soul:{soul.pk}@1" in data["lockfile"]["parts"]
+    assert (data["number"], data["hash"]) == (1, first.hash)
 
 
-def test_a_row_that_was_changed_behind_our_back_is_told(as_bob, prompt):
+def test_a_tampered_row_is_shown_as_such(as_bob, prompt):
     with unguarded():
         by_hand("UPDATE prompts_promptversion SET message = 'forged'")
-        said = page(as_bob, f"prompts/{prompt.pk}/versions/1/")
-    assert "does not have the hash it was written with" in said
+        html = page(as_bob, f"prompts/{prompt.pk}/versions/1/")
+    assert "does not have the hash it was written with" in html
 
 
-def test_numbers_and_prompts_that_are_not_there_are_not_found(as_bob, as_mallory, prompt):
+def test_unknown_numbers_and_prompts_are_not_found(as_bob, as_mallory, prompt):
     for path in (
         f"prompts/{prompt.pk}/versions/3/",
         f"prompts/{prompt.pk}/versions/{10**30}/",
@@ -270,167 +270,167 @@ def test_numbers_and_prompts_that_are_not_there_are_not_found(as_bob, as_mallory
 # --- two versions --------------------------------------------------------------------------------------
 
 
-def test_a_difference_shows_sections_words_and_what_the_cache_loses(as_bob, prompt):
-    said = page(as_bob, f"prompts/{prompt.pk}/diff/1/2/")
-    assert '<ins class="dr-diff-word">' in said
-    assert "A cached prefix breaks in “Soul”" in said
-    assert "+2" in said
-    assert 'rel="prev"' not in said
-    # Sides are swapped, and the whole text is shown, by the address.
-    assert f"/prompts/{prompt.pk}/diff/2/1/" in said
-    assert "Formatting" not in main_part(said)
-    turned = page(as_bob, f"prompts/{prompt.pk}/diff/2/1/?show=all")
-    assert "What changed from version 2 to 1" in turned
-    assert f"/prompts/{prompt.pk}/diff/1/2/?show=all" in turned
-    assert "unchanged lines" not in turned
-    assert turned.count("Unchanged") >= 1
+def test_a_diff_shows_sections_words_and_the_cache_prefix(as_bob, prompt):
+    html = page(as_bob, f"prompts/{prompt.pk}/diff/1/2/")
+    assert '<ins class="dr-diff-word">' in html
+    assert "A cached prefix breaks in “Soul”" in html
+    assert "+2" in html
+    assert 'rel="prev"' not in html
+    # The URL decides the order of the sides and whether the full text is shown.
+    assert f"/prompts/{prompt.pk}/diff/2/1/" in html
+    assert "Formatting" not in main_part(html)
+    swapped = page(as_bob, f"prompts/{prompt.pk}/diff/2/1/?show=all")
+    assert "What changed from version 2 to 1" in swapped
+    assert f"/prompts/{prompt.pk}/diff/1/2/?show=all" in swapped
+    assert "unchanged lines" not in swapped
+    assert swapped.count("Unchanged") >= 1
 
 
-def main_part(said: str) -> str:
-    return said[said.index('id="main"') :]
+def main_part(html: str) -> str:
+    return html[html.index('id="main"') :]
 
 
 def test_neighbours_lead_to_the_change_before_and_after(as_bob, prompt, soul):
     for text in ("Be wise.", "Be wiser."):
         reword(soul, text)
-    said = page(as_bob, f"prompts/{prompt.pk}/diff/2/3/")
-    assert f"/prompts/{prompt.pk}/diff/1/2/" in said
-    assert f"/prompts/{prompt.pk}/diff/3/4/" in said
+    html = page(as_bob, f"prompts/{prompt.pk}/diff/2/3/")
+    assert f"/prompts/{prompt.pk}/diff/1/2/" in html
+    assert f"/prompts/{prompt.pk}/diff/3/4/" in html
     assert 'rel="next"' not in page(as_bob, f"prompts/{prompt.pk}/diff/1/4/")
 
 
-def test_a_glance_shows_the_first_changed_lines_with_what_hides_drawn(as_bob, prompt, soul):
+def test_the_preview_card_shows_the_first_changed_lines(as_bob, prompt, soul):
     reword(soul, "Be <b>bold</b>\u200b.\n" + "".join(f"Line {number}.\n" for number in range(20)))
-    said = page(as_bob, f"prompts/{prompt.pk}/versions/3/peek/")
-    assert "From version 2 to 3" in said
-    assert "brave" in said
-    assert "&lt;b&gt;bold" in said
-    assert "U+200B" in said
-    assert "more lines" in said
-    assert "<html" not in said
+    html = page(as_bob, f"prompts/{prompt.pk}/versions/3/peek/")
+    assert "From version 2 to 3" in html
+    assert "brave" in html
+    assert "&lt;b&gt;bold" in html
+    assert "U+200B" in html
+    assert "more lines" in html
+    assert "<html" not in html
     page(as_bob, f"prompts/{prompt.pk}/versions/1/peek/", 404)
 
 
-def test_a_version_beside_itself_has_no_difference(as_bob, prompt):
+def test_a_version_compared_with_itself_has_no_difference(as_bob, prompt):
     assert "The words are the same" in page(as_bob, f"prompts/{prompt.pk}/diff/1/1/")
 
 
-def test_moved_words_are_named(as_bob, prompt):
+def test_moved_segments_are_listed(as_bob, prompt):
     first, second = (make_responsibility(prompt.agent, title) for title in ("Watch", "Cook"))
     before = prompt_of(prompt.agent).latest.number
     move_responsibility(second, "up", by=BY)
     after = prompt_of(prompt.agent).latest.number
     assert after == before + 1
-    said = page(as_bob, f"prompts/{prompt.pk}/diff/{before}/{after}/")
-    assert "Moved without a change of words" in said
-    assert "Elsewhere in Responsibilities" in said
+    html = page(as_bob, f"prompts/{prompt.pk}/diff/{before}/{after}/")
+    assert "Moved without a change of words" in html
+    assert "Elsewhere in Responsibilities" in html
     assert first.pk < second.pk
 
 
-# --- labels by hand ------------------------------------------------------------------------------------
+# --- manual label moves --------------------------------------------------------------------------------
 
 
 def test_production_is_rolled_back_with_a_reason_and_follows_again(as_alice, prompt):
     back = f"prompts/{prompt.pk}/roll-back/"
     assert "From version 2 to version 1, where it was before." in page(as_alice, "agents/pilot/versions/")
-    assert "Production is back at version 1" in told(as_alice, back, {"note": "Too wise."})
-    # There is nowhere further back to go to.
+    assert "Production is back at version 1" in submit(as_alice, back, {"note": "Too wise."})
+    # There is no earlier version to roll back to.
     assert "Roll back production" not in page(as_alice, "agents/pilot/versions/")
     assert production(prompt) == 1
     assert "stays there: builds do not move it" in page(as_alice, "agents/pilot/versions/")
-    assert "follows each build again" in told(as_alice, f"prompts/{prompt.pk}/follow/")
+    assert "follows each build again" in submit(as_alice, f"prompts/{prompt.pk}/follow/")
     assert production(prompt) == 2
     move = LabelMove.unscoped.filter(prompt=prompt, reason="rollback").get()
     assert (move.note, move.author_label) == ("Too wise.", "alice@example.com")
 
 
 def test_a_roll_back_without_a_reason_moves_nothing(as_alice, prompt):
-    assert "required" in told(as_alice, f"prompts/{prompt.pk}/roll-back/", {"note": " "})
+    assert "required" in submit(as_alice, f"prompts/{prompt.pk}/roll-back/", {"note": " "})
     assert production(prompt) == 2
 
 
 def test_production_goes_back_to_a_named_version(as_alice, prompt, soul):
     reword(soul, "Be wise.")
-    said = page(as_alice, f"prompts/{prompt.pk}/versions/1/")
-    assert "Roll back to version 1" in said
-    assert "back from version 3 to version 1?" in said
-    told(as_alice, f"prompts/{prompt.pk}/roll-back/", {"note": "Enough.", "to": "1"})
+    html = page(as_alice, f"prompts/{prompt.pk}/versions/1/")
+    assert "Roll back to version 1" in html
+    assert "back from version 3 to version 1?" in html
+    submit(as_alice, f"prompts/{prompt.pk}/roll-back/", {"note": "Enough.", "to": "1"})
     assert production(prompt) == 1
 
 
-def test_rolling_back_takes_a_reviewers_word(as_bob, as_reviewer, prompt):
+def test_rolling_back_requires_a_reviewer(as_bob, as_reviewer, prompt):
     assert as_bob.post(f"/w/harbour/prompts/{prompt.pk}/roll-back/", {"note": "No."}).status_code == 403
-    told(as_reviewer, f"prompts/{prompt.pk}/roll-back/", {"note": "Yes."})
+    submit(as_reviewer, f"prompts/{prompt.pk}/roll-back/", {"note": "Yes."})
     assert production(prompt) == 1
 
 
-def test_a_label_is_put_on_a_version_moved_and_taken_off(as_bob, prompt):
+def test_a_label_is_added_moved_and_removed(as_bob, prompt):
     path = f"prompts/{prompt.pk}/versions"
-    assert "“canary” is at version 1 now." in told(as_bob, f"{path}/1/label/", {"label": "canary"})
+    assert "“canary” is at version 1 now." in submit(as_bob, f"{path}/1/label/", {"label": "canary"})
     seen = as_bob.get(f"/w/harbour/{path}/2/").context["label_form"].initial["seen"]
-    assert "is at version 2 now" in told(as_bob, f"{path}/2/label/", {"label": "canary", "seen": seen})
-    assert "is taken off" in told(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
-    assert "no label “canary”" in told(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
+    assert "is at version 2 now" in submit(as_bob, f"{path}/2/label/", {"label": "canary", "seen": seen})
+    assert "is taken off" in submit(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
+    assert "no label “canary”" in submit(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
 
 
-def test_a_label_that_was_moved_meanwhile_stays_where_it_is(as_bob, prompt, by_alice):
+def test_a_label_moved_concurrently_is_not_overwritten(as_bob, prompt, by_alice):
     path = f"prompts/{prompt.pk}/versions/1/"
     seen = as_bob.get(f"/w/harbour/{path}").context["label_form"].initial["seen"]
     move_label(prompt, "canary", prompt_of(prompt.agent).latest, expected=None, by=by_alice)
-    assert "was moved after you looked" in told(as_bob, f"{path}label/", {"label": "canary", "seen": seen})
+    assert "was moved after you looked" in submit(as_bob, f"{path}label/", {"label": "canary", "seen": seen})
     assert PromptLabel.unscoped.get(name="canary").version.number == 2
 
 
-def test_labels_that_are_not_ones_own_are_refused(as_bob, prompt):
-    refused = {
+def test_reserved_and_invalid_labels_are_rejected(as_bob, prompt):
+    messages = {
         "production": "Production moves by builds",
         "latest": "by itself",
         "Not A Label": "Label:",
         "": "required",
     }
-    for label, words in refused.items():
-        assert words in told(as_bob, f"prompts/{prompt.pk}/versions/1/label/", {"label": label})
+    for label, message in messages.items():
+        assert message in submit(as_bob, f"prompts/{prompt.pk}/versions/1/label/", {"label": label})
     assert PromptLabel.unscoped.count() == 1
 
 
 def test_only_owners_move_a_protected_label_by_hand(as_bob, prompt, workspace, by_alice):
     protect_label(workspace, "canary", True, by=by_alice)
-    said = told(as_bob, f"prompts/{prompt.pk}/versions/1/label/", {"label": "canary"})
-    assert "is protected: only owners move it" in said
+    messages = submit(as_bob, f"prompts/{prompt.pk}/versions/1/label/", {"label": "canary"})
+    assert "is protected: only owners move it" in messages
 
 
-def test_a_rebuild_by_hand_says_what_came_of_it(as_bob, pilot, prompt):
-    assert "every word is as it was" in told(as_bob, "agents/pilot/versions/rebuild/")
+def test_a_manual_rebuild_shows_its_result(as_bob, pilot, prompt):
+    assert "every word is as it was" in submit(as_bob, "agents/pilot/versions/rebuild/")
     archive_record(pilot, by=BY)
-    assert "is archived" in told(as_bob, "agents/pilot/versions/rebuild/")
+    assert "is archived" in submit(as_bob, "agents/pilot/versions/rebuild/")
 
 
-def test_a_button_leads_back_only_to_a_page_of_ours(as_bob, prompt):
-    for back, wanted in (("/w/harbour/labels/", "/w/harbour/labels/"), ("//evil.example/", "/w/harbour/")):
+def test_the_back_url_must_be_on_this_site(as_bob, prompt):
+    for back, expected in (("/w/harbour/labels/", "/w/harbour/labels/"), ("//evil.example/", "/w/harbour/")):
         answer = as_bob.post("/w/harbour/agents/pilot/versions/rebuild/", {"back": back})
-        assert answer.url.startswith(wanted)
+        assert answer.url.startswith(expected)
 
 
-# --- what else tells of versions -----------------------------------------------------------------------
+# --- versions on other pages ---------------------------------------------------------------------------
 
 
-def test_a_record_tells_in_which_prompts_it_is(as_bob, prompt, soul, by_alice):
+def test_a_record_lists_the_prompts_that_use_it(as_bob, prompt, soul, by_alice):
     roll_back([prompt_of(prompt.agent)], by=by_alice, note="Back.")
-    said = page(as_bob, "souls/calm/")
-    assert "In which prompts" in said
-    assert f'href="/w/harbour/prompts/{prompt.pk}/versions/2/"' in said
+    html = page(as_bob, "souls/calm/")
+    assert "In which prompts" in html
+    assert f'href="/w/harbour/prompts/{prompt.pk}/versions/2/"' in html
     assert "from version 1 on" in page(as_bob, f"holdings/soul/{soul.pk}/")
 
 
-def test_an_edit_says_how_many_prompts_it_rebuilt(as_bob, prompt, soul, settings):
+def test_an_edit_shows_how_many_prompts_it_rebuilt(as_bob, prompt, soul, settings):
     form = {"label": "Calm", "text": "Be wise.", "revision": "2"}
-    assert "1 prompt rebuilt." in told(as_bob, "souls/calm/edit/", form)
+    assert "1 prompt rebuilt." in submit(as_bob, "souls/calm/edit/", form)
     settings.DRAMATIS_BUILD_AT_ONCE = 0
     form = {"label": "Calm", "text": "Be wiser.", "revision": "3"}
-    assert "1 prompt is being rebuilt." in told(as_bob, "souls/calm/edit/", form)
+    assert "1 prompt is being rebuilt." in submit(as_bob, "souls/calm/edit/", form)
 
 
-def test_an_edit_that_cannot_be_built_says_so(as_bob, pilot, prompt, soul):
+def test_an_edit_that_cannot_be_built_shows_an_error(as_bob, pilot, prompt, soul):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="gone")
     form = {"label": "Calm", "text": "Be wise.", "revision": "2"}
-    assert "could not be built and stays as it was" in told(as_bob, "souls/calm/edit/", form)
+    assert "could not be built and stays as it was" in submit(as_bob, "souls/calm/edit/", form)

@@ -1,4 +1,4 @@
-"""Prompts and versions through the API: by digest, for ever, with origins, differences and checks."""
+"""REST API of prompts and versions: immutable responses by digest, provenance, diff and verification."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,10 +29,10 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
 )
 
 pytestmark = pytest.mark.django_db
-FOR_EVER = "private, max-age=31536000, immutable"
+IMMUTABLE = "private, max-age=31536000, immutable"
 
 
-def test_prompts_are_listed_with_what_stands_where(admin: Api, bot: Api, deck: Deck) -> None:
+def test_prompts_are_listed_with_their_labels(admin: Api, bot: Api, deck: Deck) -> None:
     deck.reword("Be wise.")
     [cook, pilot] = sorted(good(admin.get("prompts"))["data"], key=lambda row: row["agent"])
     assert (cook["agent"], pilot["agent"], pilot["channel"]) == ("cook", "pilot", "deck")
@@ -46,13 +46,13 @@ def test_prompts_are_listed_with_what_stands_where(admin: Api, bot: Api, deck: D
     assert {row["agent"] for row in first["data"] + rest["data"]} == {"cook", "pilot"}
 
 
-def test_a_rebuild_says_what_it_made(admin: Api, bot: Api, deck: Deck) -> None:
+def test_a_rebuild_returns_the_new_versions(admin: Api, bot: Api, deck: Deck) -> None:
     make_memory(deck.workspace, "Likes tea.", agent=deck.agents[0])
     [pilot] = good(admin.get("prompts?agent=pilot"))["data"]
     assert pilot["pending"] == 1
-    made = good(admin.post("agents/pilot/prompts:rebuild"))
-    assert (made["built"], made["unchanged"], made["failed"]) == (1, 0, 0)
-    assert made["versions"] == [
+    result = good(admin.post("agents/pilot/prompts:rebuild"))
+    assert (result["built"], result["unchanged"], result["failed"]) == (1, 0, 0)
+    assert result["versions"] == [
         {"channel": "deck", "number": 2, "digest": deck.prompt().latest.digest}  # type: ignore[union-attr]
     ]
     assert good(admin.post("agents/pilot/prompts:rebuild"))["unchanged"] == 1
@@ -73,19 +73,21 @@ def test_versions_of_a_prompt_come_newest_first(admin: Api, bot: Api, deck: Deck
         problem(admin.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
 
 
-def test_a_version_is_answered_once_and_kept_for_ever(admin: Api, deck: Deck) -> None:
+def test_a_version_is_immutable_for_caches(admin: Api, deck: Deck) -> None:
     version = deck.version(1)
-    answer = admin.get(f"prompt-versions/{version.digest}")
-    said = good(answer)
-    assert said["text"] == get_version_text(version) == "".join(one["text"] for one in said["segments"])
-    assert sum(section["tokens"] for section in said["sections"]) == said["tokens"] == version.tokens
-    assert answer["Cache-Control"] == FOR_EVER
-    again = admin.get(f"prompt-versions/{version.digest}", If_None_Match=answer["ETag"])
-    assert (again.status_code, again.content, again["ETag"]) == (304, b"", answer["ETag"])
+    response = admin.get(f"prompt-versions/{version.digest}")
+    body = good(response)
+    assert (
+        body["text"] == get_version_text(version) == "".join(segment["text"] for segment in body["segments"])
+    )
+    assert sum(section["tokens"] for section in body["sections"]) == body["tokens"] == version.tokens
+    assert response["Cache-Control"] == IMMUTABLE
+    second = admin.get(f"prompt-versions/{version.digest}", If_None_Match=response["ETag"])
+    assert (second.status_code, second.content, second["ETag"]) == (304, b"", response["ETag"])
     assert admin.get(f"prompt-versions/{version.digest}", If_None_Match='"other"').status_code == 200
 
 
-def test_a_digest_may_stand_in_several_places(admin: Api, narrow: Api, deck: Deck) -> None:
+def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck) -> None:
     assert deck.version(1).digest == deck.version(1, "cook").digest
     deck.reword("Be wise.")
     deck.reword("Be brave.")
@@ -106,7 +108,7 @@ def test_a_digest_may_stand_in_several_places(admin: Api, narrow: Api, deck: Dec
     problem(narrow.get(f"prompt-versions/{digest}/provenance?agent=pilot"), 404)
 
 
-def test_bots_get_facts_and_no_words(
+def test_bots_get_metadata_without_text(
     bot: Api, deck: Deck, key_for: Callable[..., Api], workspace: Workspace, alice: User
 ) -> None:
     make_memory(deck.workspace, "Likes a very rare tea.", agent=deck.agents[0])
@@ -127,11 +129,11 @@ def test_provenance_names_record_revision_and_author(admin: Api, deck: Deck) -> 
     deck.reword("Be wise.\nAnd calm.")
     version = deck.version(2)
     answer = admin.get(f"prompt-versions/{version.digest}/provenance")
-    said, text = good(answer), get_version_text(version)
-    assert answer["Cache-Control"] == FOR_EVER
-    assert said["stretches"][0]["start"] == 0
-    assert said["stretches"][-1]["end"] == len(text)
-    [soul] = [one for one in said["stretches"] if one["kind"] == "soul"]
+    body, text = good(answer), get_version_text(version)
+    assert answer["Cache-Control"] == IMMUTABLE
+    assert body["stretches"][0]["start"] == 0
+    assert body["stretches"][-1]["end"] == len(text)
+    [soul] = [span for span in body["stretches"] if span["kind"] == "soul"]
     assert (soul["id"], soul["revision"], soul["author"]) == (str(deck.soul.pk), 2, "test")
     lines = text.split("\n")[soul["first_line"] - 1 : soul["last_line"]]
     assert "Be wise." in "\n".join(lines)
@@ -145,7 +147,7 @@ def test_two_versions_are_compared(admin: Api, deck: Deck) -> None:
     [soul] = [one for one in good(answer)["sections"] if one["state"] != "same"]
     kinds = [(line["kind"], line["text"]) for line in soul["lines"] if line["kind"] != "same"]
     assert kinds == [("removed", "Be brave."), ("added", "Be wise.")]
-    assert answer["Cache-Control"] == FOR_EVER
+    assert answer["Cache-Control"] == IMMUTABLE
     missing = problem(admin.get(f"prompt-versions/{new}/diff"), 422, "invalid")
     assert missing["errors"][0]["parameter"] == "against"
 
@@ -153,21 +155,21 @@ def test_two_versions_are_compared(admin: Api, deck: Deck) -> None:
 def test_a_sound_version_verifies_and_a_forged_one_does_not(admin: Api, bot: Api, deck: Deck) -> None:
     deck.reword("Be wise.")
     first = deck.version(1)
-    said = good(bot.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))
-    assert (said["is_sound"], [place["faults"] for place in said["places"]]) == (True, [[]])
+    body = good(bot.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))
+    assert (body["is_sound"], [place["faults"] for place in body["places"]]) == (True, [[]])
     for column, value in (("author_label", "somebody"), ("layout", "nova"), ("text_digest", "0" * 64)):
         with forged(first.pk, column, value):
             [place] = good(admin.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))["places"]
             assert (place["is_sound"], bool(place["faults"])) == (False, True), column
     second = deck.version(2)
     with forged(first.pk, "hash", "0" * 64):
-        said = good(admin.get(f"prompt-versions/{second.digest}/verify?agent=pilot"))
-        assert not said["is_sound"]
+        body = good(admin.get(f"prompt-versions/{second.digest}/verify?agent=pilot"))
+        assert not body["is_sound"]
     assert good(admin.get(f"prompt-versions/{second.digest}/verify"))["is_sound"]
 
 
-class forged:  # noqa: N801  # reads as a word
-    """A row written over behind the product's back, for a while."""
+class forged:  # noqa: N801  # a context manager
+    """Overwrite a column of a version in the database, bypassing the triggers; restored on exit."""
 
     def __init__(self, pk: int, column: str, value: str) -> None:
         self.pk, self.column, self.value = pk, column, value
@@ -182,17 +184,17 @@ class forged:  # noqa: N801  # reads as a word
         self.write(self.before)
 
     def write(self, value: Any) -> None:
-        verbs = LIFTED[connection.vendor]
+        statements = TRIGGER_STATEMENTS[connection.vendor]
         with connection.cursor() as cursor:
-            cursor.execute(verbs[0])
+            cursor.execute(statements[0])
             cursor.execute(
                 f"UPDATE prompts_promptversion SET {self.column} = %s WHERE id = %s",  # noqa: S608  # our own name
                 [value, self.pk],
             )
-            cursor.execute(verbs[1])
+            cursor.execute(statements[1])
 
 
-LIFTED = {
+TRIGGER_STATEMENTS = {
     "postgresql": (
         "SET LOCAL session_replication_role = replica",
         "SET LOCAL session_replication_role = DEFAULT",
@@ -204,7 +206,7 @@ LIFTED = {
 }
 
 
-def test_erased_words_are_gone_where_they_would_be_shown(admin: Api, bot: Api, deck: Deck) -> None:
+def test_erased_versions_return_410(admin: Api, bot: Api, deck: Deck) -> None:
     memory = make_memory(deck.workspace, "Mrs Penhaligon is fond of tea.", agent=deck.agents[0])
     deck.build()
     digest, other = deck.version(2).digest, deck.version(1).digest
@@ -219,7 +221,7 @@ def test_erased_words_are_gone_where_they_would_be_shown(admin: Api, bot: Api, d
 
 
 @pytest.mark.hard
-def test_foreign_and_missing_versions_look_alike(
+def test_foreign_and_missing_versions_are_indistinguishable(
     admin: Api, narrow: Api, deck: Deck, elsewhere_deck: Deck
 ) -> None:
     foreign, mine = elsewhere_deck.version(2).digest, deck.version(1).digest
@@ -228,8 +230,8 @@ def test_foreign_and_missing_versions_look_alike(
         other = problem(admin.get(f"prompt-versions/{'0' * 64}{address}"), 404, "not_found")
         assert one["detail"] == other["detail"]
     for name in (foreign, "0" * 64):
-        said = problem(admin.get(f"prompt-versions/{mine}/diff?against={name}"), 422)
-        assert said["errors"] == [{"detail": "There is no such version here.", "parameter": "against"}]
+        body = problem(admin.get(f"prompt-versions/{mine}/diff?against={name}"), 422)
+        assert body["errors"] == [{"detail": "There is no such version here.", "parameter": "against"}]
     for address in ("versions", "versions/1"):
         problem(narrow.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
     problem(narrow.post("agents/pilot/prompts:rebuild"), 404, "not_found")
