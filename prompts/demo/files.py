@@ -1,4 +1,4 @@
-"""Lays the demo's files out on disk and tells their story: all agreed to at first, then some changed."""
+"""Write the demo's context files to disk and create their history: all approved, then some changed."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from skills.sources.grants import grant_folder
 DEMO_DIR = Path(__file__).parent
 DEMO_FILES_DIR, LATER_FILES_PATH = DEMO_DIR / "tree", DEMO_DIR / "cast" / "later.yaml"
 DEMO_SOURCE_LABEL = "Larkfell files"
-# Wen says so in its first line.
+# Ignored by Wen, as its first line says.
 IGNORED_FILE_PATH = ".moltis/SOUL.md"
 
 FileContents = dict[str, bytes]
@@ -36,7 +36,7 @@ def read_later_files() -> FileContents:
 
 
 def load_demo_files(workspace: Workspace, agents: list[dict[str, Any]], *, by: Actor, wen: Actor) -> None:
-    """Left out where operators have named other roots, and so not allowed this one."""
+    """Load the demo files, unless the configured source roots do not allow the demo folder."""
     folder = settings.DEMO_SOURCES / workspace.slug
     if not is_folder_allowed(str(folder)):
         return
@@ -49,7 +49,7 @@ def load_demo_files(workspace: Workspace, agents: list[dict[str, Any]], *, by: A
 def create_file_history(
     workspace: Workspace, folder: Path, agents: list[dict[str, Any]], *, by: Actor, wen: Actor
 ) -> None:
-    """Through the same verbs as people and workers use, so that the history is true."""
+    """Create the history through the same services as members and workers, so that it is consistent."""
     first, later = read_first_files(), read_later_files()
     remove_later_files(folder, later)
     write_missing_files(folder, first)
@@ -61,7 +61,7 @@ def create_file_history(
     refresh_demo_source(source, by=by)
 
 
-# --- on disk: never over what a person wrote -----------------------------------------------------------
+# --- on disk: files written by users are never overwritten ---------------------------------------------
 
 
 def write_missing_files(folder: Path, files: FileContents) -> None:
@@ -73,7 +73,7 @@ def write_missing_files(folder: Path, files: FileContents) -> None:
 
 
 def remove_later_files(folder: Path, later: FileContents) -> None:
-    """Begin again where an earlier demo left off; only what is word for word ours is touched."""
+    """Remove the later files of an earlier demo; only files with exactly our content are deleted."""
     for name, data in later.items():
         if has_content(folder / name, data):
             (folder / name).unlink()
@@ -100,7 +100,7 @@ def register_demo_source(workspace: Workspace, folder: Path, *, by: Actor) -> So
 
 
 def choose_contexts(source: Source, agents: list[dict[str, Any]], *, by: Actor) -> None:
-    """Sub-agents without rules of their own read as their parents do."""
+    """Choose the context of agents that name a harness; other sub-agents inherit from their parents."""
     rows = {row.slug: row for row in Agent.objects.in_workspace(source.workspace_id)}
     for entry in agents:
         if harness := entry.get("harness"):
@@ -110,9 +110,9 @@ def choose_contexts(source: Source, agents: list[dict[str, Any]], *, by: Actor) 
 
 
 def refresh_demo_source(source: Source, *, by: Actor) -> None:
-    """What a worker does, at once and without one."""
-    asked = request_refresh(source, cause="person", by=by)
-    if run := claim_run(source.workspace_id, asked.pk):
+    """Refresh the source synchronously, without a worker."""
+    requested = request_refresh(source, cause="person", by=by)
+    if run := claim_run(source.workspace_id, requested.pk):
         refresh_source(run)
 
 

@@ -1,4 +1,4 @@
-"""The kinds of rows that a typed word may lead to: what is searched in them, and where they live."""
+"""Search kinds: the tables that are searched, their searched columns and detail pages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from skills.models import ContextFile, Skill, Source
 
 @dataclass(frozen=True)
 class SearchKind:
-    """One table: its title and what else is searched, the route of a row and what stands in its address."""
+    """One searched table: title, further searched fields, and the URL of a row."""
 
     name: str
     group: str | Promise
@@ -38,44 +38,57 @@ class SearchKind:
     route: str
     model: Any
     title: Combinable
-    # A field of text, or a path to one.
-    also: tuple[str, ...] = ()
-    # Empty: the whole list is the address.
+    # Names of text fields, or lookup paths to them.
+    extra_fields: tuple[str, ...] = ()
+    # Field used in the URL; empty if results link to the list page.
     key: str = "slug"
     about: str = ""
-    # Whether archived rows go to the end.
-    is_shelved: bool = True
+    # Whether rows can be archived; archived ones are ranked last.
+    has_archive: bool = True
 
-    def rows(self, workspace: Workspace) -> QuerySet[Any]:
-        found: QuerySet[Any] = self.model.objects.in_workspace(workspace)
-        return found
+    def list_rows(self, workspace: Workspace) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model.objects.in_workspace(workspace)
+        return rows
 
 
-def build_numbered_title(word: str) -> Combinable:
-    return Concat(Value(word), Cast("number", CharField()), output_field=CharField())
+def build_numbered_title(prefix: str) -> Combinable:
+    return Concat(Value(prefix), Cast("number", CharField()), output_field=CharField())
 
 
 def build_search_kind(
     name: str, group: Promise | str, icon: str, model: Any, title: str | Combinable, **more: Any
 ) -> SearchKind:
-    said: dict[str, Any] = {"route": f"{name}:detail"} | more
+    options: dict[str, Any] = {"route": f"{name}:detail"} | more
     return SearchKind(
-        name, group, icon, model=model, title=F(title) if isinstance(title, str) else title, **said
+        name, group, icon, model=model, title=F(title) if isinstance(title, str) else title, **options
     )
 
 
-# In the order in which they are shown.
+# In display order.
 SEARCH_KINDS: tuple[SearchKind, ...] = (
-    build_search_kind("agents", _("Agents"), "agents", Agent, "name", also=("slug",), about="slug"),
+    build_search_kind("agents", _("Agents"), "agents", Agent, "name", extra_fields=("slug",), about="slug"),
     build_search_kind(
-        "identities", _("Identities"), "identity", Identity, "label", also=("name",), about="name"
+        "identities", _("Identities"), "identity", Identity, "label", extra_fields=("name",), about="name"
     ),
     build_search_kind("souls", _("Souls"), "soul", Soul, "label"),
     build_search_kind(
-        "user-profiles", _("User profiles"), "profile", UserProfile, "label", also=("name",), about="name"
+        "user-profiles",
+        _("User profiles"),
+        "profile",
+        UserProfile,
+        "label",
+        extra_fields=("name",),
+        about="name",
     ),
     build_search_kind(
-        "memories", _("Memories"), "memory", Memory, "text", also=("text", "source"), key="pk", about="state"
+        "memories",
+        _("Memories"),
+        "memory",
+        Memory,
+        "text",
+        extra_fields=("text", "source"),
+        key="pk",
+        about="state",
     ),
     build_search_kind(
         "responsibilities",
@@ -87,24 +100,30 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         about="agent__name",
     ),
     build_search_kind(
-        "tasks", _("Tasks"), "task", Task, "title", also=("number",), key="number", about="status"
+        "tasks", _("Tasks"), "task", Task, "title", extra_fields=("number",), key="number", about="status"
     ),
-    build_search_kind("skills", _("Skills"), "skill", Skill, "name", also=("description",), key="name"),
     build_search_kind(
-        "tools", _("Tools"), "tool", Tool, "name", also=("snippet",), key="name", about="snippet"
+        "skills", _("Skills"), "skill", Skill, "name", extra_fields=("description",), key="name"
     ),
-    build_search_kind("channels", _("Channels"), "channel", Channel, "name", also=("slug",), about="slug"),
-    build_search_kind("sources", _("Sources"), "source", Source, "label", also=("folder",), about="folder"),
+    build_search_kind(
+        "tools", _("Tools"), "tool", Tool, "name", extra_fields=("snippet",), key="name", about="snippet"
+    ),
+    build_search_kind(
+        "channels", _("Channels"), "channel", Channel, "name", extra_fields=("slug",), about="slug"
+    ),
+    build_search_kind(
+        "sources", _("Sources"), "source", Source, "label", extra_fields=("folder",), about="folder"
+    ),
     build_search_kind(
         "files",
         _("Found files"),
         "file",
         ContextFile,
         "path",
-        also=("name",),
+        extra_fields=("name",),
         key="pk",
         about="source__label",
-        is_shelved=False,
+        has_archive=False,
     ),
     build_search_kind(
         "releases",
@@ -112,13 +131,21 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         "release",
         Release,
         build_numbered_title("Release "),
-        also=("message",),
+        extra_fields=("message",),
         key="number",
         about="message",
-        is_shelved=False,
+        has_archive=False,
     ),
     build_search_kind(
-        "keys", _("Keys"), "key", ApiKey, "name", also=("prefix",), key="pk", about="prefix", is_shelved=False
+        "keys",
+        _("Keys"),
+        "key",
+        ApiKey,
+        "name",
+        extra_fields=("prefix",),
+        key="pk",
+        about="prefix",
+        has_archive=False,
     ),
     build_search_kind(
         "members",
@@ -126,14 +153,14 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
         "members",
         Membership,
         Coalesce(NullIf("user__name", Value("")), "user__email"),
-        also=("user__email",),
+        extra_fields=("user__email",),
         route="members:list",
         key="",
         about="user__email",
-        is_shelved=False,
+        has_archive=False,
     ),
 )
 
-# Rows that are shown only to those who may see their pages.
+# Kinds shown only to members with this permission.
 KIND_PERMISSIONS = {"keys": "manage_keys"}
 PermissionTest = Callable[[str], bool]

@@ -1,4 +1,4 @@
-"""What the command palette finds while somebody types."""
+"""Search endpoint of the command palette."""
 
 from django.http import JsonResponse
 from django.urls import URLPattern, path
@@ -16,23 +16,23 @@ MAX_QUERY_LENGTH = 100
 def search_palette(request: WorkspaceRequest) -> JsonResponse:
     role = request.membership.role
 
-    def sees(permission: str) -> bool:
+    def is_allowed(permission: str) -> bool:
         return has_permission(role, Permission(permission))
 
-    found = search_workspace(
-        request.workspace, get_query_param(request, "q").strip()[:MAX_QUERY_LENGTH], sees
+    results = search_workspace(
+        request.workspace, get_query_param(request, "q").strip()[:MAX_QUERY_LENGTH], is_allowed
     )
-    return JsonResponse({"results": [search_result_json(one) for one in found]})
+    return JsonResponse({"results": [search_result_json(result) for result in results]})
 
 
-def search_result_json(found: SearchResult) -> dict[str, str]:
-    """As the entries that come with every page."""
+def search_result_json(result: SearchResult) -> dict[str, str]:
+    """Serialize a result like the static palette entries of every page."""
     return {
-        "label": found.label,
-        "hint": found.hint,
-        "url": found.url,
-        "icon": found.icon,
-        "group": str(found.group),
+        "label": result.label,
+        "hint": result.hint,
+        "url": result.url,
+        "icon": result.icon,
+        "group": str(result.group),
     }
 
 

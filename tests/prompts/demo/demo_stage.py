@@ -1,4 +1,4 @@
-"""Where the demo's files lie in a test, and what the database says of them."""
+"""Helpers for demo tests: settings for the demo folder, and stored file states."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ SUPPORT, GERMAN = "support/AGENTS.md", "support/.agents/skills/answer-in-german/
 
 
 def files_below(top: Path) -> dict[str, Any]:
-    """Settings: the demo lays its files out there, and may read them."""
+    """Return settings that place the demo's files below a folder and allow reading them."""
     return {"DEMO_SOURCES": top, "DRAMATIS_SOURCE_ROOTS": [top]}
 
 
@@ -20,5 +20,5 @@ def states(workspace: Workspace) -> dict[str, str]:
 
 
 def file_at(workspace: Workspace, path: str) -> Any:
-    """A ContextFile; tests know which of its revisions are there."""
+    """Return a ContextFile, untyped: tests know which of its revisions exist."""
     return ContextFile.objects.in_workspace(workspace).select_related("in_force__content").get(path=path)

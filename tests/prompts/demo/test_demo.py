@@ -1,4 +1,4 @@
-"""The demo workspace: complete, believable, and the same after a second run."""
+"""The demo workspace is complete, and unchanged after a second run."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def counts():
 
 @pytest.fixture(scope="module")
 def loaded(django_db_setup, django_db_blocker, tmp_path_factory):
-    """The demo, once for all who only look at it or load it once more; its files are where they lie."""
+    """The demo, loaded once for all tests that only read it or load it again."""
     top = tmp_path_factory.mktemp("demo")
     with rows_of_a_module(django_db_blocker):
         with django_db_blocker.unblock(), override_settings(**files_below(top)):
@@ -39,7 +39,7 @@ def demo(loaded, db):
 
 
 def on_disk(folder):
-    """Every file with its words and its time."""
+    """Return every file with its content and modification time."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
@@ -52,12 +52,12 @@ def test_a_second_run_leaves_the_same_counts(demo, loaded):
     assert list(ContextFile.unscoped.values()) == rows
 
 
-def test_the_demo_of_tests_lies_outside_the_checkout():
+def test_the_demo_files_of_tests_are_outside_the_checkout():
     assert not project.DEMO_SOURCES.is_relative_to(project.BASE_DIR)
     assert not project.VAR.is_relative_to(project.BASE_DIR)
 
 
-def test_the_cast_shows_all_the_product_can_do(demo):
+def test_the_demo_covers_all_features(demo):
     agents = Agent.objects.in_workspace(demo)
     memories = Memory.objects.in_workspace(demo)
     assert set(agents.values_list("layout", flat=True)) == set(LAYOUTS)
@@ -70,18 +70,18 @@ def test_the_cast_shows_all_the_product_can_do(demo):
     assert Soul.objects.in_workspace(demo).count() >= 3
 
 
-def test_what_someone_changed_in_the_demo_is_left_alone(demo):
+def test_edited_demo_records_are_not_overwritten(demo):
     Soul.objects.in_workspace(demo).update(text="Mine now.")
     load_demo()
     assert set(Soul.objects.in_workspace(demo).values_list("text", flat=True)) == {"Mine now."}
 
 
-# --- its files -----------------------------------------------------------------------------------------
+# --- files ---------------------------------------------------------------------------------------------
 
 
-def test_the_files_look_lived_in_and_leave_something_for_the_inbox(demo, loaded):
-    found = states(demo)
-    assert Counter(found.values()) == {
+def test_the_demo_files_have_every_state(demo, loaded):
+    states_by_path = states(demo)
+    assert Counter(states_by_path.values()) == {
         "current": 18,
         "changed": 1,
         "new": 1,
@@ -89,7 +89,11 @@ def test_the_files_look_lived_in_and_leave_something_for_the_inbox(demo, loaded)
         "invalid": 1,
         "ignored": 1,
     }
-    assert (found[SILENT], found[WINTERS], found[GERMAN]) == ("changed", "new", "invalid")
+    assert (states_by_path[SILENT], states_by_path[WINTERS], states_by_path[GERMAN]) == (
+        "changed",
+        "new",
+        "invalid",
+    )
     poisoned = file_at(demo, SUPPORT)
     assert (poisoned.state, poisoned.revisions.count(), poisoned.in_force.number) == ("quarantined", 2, 1)
     assert "portal" not in poisoned.in_force.content.text
@@ -97,16 +101,16 @@ def test_the_files_look_lived_in_and_leave_something_for_the_inbox(demo, loaded)
 
 
 def test_every_agent_reads_the_tree_by_rules_that_fit_its_layout(demo):
-    outlooks = {one.agent.slug: one for one in get_readers_by_agent(demo).values()}
-    assert set(outlooks) == set(Agent.objects.in_workspace(demo).values_list("slug", flat=True))
-    fitting = {slug: one.harness.name for slug, one in outlooks.items()}
-    assert (fitting["code-review"], fitting["release-captain"], fitting["first-week"]) == (
+    views = {one.agent.slug: one for one in get_readers_by_agent(demo).values()}
+    assert set(views) == set(Agent.objects.in_workspace(demo).values_list("slug", flat=True))
+    harnesses = {slug: one.harness.name for slug, one in views.items()}
+    assert (harnesses["code-review"], harnesses["release-captain"], harnesses["first-week"]) == (
         "opal",
         "pi",
         "moltis",
     )
-    assert outlooks["bench-tests"].is_inherited
-    for slug, outlook in outlooks.items():
-        assert get_effective_context(outlook.agent).files, slug
-    skills = {one.name for one in get_effective_context(outlooks["release-captain"].agent).skills if one.file}
+    assert views["bench-tests"].is_inherited
+    for slug, view in views.items():
+        assert get_effective_context(view.agent).files, slug
+    skills = {one.name for one in get_effective_context(views["release-captain"].agent).skills if one.file}
     assert skills == {"cut-a-release"}

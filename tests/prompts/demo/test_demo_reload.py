@@ -1,4 +1,4 @@
-"""The demo's first run: what lies on disk already, a database that starts anew, and where it may not read."""
+"""First run of the demo with existing files, with a new database, and without an allowed folder."""
 
 from io import StringIO
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def sources(tmp_path, settings):
-    """A folder of the test's own for the demo's files."""
+    """A separate folder for the demo's files."""
     for name, value in files_below(tmp_path).items():
         setattr(settings, name, value)
     return tmp_path / "larkfell"
@@ -28,7 +28,7 @@ def test_production_refuses_the_demo(settings):
 
 
 @pytest.mark.hard
-def test_what_someone_wrote_on_disk_is_never_overwritten_and_a_missing_file_laid_out_again(sources):
+def test_existing_files_are_not_overwritten_and_missing_ones_are_restored(sources):
     mine = {"AGENTS.md": "Mine.\n", SILENT: "Mine too.\n", SUPPORT: "And mine.\n"}
     for path, text in mine.items():
         (sources / path).parent.mkdir(parents=True, exist_ok=True)
@@ -44,8 +44,8 @@ def test_what_someone_wrote_on_disk_is_never_overwritten_and_a_missing_file_laid
 
 
 @pytest.mark.hard
-def test_a_database_that_starts_anew_hears_the_whole_story_from_the_same_folder(sources):
-    """Rows go with the transaction, files stay."""
+def test_a_new_database_gets_the_full_history_from_the_same_folder(sources):
+    """The transaction rolls back the rows, but the files stay."""
     with transaction.atomic():
         first = states(load_demo())
         transaction.set_rollback(True)
@@ -55,10 +55,10 @@ def test_a_database_that_starts_anew_hears_the_whole_story_from_the_same_folder(
 
 
 @pytest.mark.hard
-def test_without_leave_to_read_there_the_demo_does_without_its_files(sources, settings):
+def test_a_folder_that_is_not_allowed_loads_no_files(sources, settings):
     settings.DRAMATIS_SOURCE_ROOTS = []
-    said = StringIO()
-    call_command("load_demo", stdout=said)
+    output = StringIO()
+    call_command("load_demo", stdout=output)
     assert not Source.unscoped.exists()
     assert not sources.exists()
-    assert "DRAMATIS_SOURCE_ROOTS" in said.getvalue()
+    assert "DRAMATIS_SOURCE_ROOTS" in output.getvalue()

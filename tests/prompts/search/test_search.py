@@ -1,4 +1,4 @@
-"""What the palette finds: records, versions, releases and people of one workspace, bounded and ranked."""
+"""Palette search: records, versions, releases and members of one workspace, bounded and ranked."""
 
 from datetime import timedelta
 
@@ -41,14 +41,14 @@ def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of 
     make_agent(workspace, "keeper", name="Lamp keeper", channels=[make_channel(workspace, "deck")])
 
 
-def find(client, workspace, words):
-    answer = client.get(f"/w/{workspace.slug}/find/", {"q": words})
-    assert answer.status_code == 200
-    return answer.json()["results"]
+def find(client, workspace, query):
+    response = client.get(f"/w/{workspace.slug}/find/", {"q": query})
+    assert response.status_code == 200
+    return response.json()["results"]
 
 
-def labels(found):
-    return [one["label"] for one in found if one["group"] != "Actions"]
+def labels(results):
+    return [result["label"] for result in results if result["group"] != "Actions"]
 
 
 def test_records_of_many_kinds_are_found_by_every_word(as_bob, workspace):
@@ -57,8 +57,8 @@ def test_records_of_many_kinds_are_found_by_every_word(as_bob, workspace):
     make_memory(workspace, f"{'Far ' * 40}beyond the reef.")
     make_task(workspace, "Polish the lamp")
     make_skill(workspace, "lamp-oil")
-    found = find(as_bob, workspace, "lamp")
-    assert [one["group"] for one in found if one["group"] != "Actions"] == [
+    results = find(as_bob, workspace, "lamp")
+    assert [result["group"] for result in results if result["group"] != "Actions"] == [
         "Agents",
         "Souls",
         "Memories",
@@ -67,32 +67,32 @@ def test_records_of_many_kinds_are_found_by_every_word(as_bob, workspace):
     ]
     assert labels(find(as_bob, workspace, "reef"))[0].endswith("…")
     assert labels(find(as_bob, workspace, "dusk LAMP")) == ["The lamp is lit at dusk."]
-    for one in found:
-        assert as_bob.head(one["url"]).status_code == 200, one
+    for result in results:
+        assert as_bob.head(result["url"]).status_code == 200, result
 
 
-def test_what_begins_with_the_words_comes_first_and_the_archived_last(as_bob, workspace):
+def test_prefix_matches_come_first_and_archived_records_last(as_bob, workspace):
     for name in ("Old pilot", "Pilot", "Pilot of old"):
         make_agent(workspace, name.lower().replace(" ", "-"), name=name)
-    gone = make_agent(workspace, "pilotless", name="Pilotless")
-    archive_record(gone, by=BY)
-    found = find(as_bob, workspace, "pilot")
-    assert labels(found) == ["Pilot", "Pilot of old", "Old pilot", "Pilotless"]
-    assert next(one for one in found if one["label"] == "Pilotless")["hint"] == "Archived"
+    archived = make_agent(workspace, "pilotless", name="Pilotless")
+    archive_record(archived, by=BY)
+    results = find(as_bob, workspace, "pilot")
+    assert labels(results) == ["Pilot", "Pilot of old", "Old pilot", "Pilotless"]
+    assert next(result for result in results if result["label"] == "Pilotless")["hint"] == "Archived"
 
 
-def test_people_releases_and_addresses_are_found(as_bob, workspace, alice):
+def test_members_and_task_numbers_are_found(as_bob, workspace, alice):
     assert labels(find(as_bob, workspace, "alice@")) == ["Alice"]
     number = make_task(workspace, "Sort").number
     assert labels(find(as_bob, workspace, str(number)))[0] == "Sort"
 
 
-def test_odd_words_are_only_words(as_bob, workspace):
-    for words in ("", " ", "%", "_", "\\", "'; drop", "\x00", "v", "ä" * 400):
-        assert find(as_bob, workspace, words) == [], words
+def test_special_characters_are_searched_literally(as_bob, workspace):
+    for query in ("", " ", "%", "_", "\\", "'; drop", "\x00", "v", "ä" * 400):
+        assert find(as_bob, workspace, query) == [], query
 
 
-def test_keys_are_found_by_those_who_manage_them_alone(as_alice, as_bob, workspace, alice):
+def test_keys_are_found_only_by_members_who_manage_them(as_alice, as_bob, workspace, alice):
     make_key(workspace, alice)
     assert labels(find(as_alice, workspace, "night")) == ["Night bot"]
     assert find(as_bob, workspace, "night") == []
@@ -114,33 +114,33 @@ def make_key(workspace, alice):
 def test_versions_are_found_by_number_and_by_digest(as_bob, workspace):
     prompt = AgentPrompt.objects.in_workspace(workspace).get()
     version = PromptVersion.objects.in_workspace(workspace).get(prompt=prompt)
-    address = f"/w/{workspace.slug}/prompts/{prompt.pk}/versions/{version.number}/"
-    [found] = [one for one in find(as_bob, workspace, "keeper v1") if one["group"] == "Versions"]
-    assert found["url"] == address
-    for words in ("Keeper 1", "v1", "deck v1", version.digest[:7], version.digest):
-        assert [one.url for one in search_versions(workspace, words)] == [address], words
-    for words in ("keeper v2", "pilot v1", "1", "v999999999", "0" * 64):
-        assert not list(search_versions(workspace, words)), words
+    url = f"/w/{workspace.slug}/prompts/{prompt.pk}/versions/{version.number}/"
+    [version_result] = [
+        result for result in find(as_bob, workspace, "keeper v1") if result["group"] == "Versions"
+    ]
+    assert version_result["url"] == url
+    for query in ("Keeper 1", "v1", "deck v1", version.digest[:7], version.digest):
+        assert [result.url for result in search_versions(workspace, query)] == [url], query
+    for query in ("keeper v2", "pilot v1", "1", "v999999999", "0" * 64):
+        assert not list(search_versions(workspace, query)), query
 
 
-def test_many_matches_are_bounded_in_rows_and_in_questions(
-    as_alice, workspace, django_assert_max_num_queries
-):
+def test_many_matches_are_bounded_in_rows_and_queries(as_alice, workspace, django_assert_max_num_queries):
     for number in range(MAX_PER_KIND + 3):
         make_agent(workspace, f"lamp-{number}", name=f"Lamp {number}")
         make_memory(workspace, f"Lamp {number} is green.")
     find(as_alice, workspace, "warm")
-    # The session, the person and the membership, then all records and the versions.
+    # Session, user and membership, then all records and the versions.
     with django_assert_max_num_queries(5):
-        found = find(as_alice, workspace, "lamp 1")
+        results = find(as_alice, workspace, "lamp 1")
     with django_assert_max_num_queries(5):
-        found = find(as_alice, workspace, "lamp")
-    agents = [one for one in found if one["group"] == "Agents"]
+        results = find(as_alice, workspace, "lamp")
+    agents = [result for result in results if result["group"] == "Agents"]
     assert len(agents) == MAX_PER_KIND
-    assert len(found) <= MAX_RESULTS
+    assert len(results) <= MAX_RESULTS
 
 
-def test_other_workspaces_stay_out_of_sight(as_bob, as_mallory, workspace, elsewhere):
+def test_other_workspaces_are_not_searched(as_bob, as_mallory, workspace, elsewhere):
     make_agent(elsewhere, "lamp", name="Lamp of others")
     assert labels(find(as_bob, workspace, "lamp")) == ["Lamp keeper"]
     assert as_mallory.get(f"/w/{workspace.slug}/find/", {"q": "pilot"}).status_code == 404
