@@ -1,1 +1,1 @@
-"""Who the agents are: records, people and tenants."""
+"""Agents and their records, user accounts, tenancy and the shared parts of the REST API."""

@@ -1,4 +1,4 @@
-"""Who does something: a person, a bot or the product itself."""
+"""The author of a change: a user, a bot or the system."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Actor:
-    """The author of a change, named in every revision and audit event."""
+    """The author of a change; its label is stored in every revision and audit event."""
 
     label: str
     user: "User | None" = None

@@ -1,4 +1,4 @@
-"""The operators' back office: everything can be seen, content is changed only through the services."""
+"""Django admin for operators: everything is visible, and content is changed only through the services."""
 
 from typing import Any
 
@@ -40,13 +40,13 @@ admin.site.unregister(Group)  # roles are per workspace, not per site
 
 
 def get_operator(request: HttpRequest) -> Actor:
-    """Operators sign their changes with their own name."""
-    assert isinstance(request.user, User)  # noqa: S101  # the site lets nobody else in
+    """Return the operator as the author of the change."""
+    assert isinstance(request.user, User)  # noqa: S101  # the admin site requires a signed-in user
     return Actor.person(request.user)
 
 
 class ChangeOnlyAdmin(admin.ModelAdmin[Any]):
-    """Nothing is added or deleted here: members make records, and history keeps them."""
+    """Admin without add and delete: members create records, and history refers to them."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model._base_manager.all()
@@ -60,14 +60,12 @@ class ChangeOnlyAdmin(admin.ModelAdmin[Any]):
 
 
 class ReadOnlyAdmin(ChangeOnlyAdmin):
-    """To look at, not to touch."""
-
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
 
 class RecordAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Remembers which revision was on the screen."""
+    """Form with optimistic locking: a hidden field holds the revision that was displayed."""
 
     expected = forms.IntegerField(widget=forms.HiddenInput)
 
@@ -83,7 +81,7 @@ class RecordAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic onl
 
 
 class RecordAdmin(ChangeOnlyAdmin):
-    """Plain fields of a record, changed by the same verbs members use; links stay as they are."""
+    """Edits the plain fields of a record through the services; foreign keys are read-only."""
 
     form = RecordAdminForm
     actions = ("archive", "restore")
@@ -114,7 +112,7 @@ class RecordAdmin(ChangeOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """What a service refuses is a message on the page, and nothing is half-saved."""
+        """Show a service's error as a message and roll back, so that nothing is half saved."""
         try:
             with transaction.atomic():
                 return super().changeform_view(request, object_id, form_url, extra_context)
@@ -124,13 +122,13 @@ class RecordAdmin(ChangeOnlyAdmin):
 
     @admin.action(description="Archive")
     def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: archive_record(row, by=get_operator(request)))
+        self.apply_to_each(request, rows, lambda row: archive_record(row, by=get_operator(request)))
 
     @admin.action(description="Restore")
     def restore(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: restore_record(row, by=get_operator(request)))
+        self.apply_to_each(request, rows, lambda row: restore_record(row, by=get_operator(request)))
 
-    def each(self, request: HttpRequest, rows: QuerySet[Any], verb: Any) -> None:
+    def apply_to_each(self, request: HttpRequest, rows: QuerySet[Any], verb: Any) -> None:
         for row in rows:
             try:
                 verb(row)
@@ -143,10 +141,10 @@ class MemoryAdmin(RecordAdmin):
     """A memory is revoked and reinstated rather than archived."""
 
     def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: revoke_memory(row, by=get_operator(request)))
+        self.apply_to_each(request, rows, lambda row: revoke_memory(row, by=get_operator(request)))
 
     def restore(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self.each(request, rows, lambda row: reinstate_memory(row, by=get_operator(request)))
+        self.apply_to_each(request, rows, lambda row: reinstate_memory(row, by=get_operator(request)))
 
 
 @admin.register(Workspace)
@@ -173,7 +171,7 @@ class MembershipAdmin(ChangeOnlyAdmin):
 
 @admin.register(User)
 class UserAdmin(StockUserAdmin[User]):
-    """Accounts: made and locked here, deleted never, for history names them."""
+    """User accounts: created and deactivated here, never deleted, because history refers to them."""
 
     ordering = ("email",)
     list_display = ("email", "name", "is_active", "is_superuser", "last_login")

@@ -1,4 +1,4 @@
-"""Registers the personas app."""
+"""App configuration of personas."""
 
 from django.apps import AppConfig
 

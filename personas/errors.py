@@ -1,4 +1,4 @@
-"""What can go wrong in the domain, worded for the person who asked."""
+"""Domain errors, with messages that are shown to users and API clients."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DomainError(Exception):
-    """A request that cannot be carried out, with a message a person can read."""
+    """A request that a domain rule rejects; the message is shown to the user."""
 
     code = "refused"
 
@@ -24,7 +24,7 @@ class DomainError(Exception):
 
 
 class InvalidInput(DomainError):
-    """Values that do not fit; each message stands under the field it speaks of."""
+    """Invalid values, with messages by field."""
 
     code = "invalid"
 
@@ -48,7 +48,10 @@ class InvalidInput(DomainError):
 
 
 def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
-    """A name taken by another row of the workspace is said of the name, not of the row as a whole."""
+    """Return the field and the messages of a validation error.
+
+    A uniqueness error within the workspace is reported on its own field instead of on the whole form.
+    """
     if error.code == "unique_together" and error.params:
         own = [field for field in error.params["unique_check"] if field != "workspace"]
         kind = get_display_name(str(error.params["model_name"]).lower().replace(" ", "_")).lower()
@@ -61,7 +64,7 @@ def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
 
 
 class EditConflict(DomainError):
-    """Somebody saved the record after the caller had read it; nothing was overwritten."""
+    """Optimistic locking conflict: the record was saved after the caller had read it."""
 
     code = "conflict"
 
@@ -74,12 +77,12 @@ class EditConflict(DomainError):
 
 
 class RecordInUse(DomainError):
-    """A record that others still lean on."""
+    """A record that other records still refer to."""
 
     code = "in_use"
 
 
 class RecordErased(DomainError):
-    """A record whose words were removed for good."""
+    """A record whose text was erased for good."""
 
     code = "erased"

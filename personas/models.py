@@ -1,4 +1,4 @@
-"""The records of the personas app."""
+"""All models of the personas app."""
 
 from personas.agents.models import (
     LAYOUTS,

@@ -1,4 +1,4 @@
-"""The five roles and what each may do: one table, asked everywhere."""
+"""Roles of members and the permissions of each role."""
 
 from enum import Enum
 
@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Role(models.TextChoices):
-    """What a member is in a workspace."""
+    """Role of a member in a workspace."""
 
     OWNER = "owner", _("Owner")
     ADMIN = "admin", _("Admin")
@@ -17,7 +17,7 @@ class Role(models.TextChoices):
 
 
 class Permission(Enum):
-    """Something a role may be allowed to do; the value is its name in templates."""
+    """Permission that a role can have; the value is its name in templates."""
 
     READ = "read"
     EDIT = "edit"
@@ -38,5 +38,5 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
 
 
 def has_permission(role: str, permission: Permission) -> bool:
-    """Whether a role is allowed something; an unknown role is allowed nothing."""
+    """Return whether a role has a permission; an unknown role has none."""
     return role in ROLES_BY_PERMISSION[permission]

@@ -1,4 +1,4 @@
-"""The questions pages and programs ask about records; every one names its workspace."""
+"""Queries of records for pages and the API; each is limited to a workspace."""
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
@@ -27,7 +27,7 @@ LIVE_LINK_COUNT = Count("agent_links", filter=Q(agent_links__agent__archived_at=
 
 
 def list_agents(workspace: Workspace) -> QuerySet[Agent]:
-    """Agents with all that a list or a card shows of them."""
+    """Return agents with the related rows that lists and cards display."""
     tools = AgentTool.objects.in_workspace(workspace).select_related("tool")
     channels = AgentChannel.objects.in_workspace(workspace).select_related("channel")
     rows = Agent.objects.in_workspace(workspace).select_related("identity", "soul", "user_profile", "parent")
@@ -61,7 +61,7 @@ def list_tools(workspace: Workspace) -> QuerySet[Tool]:
 
 
 def list_memories(workspace: Workspace) -> QuerySet[Memory]:
-    """Newest first: on a board the fresh ones want attention."""
+    """Return memories, newest first: new ones need attention."""
     rows = Memory.objects.in_workspace(workspace).select_related("agent", "author", "superseded_by")
     return rows.order_by("-created_at", "-pk")
 
@@ -95,6 +95,6 @@ def list_revisions(record: Record) -> QuerySet[Revision]:
 
 
 def list_agents_using(record: Record) -> QuerySet[Agent]:
-    """The live agents whose prompts hold this record."""
+    """Return the agents, except archived ones, whose prompts contain this record."""
     rows = Agent.objects.in_workspace(record.workspace_id)
     return rows.filter(pk__in=record.agent_ids(), archived_at=None).order_by("name", "pk")

@@ -1,7 +1,7 @@
-"""The one bell of the house: something that feeds agents' prompts has changed."""
+"""The signal `agent_changed`: an input of agents' prompts has changed."""
 
 from django.dispatch import Signal
 
-# Sent inside the transaction with `workspace_id`, `agent_ids` and `cause` (a Revision or None);
-# act on it after the commit.
+# Sent inside the transaction with `workspace_id`, `agent_ids` and `cause` (a Revision or None).
+# Receivers must act after the commit.
 agent_changed = Signal()

@@ -1,4 +1,4 @@
-"""The pages of the personas app; everything under /w/<workspace>/ passes the tenant gate."""
+"""URLs of the personas pages; TenancyMiddleware checks access to everything under /w/<workspace>/."""
 
 from typing import Any
 

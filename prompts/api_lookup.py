@@ -39,7 +39,7 @@ def list_visible_prompt_ids(caller: ApiClient) -> list[int]:
 
 def get_visible_agent(call: ApiRequest, slug: str) -> Agent:
     row = Agent.objects.in_workspace(call.workspace).filter(slug=slug).first()
-    if row is None or not call.caller.may_touch(slug):
+    if row is None or not call.caller.can_access_agent(slug):
         raise Http404
     return row
 

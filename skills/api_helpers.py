@@ -56,7 +56,7 @@ def agent_or_404(call: ApiRequest, slug: str, *, is_live: bool = False) -> Agent
     """An agent this key may know of."""
     rows = list_agents(call.workspace).prefetch_related(None).filter(slug=slug)
     found = (rows.filter(archived_at=None) if is_live else rows).first()
-    if found is None or not call.caller.may_touch(slug):
+    if found is None or not call.caller.can_access_agent(slug):
         raise Http404
     return found
 
@@ -64,7 +64,7 @@ def agent_or_404(call: ApiRequest, slug: str, *, is_live: bool = False) -> Agent
 def get_agents_by_slug(call: ApiRequest, slugs: list[str], field: str) -> list[Agent]:
     """The agents in the order they were named; one that is not here is said of the field."""
     rows = Agent.objects.in_workspace(call.workspace).filter(archived_at=None, slug__in=slugs)
-    found = {row.slug: row for row in rows if call.caller.may_touch(row.slug)}
+    found = {row.slug: row for row in rows if call.caller.can_access_agent(row.slug)}
     if set(slugs) - set(found):
         raise ProblemError(validation_problem([FieldError("There is no such record here.", f"/{field}")]))
     return [found[slug] for slug in slugs]

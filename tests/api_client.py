@@ -47,7 +47,7 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def full_budgets() -> None:
-    rate_limits.PROCESS_LIMITER.empty()
+    rate_limits.PROCESS_LIMITER.clear()
 
 
 @pytest.fixture

@@ -26,29 +26,29 @@ class AgentResource(RecordResource[Agent]):
     """Bots to be prompted."""
 
     model = Agent
-    name, one = "agents", "agent"
-    searched = ("name", "slug", "description")
-    fixed = ("slug",)
+    name, singular = "agents", "agent"
+    search_fields = ("name", "slug", "description")
+    create_only_fields = ("slug",)
     links = {
         "identity": (Identity, "slug"),
         "soul": (Soul, "slug"),
         "user_profile": (UserProfile, "slug"),
         "parent": (Agent, "slug"),
     }
-    lists = {"tools": (Tool, "name"), "planning_tools": (Tool, "name"), "channels": (Channel, "slug")}
-    more = {"layout": enum_schema(LAYOUTS, default="dramatis")}
+    link_lists = {"tools": (Tool, "name"), "planning_tools": (Tool, "name"), "channels": (Channel, "slug")}
+    schema_overrides = {"layout": enum_schema(LAYOUTS, default="dramatis")}
     agent_path = "slug"
 
-    def rows(self, workspace: Workspace) -> QuerySet[Agent]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Agent]:
         return list_agents(workspace)
 
-    def list_told(self, record: Agent, name: str) -> list[Any]:
+    def link_list_json(self, record: Agent, name: str) -> list[Any]:
         if name == "channels":
             return [link.channel.slug for link in record.channel_links.all()]
         use = ToolUse.ACTIVE if name == "tools" else ToolUse.PLANNING
         return [link.tool.name for link in record.tool_links.all() if link.use == use]
 
-    def completed(self, record: Agent, values: FieldValues) -> FieldValues:
+    def complete_values(self, record: Agent, values: FieldValues) -> FieldValues:
         """Both sets of tools are written together, so the one that is not named stays as it is."""
         if not {"tools", "planning_tools"} & set(values):
             return values
@@ -63,9 +63,9 @@ class AgentResource(RecordResource[Agent]):
 class NamedResource(RecordResource[Any]):
     """Shared records: they get a slug from their label unless one is sent."""
 
-    fixed = ("slug",)
-    optional = ("slug",)
-    more = {"slug": slug_schema()}
+    create_only_fields = ("slug",)
+    optional_fields = ("slug",)
+    schema_overrides = {"slug": slug_schema()}
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Any:
         model: type[Named] = self.model  # type: ignore[assignment]  # these are all named
@@ -76,9 +76,9 @@ class IdentityResource(NamedResource):
     """What agents are called and play."""
 
     model = Identity
-    name, one = "identities", "identity"
+    name, singular = "identities", "identity"
 
-    def rows(self, workspace: Workspace) -> QuerySet[Identity]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Identity]:
         return list_identities(workspace)
 
 
@@ -86,9 +86,9 @@ class SoulResource(NamedResource):
     """Personalities that agents share."""
 
     model = Soul
-    name, one = "souls", "soul"
+    name, singular = "souls", "soul"
 
-    def rows(self, workspace: Workspace) -> QuerySet[Soul]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Soul]:
         return list_souls(workspace)
 
 
@@ -96,10 +96,10 @@ class UserProfileResource(NamedResource):
     """The people agents speak to."""
 
     model = UserProfile
-    name, one = "user-profiles", "user profile"
-    searched = ("label", "slug", "name")
+    name, singular = "user-profiles", "user profile"
+    search_fields = ("label", "slug", "name")
 
-    def rows(self, workspace: Workspace) -> QuerySet[UserProfile]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[UserProfile]:
         return list_user_profiles(workspace)
 
 
@@ -107,11 +107,11 @@ class ChannelResource(RecordResource[Channel]):
     """Where agents speak."""
 
     model = Channel
-    name, one = "channels", "channel"
-    searched = ("name", "slug")
-    fixed = ("slug",)
+    name, singular = "channels", "channel"
+    search_fields = ("name", "slug")
+    create_only_fields = ("slug",)
 
-    def rows(self, workspace: Workspace) -> QuerySet[Channel]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Channel]:
         return list_channels(workspace)
 
 
@@ -119,11 +119,11 @@ class ToolResource(RecordResource[Tool]):
     """What agents can call."""
 
     model = Tool
-    name, one = "tools", "tool"
-    key, converter = "name", "word"
-    searched = ("name", "description")
+    name, singular = "tools", "tool"
+    lookup_field, lookup_converter = "name", "word"
+    search_fields = ("name", "description")
 
-    def rows(self, workspace: Workspace) -> QuerySet[Tool]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Tool]:
         return list_tools(workspace)
 
 

@@ -1,1 +1,1 @@
-"""The programs' door: what all resources of the API share, and the resources of personas."""
+"""REST API toolkit: authentication, rate limits, validation, pagination, problems, record resources."""

@@ -1,4 +1,4 @@
-"""Who calls: a key in the Authorization header, and nothing else."""
+"""Authentication of API clients: a bearer key in the Authorization header, and nothing else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ KEY_MARKER = "drm_"
 
 @dataclass(frozen=True)
 class ApiClient:
-    """A key that holds now, the workspace it belongs to and what it may do there."""
+    """An authenticated API client: a valid key, its workspace and its permissions there."""
 
     key: ApiKey
     workspace: Workspace
     actor: Actor
-    powers: frozenset[Permission]
+    permissions: frozenset[Permission]
 
     @property
     def is_bot(self) -> bool:
@@ -35,27 +35,33 @@ class ApiClient:
 
     @property
     def agents(self) -> list[str] | None:
-        """The agents it is limited to, by slug; None without a limit."""
+        """Slugs of the agents that the key is limited to; None without a limit."""
         named: list[str] | None = self.key.scopes.get("agents")
         return named
 
-    def may(self, permission: Permission, *, is_for_bots: bool) -> bool:
-        """A bot writes its own things only: through doors that are open to bots, with the verb for it."""
+    def has_permission(self, permission: Permission, *, is_for_bots: bool) -> bool:
+        """Return whether the client may run an operation that needs this permission.
+
+        A bot may use only operations that are open to bots, and needs the scope `write` to change anything.
+        """
         if not self.is_bot or permission is Permission.READ:
-            return permission in self.powers and (is_for_bots or not self.is_bot)
+            return permission in self.permissions and (is_for_bots or not self.is_bot)
         return is_for_bots and WRITE in get_key_verbs(self.key.scopes, BOT)
 
     @property
     def is_limited(self) -> bool:
-        """Whether it is for some agents, channels or labels only."""
+        """Whether the key is limited to some agents, channels or labels."""
         return bool({"agents", "channels", "labels"} & set(self.key.scopes))
 
-    def may_touch(self, agent_slug: str) -> bool:
+    def can_access_agent(self, agent_slug: str) -> bool:
         return self.agents is None or agent_slug in self.agents
 
 
 def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
-    """The caller behind a request; every reason why there is none looks the same."""
+    """Return the client of a request, or raise 401.
+
+    All reasons for a 401 get the same response, so that it does not reveal which keys exist.
+    """
     check_no_key_in_url(query)
     secret = parse_key_secret(headers.get("Authorization", ""))
     rows = ApiKey.unscoped.select_related("workspace", "created_by")
@@ -71,7 +77,10 @@ def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
 
 
 def require_creator_role(key: ApiKey) -> str:
-    """Its maker's role now; a bot's key leans on nobody."""
+    """Return the current role of the key's creator, or raise 401 if they are not an active member.
+
+    A bot's key belongs to the workspace and does not depend on its creator.
+    """
     if key.kind == BOT or key.created_by is None:
         return ""
     rows = Membership.objects.in_workspace(key.workspace_id)
@@ -88,7 +97,7 @@ def get_key_actor(key: ApiKey) -> Actor:
 
 
 def parse_key_secret(said: str) -> str:
-    """What cannot be a key costs no query."""
+    """Return the key of an Authorization header; a malformed one is rejected without a database query."""
     secret = get_bearer_token(said)
     if not is_well_formed_key(secret):
         raise invalid_key_error()
@@ -96,12 +105,12 @@ def parse_key_secret(said: str) -> str:
 
 
 def get_bearer_token(said: str) -> str:
-    """The words after the scheme of an Authorization header; nothing for any other scheme."""
+    """Return the token of a Bearer header; an empty string for any other scheme."""
     return said[len(BEARER_SCHEME) :].strip() if said.lower().startswith(BEARER_SCHEME) else ""
 
 
 def check_no_key_in_url(address: str) -> None:
-    """Addresses are logged along the way; whoever puts a key there should change it."""
+    """Reject a key in the URL: proxies log URLs, so such a key must be replaced."""
     if KEY_MARKER in unquote_plus(address):
         said = "Send the key in the Authorization header, never in the address, and replace this one."
         raise ProblemError(Problem(400, "bad_request", said, [FieldError(said, header="Authorization")]))

@@ -1,4 +1,4 @@
-"""Marks of what a caller has seen: ETags of records, and the If-Match that a change must carry."""
+"""ETags of records, and the checks of If-Match and If-None-Match."""
 
 import re
 from typing import Any
@@ -8,17 +8,17 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.responses import ApiResponse, encode_json
 from personas.models import Record
 
-# A tag as ETag, If-Match and If-None-Match write it: whether it is weak, and its words.
+# An entity tag: the optional weak prefix, and the opaque value.
 ETAG_PATTERN = re.compile(r'(W/)?"([^"]*)"')
 
 
 def get_record_etag(record: Record) -> str:
-    """Changes with every edit, and when the record is shelved or comes back."""
+    """Return the ETag of a record; it changes with every edit, and when the record is archived or restored."""
     return f'"{record.revision}{"a" if record.is_archived else ""}"'
 
 
 def check_if_match(record: Record, if_match: str | None) -> None:
-    """Go on only if the caller has seen the record as it is now."""
+    """Raise 412 unless If-Match names the current ETag of the record; 428 if it is missing."""
     check_etag(get_record_etag(record), if_match)
 
 
@@ -28,7 +28,7 @@ def check_etag(etag: str, if_match: str | None) -> None:
         raise ProblemError(Problem(428, "precondition_required", "A change needs If-Match.", [needed]))
     if if_match.strip() == "*":
         return
-    # Weak tags never match here: they promise less than a change needs.
+    # If-Match uses strong comparison (RFC 9110), so weak tags never match.
     tags = [f'"{tag}"' for weak, tag in ETAG_PATTERN.findall(if_match) if not weak]
     if etag not in tags:
         detail = f"It has changed since you looked: its ETag is {etag} now. Read it again."
@@ -36,7 +36,7 @@ def check_etag(etag: str, if_match: str | None) -> None:
 
 
 IMMUTABLE_CACHE_CONTROL = "private, max-age=31536000, immutable"
-# As OpenAPI has it.
+# OpenAPI response object.
 NOT_MODIFIED_RESPONSES: tuple[tuple[int, dict[str, Any]], ...] = (
     (304, {"description": "You have it already: the ETag is among those of If-None-Match."}),
 )

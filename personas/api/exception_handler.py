@@ -1,4 +1,4 @@
-"""Every error of the house as one problem: what the caller did, what changed meanwhile, what failed here."""
+"""Conversion of exceptions to problem responses (RFC 9457)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from personas.errors import DomainError, EditConflict, InvalidInput
 
 AUTH_CHALLENGE_HEADERS = {"WWW-Authenticate": 'Bearer realm="Dramatis"'}
 RETRY_AFTER_HEADERS = {"Retry-After": "2"}
-# Codes of domain errors that are not simply a refusal of what was asked (409).
+# Domain error codes with a status other than 409.
 DOMAIN_ERROR_STATUSES = {
     "bad_key": 401,
     "out_of_scope": 403,
@@ -36,7 +36,7 @@ NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this 
 
 
 def exception_to_problem(error: BaseException) -> Problem:
-    """The answer to this failure; whatever is not foreseen is a fault of ours and says no more than that."""
+    """Convert an exception to a problem; unknown exceptions become a 500 without details."""
     for kind, told in PROBLEM_BUILDERS.items():
         if isinstance(error, kind):
             return told(error)
@@ -72,13 +72,13 @@ def domain_error_to_problem(error: DomainError) -> Problem:
 
 
 def drf_error_to_problem(error: drf.APIException) -> Problem:
-    """What the framework refuses by itself; keys and bodies are looked at by us."""
+    """Convert an error of Django REST framework itself, which checks neither keys nor bodies here."""
     if isinstance(error, drf.NotAcceptable):
         return Problem(406, "not_acceptable", "This is answered as application/json only.")
     return Problem(error.status_code, "bad_request", "The request cannot be read.")
 
 
-# The first that fits counts, so the particular stands before the general.
+# The first match is used, so subclasses come before their base classes.
 PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], Problem]] = {
     ProblemError: lambda error: error.problem,
     InvalidInput: lambda error: validation_problem(list_invalid_fields(error)),

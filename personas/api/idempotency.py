@@ -1,4 +1,4 @@
-"""A retry makes one record: the first answer under an Idempotency-Key is kept beside its effect."""
+"""Idempotency keys: a retried request gets the stored response of the first one and has no second effect."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,10 @@ IDEMPOTENCY_RETENTION = timedelta(hours=24)
 def run_idempotent(
     workspace: Workspace, route: str, name: str, body: bytes, carry_out: Callable[[], ApiResponse]
 ) -> ApiResponse:
-    """Carry out now, or give the answer of the time it was; a failure is not kept, for it had no effect."""
+    """Run the operation, or replay the stored response of an earlier request with the same key.
+
+    The response is stored in the transaction of its effect. Server errors are not stored.
+    """
     if not IDEMPOTENCY_KEY_PATTERN.fullmatch(name):
         wrong = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
         raise ProblemError(Problem(400, "bad_request", wrong.detail, [wrong]))
@@ -38,7 +41,10 @@ def run_idempotent(
 
 
 def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:
-    """On SQLite writers wait for each other anyway, so the one who comes second finds the answer."""
+    """Take a PostgreSQL advisory lock on the idempotency key, or raise 409 if it is taken.
+
+    SQLite needs none: it runs one writer at a time, so the second request finds the stored response.
+    """
     if connection.vendor != "postgresql":
         return
     word = f"{workspace.pk}/{route}/{name}".encode()
@@ -76,11 +82,11 @@ def store_response(workspace: Workspace, route: str, name: str, digest: str, ans
         body_digest=digest,
         status=answer.status,
         headers=dict(answer.headers),
-        body=answer.lasting,
+        body=answer.body_to_store,
         at=timezone.now(),
     ).save(force_insert=True)
 
 
 def delete_expired_responses(now_minus: timedelta = IDEMPOTENCY_RETENTION) -> int:
-    """Drop answers that nobody can ask for any more; called by the schedule."""
+    """Delete stored responses after their retention period; called by the scheduler."""
     return delete_in_batches(KeptAnswer.unscoped.filter(at__lt=timezone.now() - now_minus))

@@ -1,4 +1,4 @@
-"""Answers kept so that a call which is sent again is carried out once."""
+"""Stored responses of requests with an Idempotency-Key."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class KeptAnswer(WorkspaceOwned):
-    """What the first call under an Idempotency-Key was answered, written in the transaction of its effect."""
+    """Response of the first request with an Idempotency-Key, written in the transaction of its effect."""
 
     route = models.CharField(max_length=200)
     name = models.CharField(max_length=255)

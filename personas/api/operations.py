@@ -1,4 +1,4 @@
-"""One thing a caller can do at an address: said once, then checked, carried out and published from here."""
+"""API operations: one declaration is used for validation, for execution and for the OpenAPI document."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from personas.roles import Permission
 
 @dataclass
 class ApiRequest:
-    """One request that has passed the gate: who, what was sent, and in which words it was asked."""
+    """An authenticated and validated API request."""
 
     caller: ApiClient
     body: Any
@@ -43,44 +43,44 @@ OperationHandler = Callable[..., ApiResponse]
 
 @dataclass(frozen=True)
 class Operation:
-    """What is asked for and given at one method of one address."""
+    """Declaration of one method of one URL: handler, permission, request and response schemas."""
 
     run: OperationHandler
     summary: str
     permission: Permission = Permission.READ
-    # Whether a bot's key may do it, and not only a key that acts for a person.
+    # Whether bot keys may use it, and not only admin keys.
     bots: bool = False
     answer: Schema | None = None
     status: int = 200
     body: Schema | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
-    # Words of the query that must be there.
-    needed: Sequence[str] = ()
-    # Needs If-Match.
+    # Required query parameters.
+    required_params: Sequence[str] = ()
+    # Requires If-Match.
     is_conditional: bool = False
-    # Takes an Idempotency-Key, that is: has an effect that a retry would double.
+    # Accepts an Idempotency-Key, because a retry would repeat its effect.
     is_retryable: bool = False
-    # Which budget it is paid from; by default that of its permission.
+    # Rate limit budget; by default "read" or "write", depending on the permission.
     budget: str = ""
-    # What may go wrong besides what always may: statuses with their codes.
+    # Problem codes by status, in addition to those that every operation has.
     refusals: Mapping[int, str] = field(default_factory=dict)
     note: str = ""
     example: Any = None
     body_example: Any = None
     tag: str = ""
-    # Further answers that are no refusals (304), and further forms of the good one, as OpenAPI has them.
-    others: Sequence[tuple[int, Mapping[str, Any]]] = ()
-    other_answers: Mapping[str, Any] = field(default_factory=dict)
+    # OpenAPI objects: further responses that are no errors (304), and further media types of the response.
+    extra_responses: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    extra_content: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def checked_body(self) -> Draft202012Validator | None:
+    def body_validator(self) -> Draft202012Validator | None:
         return build_validator(self.body) if self.body is not None else None
 
     @property
-    def paid_from(self) -> str:
+    def rate_limit_budget(self) -> str:
         return self.budget or ("read" if self.permission is Permission.READ else "write")
 
 
 def raise_not_implemented(*args: Any, **named: Any) -> ApiResponse:
-    """For operations that are published here and carried out by a view of their own."""
+    """Handler of operations that are documented here and implemented by a separate view."""
     raise NotImplementedError("This operation has its own view.")

@@ -1,4 +1,4 @@
-"""Pages by cursor: rows come in the order of their ids, and none is missed or shown twice."""
+"""Keyset pagination by id: no row is skipped or repeated when rows are added meanwhile."""
 
 import base64
 import binascii
@@ -30,14 +30,14 @@ PAGINATION_PARAMS: dict[str, Schema] = {
 
 @dataclass(frozen=True)
 class CursorPage:
-    """Some rows, and where the next ones begin."""
+    """One page of rows and the cursor of the next page."""
 
     rows: list[Any]
     next_cursor: str | None
 
 
 def paginate_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: bool = False) -> CursorPage:
-    """The rows behind the cursor; one more is looked for, to know whether to go on."""
+    """Return the page of rows after the cursor; one extra row is read to know whether there is a next page."""
     after = decode_cursor(cursor) if cursor else None
     if after is not None:
         rows = rows.filter(pk__lt=after) if newest_first else rows.filter(pk__gt=after)
@@ -70,7 +70,7 @@ FIELDS_PARAM = text_schema(
 
 
 def select_fields(told: dict[str, Any], wanted: str) -> dict[str, Any]:
-    """Only the fields asked for; one that nobody knows is a mistake that should show."""
+    """Return only the requested fields; raise 422 for an unknown one."""
     if not wanted:
         return told
     names = wanted.split(",")
@@ -81,7 +81,7 @@ def select_fields(told: dict[str, Any], wanted: str) -> dict[str, Any]:
 
 
 def page_response(call: ApiRequest, page: CursorPage, data: list[dict[str, Any]]) -> ApiResponse:
-    """A page as JSON, with the address of the next one in the Link header too."""
+    """Return a page as JSON; the Link header also holds the URL of the next page."""
     wanted = call.query.get("fields", "")
     said = {
         "data": [select_fields(row, wanted) for row in data],

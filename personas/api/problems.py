@@ -1,4 +1,4 @@
-"""What an error of the API looks like: RFC 9457, the same shape for every refusal."""
+"""Problem details (RFC 9457): the format of every API error."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PROBLEM_CONTENT_TYPE = "application/problem+json"
-# One line for people per code; what is particular to a case stands in `detail`.
+# Title per code; `detail` describes the single case.
 PROBLEM_TITLES = {
     "bad_request": "The request cannot be read",
     "bad_json": "The body is not JSON that can be used",
@@ -59,21 +59,21 @@ PROBLEM_TITLES = {
 
 @dataclass(frozen=True)
 class FieldError:
-    """What is wrong with one value, and where it stands in the body (a JSON pointer) or the address."""
+    """An invalid value and its location: JSON pointer into the body, query parameter or header."""
 
     detail: str
     pointer: str = ""
     parameter: str = ""
     header: str = ""
 
-    def as_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         where = {"pointer": self.pointer, "parameter": self.parameter, "header": self.header}
         return {"detail": self.detail} | {name: said for name, said in where.items() if said}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One refusal, ready to be written."""
+    """An API error."""
 
     status: int
     code: str
@@ -85,7 +85,7 @@ class Problem:
     def title(self) -> str:
         return PROBLEM_TITLES.get(self.code, "Refused")
 
-    def as_json(self, request_id: str) -> dict[str, Any]:
+    def to_json(self, request_id: str) -> dict[str, Any]:
         said: dict[str, Any] = {
             "type": f"/api/v1/docs/errors#{self.code}",
             "title": self.title,
@@ -95,15 +95,15 @@ class Problem:
             "request_id": request_id,
         }
         if self.errors:
-            said["errors"] = [error.as_json() for error in self.errors]
+            said["errors"] = [error.to_json() for error in self.errors]
         return said
 
-    def body(self, request_id: str) -> bytes:
-        return json.dumps(self.as_json(request_id), ensure_ascii=False).encode("utf-8", "replace")
+    def to_bytes(self, request_id: str) -> bytes:
+        return json.dumps(self.to_json(request_id), ensure_ascii=False).encode("utf-8", "replace")
 
 
 class ProblemError(Exception):
-    """Raised where an answer is decided; the handler writes it."""
+    """Exception that carries a problem; the exception handler turns it into the response."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
@@ -111,5 +111,5 @@ class ProblemError(Exception):
 
 
 def json_pointer(path: Iterable[str | int]) -> str:
-    """A JSON pointer (RFC 6901) from the names and places on the way."""
+    """Return the JSON pointer (RFC 6901) of a path of keys and indexes."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)

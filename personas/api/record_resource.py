@@ -1,4 +1,4 @@
-"""The operations every kind of record has: list, add, read, change, replace, shelve, bring back, history."""
+"""REST resource of a kind of record: list, create, read, update, replace, archive, restore, revisions."""
 
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
@@ -73,114 +73,114 @@ CHANGE_ERROR_CODES = {
 
 
 class RecordResource(RecordSchema, Generic[R]):
-    """A family of addresses for one kind; a theme says what is different about it."""
+    """The URLs of one kind of record; a subclass declares what is specific to the kind."""
 
-    # --- what a theme may say otherwise -----------------------------------------------------------------
+    # --- overridden by subclasses -----------------------------------------------------------------------
 
-    def rows(self, workspace: Workspace) -> QuerySet[R]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[R]:
         raise NotImplementedError
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> R:
         made: Any = create_record(self.model, call.workspace, values, by=call.actor, message=message)
         return made  # type: ignore[no-any-return]  # of this resource's kind
 
-    def shelve(self, call: ApiRequest, record: R) -> None:
+    def archive(self, call: ApiRequest, record: R) -> None:
         archive_record(record, by=call.actor)
 
-    def bring_back(self, call: ApiRequest, record: R) -> R:
+    def unarchive(self, call: ApiRequest, record: R) -> R:
         return restore_record(record, by=call.actor)
 
-    def narrowed(self, rows: QuerySet[R], call: ApiRequest) -> QuerySet[R]:
+    def apply_filters(self, rows: QuerySet[R], call: ApiRequest) -> QuerySet[R]:
         return rows
 
-    def also(self, record: R) -> dict[str, Any]:
-        """The values of `shown`."""
+    def extra_json(self, record: R) -> dict[str, Any]:
+        """Return the values of `read_only_fields`."""
         return {}
 
-    def completed(self, record: R, values: FieldValues) -> FieldValues:
-        """What a change of some fields means for others."""
+    def complete_values(self, record: R, values: FieldValues) -> FieldValues:
+        """Add the values of fields that depend on the changed ones."""
         return values
 
-    def more_urls(self) -> list[URLPattern]:
+    def extra_urls(self) -> list[URLPattern]:
         return []
 
     # --- operations -------------------------------------------------------------------------------------
 
     def index(self, call: ApiRequest) -> ApiResponse:
-        rows = self.narrowed(self.visible(call.caller), call)
+        rows = self.apply_filters(self.list_visible(call.caller), call)
         state = call.query["state"]
         rows = rows if state == ALL else rows.filter(archived_at__isnull=state == LIVE)
         if since := call.query.get("updated_since"):
             rows = rows.filter(updated_at__gte=since)
         if words := call.query.get("q", "").strip():
             found = Q()
-            for field in self.searched:
+            for field in self.search_fields:
                 found |= Q(**{f"{field}__icontains": words})
             rows = rows.filter(found)
-        return self.paged(call, rows)
+        return self.paginate(call, rows)
 
-    def paged(self, call: ApiRequest, rows: QuerySet[R]) -> ApiResponse:
+    def paginate(self, call: ApiRequest, rows: QuerySet[R]) -> ApiResponse:
         page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-        return page_response(call, page, [self.told(row) for row in page.rows])
+        return page_response(call, page, [self.to_json(row) for row in page.rows])
 
     def add(self, call: ApiRequest) -> ApiResponse:
         if call.caller.agents is not None and "agent" not in self.links:
-            # What all agents share is not for a key of some.
+            # A key that is limited to some agents must not change records that all agents share.
             raise out_of_scope_error()
-        values, message = self.values(call, is_new=True)
+        values, message = self.parse_values(call, is_new=True)
         record = self.create(call, values, message)
-        return self.given(self.fresh(record), status=201, Location=self.address(record))
+        return self.record_response(self.reload(record), status=201, Location=self.get_url(record))
 
     def read(self, call: ApiRequest, key: Any) -> ApiResponse:
-        record = self.find(call, key)
+        record = self.find_record(call, key)
         wanted = call.query.get("fields", "")
-        return json_response(select_fields(self.told(record), wanted), ETag=get_record_etag(record))
+        return json_response(select_fields(self.to_json(record), wanted), ETag=get_record_etag(record))
 
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
-        """PATCH changes what is named; PUT sets what is not named back to nothing."""
-        record = self.taken(call, key)
+        """Update the fields of the body; PUT calls this with defaults for the fields that are missing."""
+        record = self.find_writable(call, key)
         check_if_match(record, call.if_match)
-        values, message = self.values(call)
-        values = self.completed(record, values)
+        values, message = self.parse_values(call)
+        values = self.complete_values(record, values)
         saved = edit_record(record, values, expected=record.revision, by=call.actor, message=message)
-        return self.given(self.fresh(saved))
+        return self.record_response(self.reload(saved))
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
         blank = {
             name: get_default_value(said)
-            for name, said in self.written().items()
-            if name not in self.fixed and name not in call.body
+            for name, said in self.writable_fields().items()
+            if name not in self.create_only_fields and name not in call.body
         }
         call.body = {**blank, **call.body}
         return self.change(call, key)
 
     def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
-        record = self.taken(call, key)
+        record = self.find_writable(call, key)
         check_if_match(record, call.if_match)
-        self.shelve(call, record)
+        self.archive(call, record)
         return no_content_response()
 
     def restore(self, call: ApiRequest, key: Any) -> ApiResponse:
-        return self.given(self.fresh(self.bring_back(call, self.taken(call, key))))
+        return self.record_response(self.reload(self.unarchive(call, self.find_writable(call, key))))
 
-    def history(self, call: ApiRequest, key: Any) -> ApiResponse:
-        rows = list_revisions(self.find(call, key))
+    def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
+        rows = list_revisions(self.find_record(call, key))
         page = paginate_rows(
             rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
         )
         return page_response(call, page, [revision_json(row) for row in page.rows])
 
-    def go_back(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
-        record = self.taken(call, key)
+    def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
+        record = self.find_writable(call, key)
         check_if_match(record, call.if_match)
         if not 0 < number < 2**31 or not list_revisions(record).filter(number=number).exists():
             raise Http404
-        self.refuse_leaving(call, record, number)
+        self.check_agent_kept(call, record, number)
         saved = restore_revision(record, number, expected=record.revision, by=call.actor)
-        return self.given(self.fresh(saved))
+        return self.record_response(self.reload(saved))
 
-    def refuse_leaving(self, call: ApiRequest, record: R, number: int) -> None:
-        """A key of some agents cannot make a record another's again."""
+    def check_agent_kept(self, call: ApiRequest, record: R, number: int) -> None:
+        """Reject a revision that assigns the record to another agent, if the key is limited to some agents."""
         if call.caller.agents is None:
             return
         then = record.values_from(get_revision(record, number).data)
@@ -188,35 +188,38 @@ class RecordResource(RecordSchema, Generic[R]):
         if any(then[name] != getattr(record, name) for name in links):
             raise out_of_scope_error()
 
-    # --- plumbing ---------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------------
 
-    def visible(self, caller: ApiClient) -> QuerySet[R]:
-        """The rows this key may know of."""
-        rows = self.rows(caller.workspace)
+    def list_visible(self, caller: ApiClient) -> QuerySet[R]:
+        """Return the rows that the client's key may read."""
+        rows = self.get_queryset(caller.workspace)
         if caller.agents is None:
             return rows
         if not self.agent_path:
             raise out_of_scope_error()
-        return self.of_agents(rows, caller.agents)
+        return self.filter_by_agents(rows, caller.agents)
 
-    def of_agents(self, rows: QuerySet[R], agents: Iterable[str]) -> QuerySet[R]:
+    def filter_by_agents(self, rows: QuerySet[R], agents: Iterable[str]) -> QuerySet[R]:
         return rows.filter(**{f"{self.agent_path}__in": list(agents)})
 
-    def find(self, call: ApiRequest, key: Any) -> R:
+    def find_record(self, call: ApiRequest, key: Any) -> R:
         if isinstance(key, int) and not 0 < key < 2**63:
             raise Http404
-        if isinstance(key, int) and self.key == "number" and key >= 2**31:
+        if isinstance(key, int) and self.lookup_field == "number" and key >= 2**31:
             raise Http404
-        found = self.visible(call.caller).filter(**{self.key: key}).first()
+        found = self.list_visible(call.caller).filter(**{self.lookup_field: key}).first()
         if found is None:
             raise Http404
         if found.workspace_id == call.caller.workspace.pk:
             found.workspace = call.caller.workspace
         return found
 
-    def taken(self, call: ApiRequest, key: Any) -> R:
-        """The row to be changed; what all agents share is not for a key of some, though it may read it."""
-        record = self.find(call, key)
+    def find_writable(self, call: ApiRequest, key: Any) -> R:
+        """Return the row to change.
+
+        A key that is limited to some agents may read a row that all agents share, but not change it.
+        """
+        record = self.find_record(call, key)
         if (
             call.caller.agents is not None
             and "agent" in self.links
@@ -225,23 +228,23 @@ class RecordResource(RecordSchema, Generic[R]):
             raise out_of_scope_error()
         return record
 
-    def fresh(self, record: R) -> R:
-        """Read again, with what a list of them shows."""
-        return self.rows(record.workspace).get(pk=record.pk)
+    def reload(self, record: R) -> R:
+        """Load the row again with the related rows that lists display."""
+        return self.get_queryset(record.workspace).get(pk=record.pk)
 
-    def given(self, record: R, status: int = 200, **headers: str) -> ApiResponse:
-        return json_response(self.told(record), status, ETag=get_record_etag(record), **headers)
+    def record_response(self, record: R, status: int = 200, **headers: str) -> ApiResponse:
+        return json_response(self.to_json(record), status, ETag=get_record_etag(record), **headers)
 
-    def address(self, record: R) -> str:
-        return f"/api/v1/{self.name}/{getattr(record, self.key)}"
+    def get_url(self, record: R) -> str:
+        return f"/api/v1/{self.name}/{getattr(record, self.lookup_field)}"
 
-    def told(self, record: R) -> dict[str, Any]:
+    def to_json(self, record: R) -> dict[str, Any]:
         said: dict[str, Any] = {"id": record.pk}
-        if self.key in {"slug", "number"}:
-            said[self.key] = getattr(record, self.key)
-        for name in self.written():
-            said[name] = self.value_told(record, name)
-        said |= self.also(record)
+        if self.lookup_field in {"slug", "number"}:
+            said[self.lookup_field] = getattr(record, self.lookup_field)
+        for name in self.writable_fields():
+            said[name] = self.field_json(record, name)
+        said |= self.extra_json(record)
         return said | {
             "revision": record.revision,
             "is_archived": record.is_archived,
@@ -250,47 +253,47 @@ class RecordResource(RecordSchema, Generic[R]):
             "etag": get_record_etag(record),
         }
 
-    def value_told(self, record: R, name: str) -> Any:
-        if name in self.lists:
-            return self.list_told(record, name)
+    def field_json(self, record: R, name: str) -> Any:
+        if name in self.link_lists:
+            return self.link_list_json(record, name)
         value = getattr(record, name)
         if name in self.links and value is not None:
             return getattr(value, self.links[name][1])
         return value
 
-    def list_told(self, record: R, name: str) -> list[Any]:
+    def link_list_json(self, record: R, name: str) -> list[Any]:
         raise NotImplementedError(name)
 
-    def values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
-        """The body as services take it: links found in the workspace, moments read."""
+    def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
+        """Convert the body for the services: resolve links in the workspace and parse timestamps."""
         values, wrong = dict(call.body), []
         if call.caller.agents is not None and "agent" in self.links and not values.get("agent", not is_new):
             wrong.append(
                 FieldError("This key is limited to some agents: say which.", json_pointer(["agent"]))
             )
         message = values.pop("message", "")
-        shapes = self.written()
+        shapes = self.writable_fields()
         for name, said in values.items():
             try:
-                values[name] = self.value_read(call, name, said, shapes.get(name, {}))
+                values[name] = self.parse_value(call, name, said, shapes.get(name, {}))
             except LookupError:
                 wrong.append(FieldError("There is no such record here.", json_pointer([name])))
         if wrong:
             raise ProblemError(validation_problem(wrong))
         return values, message
 
-    def value_read(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
+    def parse_value(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
         if name in self.links:
-            return None if said is None else self.linked(call, *self.links[name], [said])[0]
-        if name in self.lists:
-            return self.linked(call, *self.lists[name], said)
+            return None if said is None else self.find_linked_records(call, *self.links[name], [said])[0]
+        if name in self.link_lists:
+            return self.find_linked_records(call, *self.link_lists[name], said)
         if expected.get("format") == "date-time" and isinstance(said, str):
             return parse_utc_datetime(said)
         return said
 
     @staticmethod
-    def linked(call: ApiRequest, model: type[Record], attribute: str, named: list[Any]) -> list[Any]:
-        """The rows by that name, in the order they were named."""
+    def find_linked_records(call: ApiRequest, model: type[Record], attribute: str, named: list[Any]) -> list[Any]:
+        """Return the linked rows in the order of the body; raise KeyError if one does not exist."""
         rows: QuerySet[Any] = model.objects.in_workspace(call.workspace).filter(archived_at=None)
         if model.kind == "agent" and call.caller.agents is not None:
             rows = rows.filter(slug__in=call.caller.agents)
@@ -298,12 +301,12 @@ class RecordResource(RecordSchema, Generic[R]):
         return [found[name] for name in named]
 
     def urls(self) -> list[URLPattern]:
-        at, one, tag = self.name, self.one, self.name
-        row = f"{at}/<{self.converter}:key>"
-        told = self.answer()
+        at, one, tag = self.name, self.singular, self.name
+        row = f"{at}/<{self.lookup_converter}:key>"
+        told = self.response_schema()
         pages = {**LIST_PARAMS, **self.filters}
         reading: dict[str, Any] = {"permission": Permission.READ, "bots": True, "tag": tag}
-        writing: dict[str, Any] = {"permission": self.write, "tag": tag}
+        writing: dict[str, Any] = {"permission": self.write_permission, "tag": tag}
         changing: dict[str, Any] = {
             **writing,
             "answer": told,
@@ -321,11 +324,11 @@ class RecordResource(RecordSchema, Generic[R]):
                     **{**writing, "bots": self.bots_may_add},
                     answer=told,
                     status=201,
-                    body=self.body(is_new=True, is_whole=True),
+                    body=self.body_schema(is_new=True, is_whole=True),
                     is_retryable=True,
                 ),
             ),
-            *self.more_urls(),
+            *self.extra_urls(),
             endpoint(
                 row,
                 f"{tag}-one",
@@ -333,10 +336,10 @@ class RecordResource(RecordSchema, Generic[R]):
                     self.read, f"Read a {one}", answer=told, query={"fields": FIELDS_PARAM}, **reading
                 ),
                 patch=Operation(
-                    self.change, f"Change a {one}", body=self.body(is_new=False, is_whole=False), **changing
+                    self.change, f"Change a {one}", body=self.body_schema(is_new=False, is_whole=False), **changing
                 ),
                 put=Operation(
-                    self.replace, f"Replace a {one}", body=self.body(is_new=False, is_whole=True), **changing
+                    self.replace, f"Replace a {one}", body=self.body_schema(is_new=False, is_whole=True), **changing
                 ),
                 delete=Operation(
                     self.remove,
@@ -361,7 +364,7 @@ class RecordResource(RecordSchema, Generic[R]):
                 f"{row}/revisions",
                 f"{tag}-revisions",
                 get=Operation(
-                    self.history,
+                    self.list_history,
                     f"The history of a {one}",
                     answer=page_schema(REVISION_SCHEMA),
                     query=PAGINATION_PARAMS,
@@ -371,7 +374,7 @@ class RecordResource(RecordSchema, Generic[R]):
             endpoint(
                 f"{row}/revisions/<int:number>:restore",
                 f"{tag}-go-back",
-                post=Operation(self.go_back, f"Make an old revision of a {one} current", **changing),
+                post=Operation(self.restore_to_revision, f"Make an old revision of a {one} current", **changing),
             ),
         ]
 

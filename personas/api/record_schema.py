@@ -1,4 +1,4 @@
-"""What a kind of record looks like from outside: said by its model, and by its theme where that is silent."""
+"""JSON schemas of a kind of record, derived from its model and completed by its resource class."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -24,92 +24,92 @@ MESSAGE_SCHEMA = line_schema(200, description="Why; it stands in the history.")
 
 
 class RecordSchema:
-    """The bodies and answers of one kind."""
+    """Request and response schemas of one kind of record."""
 
     model: ClassVar[type[Record]]
-    name: ClassVar[str]  # the word in addresses
-    one: ClassVar[str]
-    # What stands in addresses for a row, and of which kind it is.
-    key: ClassVar[str] = "slug"
-    converter: ClassVar[str] = "slug"
-    searched: ClassVar[tuple[str, ...]] = ("label", "slug")
-    # Fields that are set when a row is made and never changed.
-    fixed: ClassVar[tuple[str, ...]] = ()
-    # Fields that are given a value when the body has none.
-    optional: ClassVar[tuple[str, ...]] = ()
-    # Fields nobody sets by hand.
-    derived: ClassVar[tuple[str, ...]] = ()
-    # Links by the field of the other side that names it; lists of links stand in `lists`.
+    name: ClassVar[str]  # path segment in URLs
+    singular: ClassVar[str]
+    # Field that identifies a row in URLs, and its path converter.
+    lookup_field: ClassVar[str] = "slug"
+    lookup_converter: ClassVar[str] = "slug"
+    search_fields: ClassVar[tuple[str, ...]] = ("label", "slug")
+    # Fields that can be set only when a row is created.
+    create_only_fields: ClassVar[tuple[str, ...]] = ()
+    # Fields that get a value when the body has none.
+    optional_fields: ClassVar[tuple[str, ...]] = ()
+    # Fields that only services set.
+    derived_fields: ClassVar[tuple[str, ...]] = ()
+    # Foreign keys, with the linked model and the field that identifies its rows; `link_lists` for lists.
     links: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
-    lists: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
-    # Shapes that the model does not say by itself.
-    more: ClassVar[Mapping[str, Schema]] = {}
-    # Fields of the answer that nobody sends.
-    shown: ClassVar[Mapping[str, Schema]] = {}
-    # How a row belongs to an agent, for keys that are limited to some; empty: such keys see none.
+    link_lists: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
+    # Schemas that cannot be derived from the model.
+    schema_overrides: ClassVar[Mapping[str, Schema]] = {}
+    # Fields that only responses have.
+    read_only_fields: ClassVar[Mapping[str, Schema]] = {}
+    # Query path to the agent's slug, for keys that are limited to some agents; if empty, such keys get 403.
     agent_path: ClassVar[str] = ""
-    write: ClassVar[Permission] = Permission.EDIT
+    write_permission: ClassVar[Permission] = Permission.EDIT
     bots_may_add: ClassVar[bool] = False
     bots_may_remove: ClassVar[bool] = False
     filters: ClassVar[Mapping[str, Schema]] = {}
 
-    def written(self) -> dict[str, Schema]:
-        """What a body may hold, from the model."""
+    def writable_fields(self) -> dict[str, Schema]:
+        """Return the schemas of the fields that a body may contain."""
         fields: dict[str, Schema] = {}
-        for name in (*self.fixed, *self.model.content):
-            if name not in self.derived and name not in fields:
-                fields[name] = self.more.get(name) or self.of_column(name)
-        return fields | {name: self.of_list(name) for name in self.lists} | dict(self.own_lists())
+        for name in (*self.create_only_fields, *self.model.content):
+            if name not in self.derived_fields and name not in fields:
+                fields[name] = self.schema_overrides.get(name) or self.column_schema(name)
+        return fields | {name: self.link_list_schema(name) for name in self.link_lists} | dict(self.extra_fields())
 
-    def own_lists(self) -> Mapping[str, Schema]:
-        return {name: said for name, said in self.more.items() if name not in self.model.content}
+    def extra_fields(self) -> Mapping[str, Schema]:
+        return {name: said for name, said in self.schema_overrides.items() if name not in self.model.content}
 
-    def of_column(self, name: str) -> Schema:
+    def column_schema(self, name: str) -> Schema:
         field = self.model._meta.get_field(name)
         if isinstance(field, ForeignKey):
             return (
-                nullable_schema(self.of_link(*self.links[name]))
+                nullable_schema(self.link_schema(*self.links[name]))
                 if field.null
-                else self.of_link(*self.links[name])
+                else self.link_schema(*self.links[name])
             )
         return model_field_schema(field)  # type: ignore[arg-type]  # a column, for it is in `content`
 
-    def of_list(self, name: str) -> Schema:
-        return array_schema(self.of_link(*self.lists[name]), uniqueItems=True)
+    def link_list_schema(self, name: str) -> Schema:
+        return array_schema(self.link_schema(*self.link_lists[name]), uniqueItems=True)
 
     @staticmethod
-    def of_link(model: type[Record], attribute: str) -> Schema:
+    def link_schema(model: type[Record], attribute: str) -> Schema:
         if attribute == "pk":
             return integer_schema(1, description=f"The id of a {model.kind}.")
         if attribute == "slug":
             return slug_schema(description=f"The slug of a {model.kind.replace('_', ' ')}.")
         return line_schema(64, least=1, description=f"The name of a {model.kind}.")
 
-    def needed(self) -> list[str]:
-        """Fields without which a row cannot be made."""
+    def required_fields(self) -> list[str]:
+        """Return the fields that a new row needs."""
         names = []
-        for name in self.written():
+        for name in self.writable_fields():
             field = next((one for one in self.model._meta.concrete_fields if one.name == name), None)
             is_needed = field is not None and not field.blank and not field.has_default()
-            if is_needed and name not in self.optional:
+            if is_needed and name not in self.optional_fields:
                 names.append(name)
         return names
 
-    def body(self, *, is_new: bool, is_whole: bool) -> Schema:
-        fields = self.written()
+    def body_schema(self, *, is_new: bool, is_whole: bool) -> Schema:
+        fields = self.writable_fields()
         if not is_new:
-            fields = {name: said for name, said in fields.items() if name not in self.fixed}
-        required = [name for name in self.needed() if name in fields] if is_whole else []
+            fields = {name: said for name, said in fields.items() if name not in self.create_only_fields}
+        required = [name for name in self.required_fields() if name in fields] if is_whole else []
         return object_schema(fields | {"message": MESSAGE_SCHEMA}, required)
 
-    def answer(self) -> Schema:
-        plain = {name: relax_schema(said) for name, said in self.written().items()}
+    def response_schema(self) -> Schema:
+        plain = {name: relax_schema(said) for name, said in self.writable_fields().items()}
         own = {
             "id": integer_schema(1),
-            **({self.key: {"type": "string"}} if self.key == "slug" else {}),
-            **({self.key: integer_schema(1)} if self.key == "number" else {}),
+            **({self.lookup_field: {"type": "string"}} if self.lookup_field == "slug" else {}),
+            **({self.lookup_field: integer_schema(1)} if self.lookup_field == "number" else {}),
             **plain,
-            **self.shown,
+            **self.read_only_fields,
             "revision": integer_schema(1),
             "is_archived": boolean_schema(),
             "created_at": datetime_schema(),
@@ -120,7 +120,7 @@ class RecordSchema:
 
 
 def relax_schema(said: Schema) -> Schema:
-    """What is given is not held to the limits of what is taken: rules may have been laxer once."""
+    """Remove the limits of a request schema for use in responses: stored values may predate a limit."""
     kept = {name: value for name, value in said.items() if name in {"type", "items", "anyOf", "description"}}
     if "items" in kept:
         kept["items"] = relax_schema(kept["items"])
@@ -130,7 +130,7 @@ def relax_schema(said: Schema) -> Schema:
 
 
 def get_default_value(said: Schema) -> Any:
-    """What a field is when nobody says: the emptiest value that fits."""
+    """Return the value of a field that PUT leaves out: its default, else the empty value of its type."""
     if "default" in said:
         return said["default"]
     kind = said.get("type", [])

@@ -1,4 +1,4 @@
-"""Reads a body as JSON, strictly: what would be read in two ways is not read at all."""
+"""Strict JSON parsing of request bodies: ambiguous or unbounded input is rejected."""
 
 import json
 import re
@@ -14,17 +14,17 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.validation import find_schema_errors
 
 MAX_JSON_DEPTH = 64
-# Larger whole numbers are read differently from one reader to the next, and take long to read.
+# Parsers disagree on larger integers, and parsing them is slow.
 MAX_INTEGER_DIGITS = 19
 SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class BadJson(ValueError):
-    """JSON that is not taken; the message is for people."""
+    """JSON that is rejected; the message is shown to the client."""
 
 
 def parse_json_or_problem(data: bytes) -> Any:
-    """The value in the body; raises a problem that says why there is none."""
+    """Parse a body, or raise 400 with the reason."""
     try:
         return parse_json(data)
     except BadJson as error:
@@ -49,7 +49,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def check_json_depth(words: str) -> None:
-    """Counted before anything is built: the reader itself would fail without a word."""
+    """Limit the nesting depth before decoding: the decoder would raise RecursionError."""
     depth, is_text, is_escaped = 0, False, False
     if words.count("[") + words.count("{") <= MAX_JSON_DEPTH:
         return
@@ -68,7 +68,7 @@ def check_json_depth(words: str) -> None:
 
 
 def check_surrogates(value: Any) -> None:
-    """Half of a surrogate pair, which JSON can spell and nothing can store."""
+    """Reject lone surrogates, which JSON can express but UTF-8 cannot store."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What an operation gives back, before it is written: a status, JSON and a few headers."""
+"""API responses: status, JSON body and headers."""
 
 import json
 from collections.abc import Mapping
@@ -9,22 +9,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """Ready to be sent, or to be kept for a retry."""
+    """Response of an operation, ready to be sent, or to be stored for idempotent retries."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    # What a retry is answered, where that may say less: a secret is shown once.
-    kept: bytes | None = None
+    # Body of the response to a retry, if it differs: a secret is shown only once.
+    stored_body: bytes | None = None
     content_type: str = "application/json"
 
     @property
-    def lasting(self) -> bytes:
-        return self.body if self.kept is None else self.kept
+    def body_to_store(self) -> bytes:
+        return self.body if self.stored_body is None else self.stored_body
 
 
 def json_response(value: Any, status: int = 200, *, kept: Any = None, **headers: str) -> ApiResponse:
-    """JSON with headers; their names are written with _ for -."""
+    """Return a JSON response; underscores in header names become hyphens, empty headers are left out."""
     named = {name.replace("_", "-"): said for name, said in headers.items() if said}
     return ApiResponse(status, encode_json(value), named, None if kept is None else encode_json(kept))
 

@@ -1,4 +1,4 @@
-"""The building blocks of bodies and answers: JSON Schema, written once, checked against and published."""
+"""Builders of JSON schemas, used for validation and for the OpenAPI document."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 # Control characters cannot be stored; a line has no line breaks either.
 CONTROL_CHARACTERS = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 LINE_PATTERN = f"^[^{CONTROL_CHARACTERS}]*$"
-# Surrounding spaces are taken off, so a line that must not be empty needs something else in it.
+# Surrounding spaces are stripped, so a required line needs a character other than a space.
 NONBLANK_LINE_PATTERN = rf"^[^{CONTROL_CHARACTERS}]*[^\s{CONTROL_CHARACTERS}][^{CONTROL_CHARACTERS}]*$"
 PROSE_PATTERN = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
 SLUG_PATTERN = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
@@ -61,7 +61,7 @@ def array_schema(item: Schema, *, most: int = 200, **more: Any) -> Schema:
 
 
 def any_object_schema(**more: Any) -> Schema:
-    """An object whose names are the caller's."""
+    """Return the schema of an object with arbitrary keys."""
     return {"type": "object"} | more
 
 
@@ -76,14 +76,14 @@ def nullable_schema(shape: Schema) -> Schema:
 
 
 def object_schema(fields: Mapping[str, Schema], required: Iterable[str] | None = None, **more: Any) -> Schema:
-    """An object with these fields and no others; all of them, unless `required` says which."""
+    """Return the schema of an object with exactly these fields; all are required unless `required` is set."""
     needed = list(fields if required is None else required)
     made: Schema = {"type": "object", "properties": dict(fields), "additionalProperties": False}
     return made | ({"required": needed} if needed else {}) | more
 
 
 def page_schema(item: Schema) -> Schema:
-    """One page of a list, as every list answers."""
+    """Return the schema of one page of a list."""
     return object_schema(
         {
             "data": {"type": "array", "items": item},
@@ -94,7 +94,7 @@ def page_schema(item: Schema) -> Schema:
 
 
 def model_field_schema(field: models.Field[Any, Any]) -> Schema:
-    """What a column takes, said once by the model."""
+    """Derive the schema of a model field."""
     if field.choices:
         made = enum_schema(str(value) for value, _ in field.flatchoices)
     else:
@@ -106,7 +106,7 @@ def get_min_length(field: models.Field[Any, Any]) -> int:
     return 0 if field.blank else 1
 
 
-# The first that fits counts; a slug is a line too.
+# The first match is used; SlugField comes before its base class CharField.
 SCHEMA_BUILDERS: dict[type[models.Field[Any, Any]], Callable[[Any], Schema]] = {
     ProseField: lambda field: prose_schema(field.max_length, least=get_min_length(field)),
     models.SlugField: lambda _: slug_schema(),

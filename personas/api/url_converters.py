@@ -1,17 +1,17 @@
-"""What stands in addresses besides plain slugs and numbers: names with dots, and digests."""
+"""URL path converters for names with dots and for digests."""
 
 from django.urls import register_converter
 from django.urls.converters import StringConverter
 
 
 class NameConverter(StringConverter):
-    """The names of tools and skills may hold dots."""
+    """Name of a tool or skill; it may contain dots."""
 
     regex = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 
 
 class DigestConverter(StringConverter):
-    """SHA-256 as it is written everywhere: small letters."""
+    """SHA-256 digest in lower-case hexadecimal."""
 
     regex = r"[0-9a-f]{64}"
 

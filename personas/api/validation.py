@@ -1,4 +1,4 @@
-"""Holds values to their shape and says, value by value, what does not fit."""
+"""JSON Schema validation, with a readable message per invalid value."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -28,19 +28,19 @@ format_checker = FormatChecker(formats=())
 
 @format_checker.checks("date-time")  # type: ignore[untyped-decorator]  # the library is not typed here
 def is_aware_datetime(value: object) -> bool:
-    """A moment without its offset from UTC is no moment."""
+    """Check the format date-time: the UTC offset is required."""
     if not isinstance(value, str):
         return True
     try:
         said = parse_datetime(value)
     except (ValueError, OverflowError):
         return False
-    # The first and last days have no place in every timezone.
+    # The first and last years overflow when converted to another timezone.
     return said is not None and said.tzinfo is not None and 1 < said.year < 9999
 
 
 def parse_utc_datetime(value: str) -> datetime:
-    """In UTC: a database need not know every offset that can be written."""
+    """Parse a timestamp and convert it to UTC, because databases do not support every offset."""
     moment = parse_datetime(value)
     if moment is None:
         raise ValueError(value)
@@ -48,15 +48,18 @@ def parse_utc_datetime(value: str) -> datetime:
 
 
 def validate_full_pattern(_: Any, said: str, value: object, shape: Schema) -> Iterator[ValidationError]:
-    """Of texts that are not too long already: some patterns take long on what was made to hurt them."""
+    """Match a pattern against the whole text, unless it exceeds maxLength.
+
+    Skipping long texts limits regular-expression denial of service (ReDoS).
+    """
     is_short = isinstance(value, str) and len(value) <= shape.get("maxLength", len(value))
-    # The whole of it: a dollar sign alone would let a last line break through.
+    # fullmatch, because `$` also matches before a final line break.
     if is_short and not re.fullmatch(said, str(value)):
         yield ValidationError("does not match")
 
 
 def bounded_list_validator(keyword: str) -> Callable[..., Iterator[ValidationError]]:
-    """A look at each item of a list, or at each pair, only when there are not too many already."""
+    """Return a validator of a list keyword that skips lists longer than maxItems, which are invalid anyway."""
     looked_at = Draft202012Validator.VALIDATORS[keyword]
 
     def checked(by: Any, said: Any, value: object, shape: Schema) -> Iterator[ValidationError]:
@@ -80,7 +83,7 @@ def build_validator(shape: Schema) -> Draft202012Validator:
 
 
 def find_schema_errors(checked: Draft202012Validator, value: object) -> list[FieldError]:
-    """What does not fit, in the order of the body; at most so many that a person reads them."""
+    """Return the errors in the order of the body, at most MAX_ERRORS."""
     found: list[FieldError] = []
     for error in checked.iter_errors(value):
         found.extend(build_field_errors(error))

@@ -1,4 +1,4 @@
-"""The gate of the API: key, budget, permission, query, body, condition; then the operation itself."""
+"""Base view of the API: authenticates, charges the rate limit, checks permission, query and body, runs."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -30,7 +30,7 @@ from personas.api_keys.last_used import record_key_use
 def parse_query_params(
     said: QueryDict, known: Mapping[str, Schema], needed: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The values by name, with defaults; a word nobody knows is a mistake that should show."""
+    """Validate the query parameters and return their values with defaults; an unknown one is an error."""
     wrong = [FieldError("This is needed.", parameter=name) for name in needed if name not in said]
     values: dict[str, Any] = {name: shape["default"] for name, shape in known.items() if "default" in shape}
     for name, given in said.lists():
@@ -49,7 +49,7 @@ def parse_query_params(
 
 
 def convert_param(word: str, shape: Schema) -> Any:
-    """The word as its kind; what cannot be is left a word, and refused as such."""
+    """Convert a parameter to the type of its schema; text that cannot be converted then fails validation."""
     if shape.get("type") == "integer":
         digits = word.removeprefix("-")
         return int(word) if digits.isascii() and digits.isdecimal() and len(digits) <= 19 else word
@@ -69,7 +69,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 class ApiView(APIView):
-    """One address of the API; what each method does stands in `operations`."""
+    """One URL of the API; `operations` declares its methods."""
 
     operations: ClassVar[Mapping[str, Operation]] = {}
     authentication_classes = ()
@@ -77,33 +77,33 @@ class ApiView(APIView):
 
     def handle(self, request: Request, **kwargs: Any) -> HttpResponse:
         operation = self.operations[str(request.method).replace("HEAD", "GET")]
-        # A body that is refused unread would break the connection for the next call on it.
+        # Read the body first: rejecting a request with an unread body would break a keep-alive connection.
         _ = request.body
         caller = authenticate(request.headers, request.META.get("QUERY_STRING", ""))
         record_key_use(caller.workspace.pk, caller.key.pk, timezone.now())
-        paid = charge_rate_limit(caller.key.pk, caller.workspace.pk, operation.paid_from)
+        paid = charge_rate_limit(caller.key.pk, caller.workspace.pk, operation.rate_limit_budget)
         check_operation_permission(caller, operation)
-        call = self.call(request, operation, caller)
-        answer = self.carried_out(operation, call, kwargs)
+        call = self.build_request(request, operation, caller)
+        answer = self.run_operation(operation, call, kwargs)
         return build_http_response(answer, paid)
 
     get = post = put = patch = delete = handle
 
-    def call(self, request: Request, operation: Operation, caller: ApiClient) -> ApiRequest:
+    def build_request(self, request: Request, operation: Operation, caller: ApiClient) -> ApiRequest:
         return ApiRequest(
             caller=caller,
-            body=parse_json_body(request, operation.checked_body) if operation.checked_body else None,
-            query=parse_query_params(request.query_params, operation.query, operation.needed),
+            body=parse_json_body(request, operation.body_validator) if operation.body_validator else None,
+            query=parse_query_params(request.query_params, operation.query, operation.required_params),
             headers=request.headers,
             request_id=get_request_id(request),
             path=request.path,
         )
 
-    def carried_out(self, operation: Operation, call: ApiRequest, named: dict[str, Any]) -> ApiResponse:
+    def run_operation(self, operation: Operation, call: ApiRequest, named: dict[str, Any]) -> ApiResponse:
         name = call.headers.get(IDEMPOTENCY_HEADER)
         if name is None or not operation.is_retryable:
             return operation.run(call, **named)
-        # Of this key alone: what another was answered may not be for it.
+        # Stored responses belong to one API key: another key may not be allowed to see them.
         said = f"{call.caller.key.pk} {self.request.method} {call.path}"
         route = sha256(said.encode()).hexdigest()
         body = self.request.body
@@ -124,7 +124,7 @@ class ApiView(APIView):
 
 
 def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
-    if not caller.may(operation.permission, is_for_bots=operation.bots):
+    if not caller.has_permission(operation.permission, is_for_bots=operation.bots):
         raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
 
 
@@ -143,7 +143,7 @@ def problem_response(
 ) -> HttpResponse:
     if problem.status >= 500:
         log.error("api_request_failed", status=problem.status, error=type(error).__name__, exc_info=error)
-    body = problem.body(get_request_id(request))
+    body = problem.to_bytes(get_request_id(request))
     response = HttpResponse(body, status=problem.status, content_type=PROBLEM_CONTENT_TYPE)
     for name, said in problem.headers.items():
         response[name] = said
@@ -156,7 +156,7 @@ def get_request_id(request: HttpRequest | Request) -> str:
 
 
 def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
-    """An address with the operations of its methods; everything else there is answered 405."""
+    """Return the URL pattern of a view with these operations by method; other methods get 405."""
     said = {method.upper(): operation for method, operation in operations.items()}
     allowed = [*operations, *(["head"] if "get" in operations else [])]
     view: type[ApiView] = type(
@@ -168,6 +168,6 @@ def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
 
 
 def get_api_view(pattern: URLPattern) -> type[ApiView] | None:
-    """The class behind an address of ours, for whoever publishes or checks it."""
+    """Return the ApiView class of a URL pattern, or None; used by the OpenAPI document and tests."""
     found: HttpResponseBase | Any = getattr(pattern.callback, "cls", None)
     return found if isinstance(found, type) and issubclass(found, ApiView) else None

@@ -1,4 +1,4 @@
-"""Keys through the API: made and shown once, rotated with overlap, taken back at once."""
+"""REST resource of API keys: create, read, rotate with overlap, revoke."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -116,12 +116,12 @@ def api_revoke_key(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def limit_expiry(call: ApiRequest, ends_at: datetime | None) -> datetime:
-    """A key that was stolen should not be able to outlive itself."""
+    """Limit the expiry of a new key to that of the client's own key, so that a stolen key cannot outlive itself."""
     return min(ends_at or timezone.now() + DEFAULT_LIFETIME, call.caller.key.expires_at)
 
 
 def check_scopes_within(call: ApiRequest, scopes: Mapping[str, Any], kind: str) -> None:
-    """Nobody hands out more than he has."""
+    """Raise 422 if the scopes are wider than those of the client's own key."""
     if name := find_wider_dimension(scopes, call.caller.key.scopes, kind):
         said = f"Your own key is limited in its {name}: a key you make cannot have more."
         raise ProblemError(validation_problem([FieldError(said, json_pointer(["scopes", name]))]))
@@ -133,7 +133,7 @@ def list_client_keys(call: ApiRequest) -> QuerySet[ApiKey]:
 
 def get_client_key(call: ApiRequest, key: int) -> ApiKey:
     row = list_client_keys(call).filter(pk=key).first() if 0 < key < 2**63 else None
-    # A key that may more than the caller's is not the caller's to see, replace or end.
+    # A client cannot see, rotate or revoke a key with wider scopes than its own.
     if row is None or find_wider_dimension(row.scopes, call.caller.key.scopes, row.kind):
         raise Http404
     return row
@@ -144,7 +144,7 @@ def parse_expiry(said: dict[str, Any]) -> datetime | None:
 
 
 def new_key_response(key: ApiKey, secret: str) -> ApiResponse:
-    """The secret goes out once; what is kept for a retry does not hold it."""
+    """Return the new key with its secret; the response stored for retries does not contain the secret."""
     facts, at = key_json(key), f"/api/v1/keys/{key.pk}"
     return json_response({**facts, "secret": secret}, 201, kept={**facts, "secret": None}, Location=at)
 

@@ -1,4 +1,4 @@
-"""Says in words what a key is for and how it stands."""
+"""Texts about API keys: scopes, state and usage examples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from personas.api_keys.scopes import (
     get_key_verbs,
 )
 
-# As a form offers them.
+# Choices of the form.
 VERB_CHOICES = (
     (FETCH, _("Fetch prompts")),
     (RENDER, _("Render prompts")),
@@ -35,7 +35,7 @@ VERB_HELP = _(
     "ticks steps, pushes files; an admin key writes what its maker may edit. To manage is to see to sources "
     "and keys."
 )
-# As a list of them reads.
+# Labels in a comma-separated list.
 SCOPE_VERB_LABELS = {
     FETCH: _("fetch"),
     RENDER: _("render"),
@@ -61,7 +61,7 @@ STATE_TONES = {ACTIVE: "success", EXPIRING: "warning", EXPIRED: "neutral", REVOK
 
 
 def describe_verbs(scopes: Mapping[str, Any], kind: str) -> str:
-    """“Fetch, render”; “Everything” when nothing that its kind could do is left out."""
+    """Return the actions of a key, such as “Fetch, render”; “Everything” if it has all of its kind."""
     verbs = get_key_verbs(scopes, kind)
     if verbs == get_key_verbs({}, kind):
         return gettext("Everything")
@@ -70,7 +70,7 @@ def describe_verbs(scopes: Mapping[str, Any], kind: str) -> str:
 
 
 def describe_limits(scopes: Mapping[str, Any]) -> list[str]:
-    """What it is limited to, a line for each dimension that is; no line means no limit."""
+    """Return one line per limited dimension of the scopes."""
     said = [(name, scopes.get(f"{name}s")) for name in LIMIT_LABELS]
     return [_describe_limit(name, words) for name, words in said if isinstance(words, list) and words]
 
@@ -93,7 +93,7 @@ DEFAULT_LABEL = "production"
 
 @dataclass(frozen=True)
 class UsageExample:
-    """What to put into a shell and into a program; only the first line holds the secret itself."""
+    """Shell and Python examples of using a key; only `export` contains the secret."""
 
     export: str
     curl: str
@@ -118,7 +118,7 @@ def build_usage_example(url: str, secret: str) -> UsageExample:
 
 
 def build_example_url(public_url: str, key: ScopedKey, agent: str, channel: str) -> str:
-    """Something that this key opens: a prompt, or the list of agents if it may not fetch."""
+    """Return a URL that the key may read: a prompt, or the list of agents if it may not fetch prompts."""
     if FETCH not in get_key_verbs(key.scopes, key.kind):
         return f"{public_url}/api/v1/agents"
     labels = key.scopes.get("labels") or [DEFAULT_LABEL]

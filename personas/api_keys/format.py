@@ -1,4 +1,7 @@
-"""What a key looks like: kind, thirty random characters, six of checksum; only its digest is kept."""
+"""Format of API keys: prefix by kind, 30 random characters, 6 characters of checksum.
+
+Only the SHA-256 digest of a key is stored.
+"""
 
 import secrets
 from hashlib import sha256
@@ -6,22 +9,22 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from zlib import crc32
 
 BASE62 = digits + ascii_uppercase + ascii_lowercase
-# A bot's key belongs to the workspace; an admin key acts for the person who made it.
+# A bot's key belongs to the workspace; an admin key acts for the user who created it.
 BOT, ADMIN = "bot", "admin"
 KEY_PREFIXES = {BOT: "drm_bot_", ADMIN: "drm_admin_"}
 RANDOM_LENGTH, CHECKSUM_LENGTH = 30, 6
-# Enough to recognise a key by, far too little to guess the rest from.
+# Random characters that are displayed to identify a key.
 VISIBLE_LENGTH = 6
 
 
 def generate_key_secret(kind: str = BOT) -> str:
-    """A key nobody has had before; 178 bits, so a plain digest of it is safe to keep."""
+    """Generate a key; with 178 random bits an unsalted digest of it is safe to store."""
     body = "".join(secrets.choice(BASE62) for _ in range(RANDOM_LENGTH))
     return f"{KEY_PREFIXES[kind]}{body}{compute_checksum(body)}"
 
 
 def compute_checksum(body: str) -> str:
-    """CRC32 of the random part in base62, so that a mistyped key is told from a wrong one without a query."""
+    """Return the CRC32 of the random part in base62; it detects a mistyped key without a database query."""
     left, said = crc32(body.encode()), ""
     for _ in range(CHECKSUM_LENGTH):
         left, digit = divmod(left, len(BASE62))
@@ -30,12 +33,12 @@ def compute_checksum(body: str) -> str:
 
 
 def get_key_kind(secret: str) -> str:
-    """The kind that a key begins with; empty for what does not begin like a key."""
+    """Return the kind of a key by its prefix; an empty string if the prefix is unknown."""
     return next((kind for kind, beginning in KEY_PREFIXES.items() if secret.startswith(beginning)), "")
 
 
 def is_well_formed_key(secret: str) -> bool:
-    """Whether this can be a key at all."""
+    """Return whether the text has the format and checksum of a key."""
     kind = get_key_kind(secret)
     body = secret[len(KEY_PREFIXES[kind]) :] if kind else ""
     if len(body) != RANDOM_LENGTH + CHECKSUM_LENGTH or not set(body) <= set(BASE62):
@@ -44,7 +47,7 @@ def is_well_formed_key(secret: str) -> bool:
 
 
 def key_digest(secret: str) -> str:
-    """What is stored of a key, and looked up."""
+    """Return the digest under which a key is stored."""
     return sha256(secret.encode()).hexdigest()
 
 

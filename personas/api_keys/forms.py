@@ -1,4 +1,4 @@
-"""Making and rotating keys."""
+"""Forms to create and rotate API keys."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -35,7 +35,7 @@ OVERLAP_CHOICES = [
 
 
 class ScopeChoicesField(forms.MultipleChoiceField):
-    """Some of the workspace's own things, by their short names."""
+    """Checkboxes of agents, channels or labels; none ticked means all."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -44,7 +44,7 @@ class ScopeChoicesField(forms.MultipleChoiceField):
 
 
 class KeyExpiryForm(forms.Form):
-    """When a key ends: on a day, which it still lasts to the end of."""
+    """Expiry date of a key; it is valid until the end of that day."""
 
     expires_at = forms.DateField(label=_("Last day"))
 
@@ -64,17 +64,17 @@ class KeyExpiryForm(forms.Form):
                 gettext("A key lasts %(days)s days at most.") % {"days": MAX_LIFETIME.days}
             )
         end = datetime.combine(day, time(23, 59), tzinfo=timezone.get_current_timezone())
-        # A minute less: the verb looks at its own clock.
+        # One minute less, because the service compares with a later current time.
         return min(end, timezone.now() + MAX_LIFETIME - timedelta(minutes=1)).astimezone(UTC)
 
     def take_errors(self, error: InvalidInput) -> None:
-        """Put a service's refusal under the fields it names."""
+        """Show the errors of a service on the fields they name."""
         for name, said in error.errors.items():
             self.add_error(name if name in self.fields else None, list(said))
 
 
 class KeyForm(KeyExpiryForm):
-    """A new key; what it can be limited to is found in the workspace only."""
+    """Form of a new key; the choices of its scopes come from the workspace."""
 
     name = build_model_field(ApiKey, "name", _("Name"))
     kind = forms.ChoiceField(
@@ -96,9 +96,9 @@ class KeyForm(KeyExpiryForm):
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["name"].help_text = gettext("Names the bot or script in the ledger and the audit log.")
-        self._offer("agents", list_scope_choices(Agent, workspace))
-        self._offer("channels", list_scope_choices(Channel, workspace))
-        self._offer("labels", [(name, name) for name in list_scope_labels(workspace)])
+        self._set_choices("agents", list_scope_choices(Agent, workspace))
+        self._set_choices("channels", list_scope_choices(Channel, workspace))
+        self._set_choices("labels", [(name, name) for name in list_scope_labels(workspace)])
 
     def clean(self) -> dict[str, Any]:
         said = super().clean() or {}
@@ -111,20 +111,20 @@ class KeyForm(KeyExpiryForm):
         return said
 
     def scopes(self) -> dict[str, list[str]]:
-        """Only what is limited is said."""
+        """Return the limited dimensions; a dimension without a limit is left out."""
         said = {name: self.cleaned_data[name] for name in ("verbs", "agents", "channels", "labels")}
         if set(said["verbs"]) == set(VERBS_BY_KIND[self.cleaned_data["kind"]]):
             said.pop("verbs")
         return {name: words for name, words in said.items() if words}
 
-    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+    def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
         assert isinstance(field, ScopeChoicesField)  # noqa: S101  # for the type checker
         field.choices = choices
 
 
 class RotateKeyForm(KeyExpiryForm):
-    """The key that follows, and how long the old one goes on beside it."""
+    """Form to rotate a key: name of the successor, and how long the old key stays valid."""
 
     name = build_model_field(ApiKey, "name", _("Name"))
     hours = forms.TypedChoiceField(

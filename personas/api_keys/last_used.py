@@ -1,4 +1,4 @@
-"""Remembers when keys were used and writes it down now and then, away from the calls themselves."""
+"""Last use of API keys: collected in memory and written in batches by a background thread."""
 
 import threading
 from collections import defaultdict
@@ -14,41 +14,41 @@ from personas.api_keys.services import save_last_used
 
 log = structlog.get_logger(__name__)
 
-# Two looks a minute: what is written at most once a minute is then never much older.
+# Seconds. Half of LAST_USED_RESOLUTION, so that the stored time is not much older than that.
 FLUSH_INTERVAL = 30.0
-# More keys than this in one process and half a minute: the rest is noted at their next use.
+# Bound of memory per process; the uses of further keys are recorded after the next flush.
 MAX_PENDING_KEYS = 10_000
 
 
 class KeyUseTracker:
-    """What one process has seen; nothing is collected, and no thread runs, before `begin`.
+    """Collects the uses of keys in one process; it collects nothing and runs no thread before `start`.
 
-    `used` neither waits nor asks: single operations on a dict are whole by themselves.
+    `record_use` takes no lock and runs no query: single operations on a dict are atomic.
     """
 
     def __init__(self, every: float = FLUSH_INTERVAL) -> None:
-        self.every = every
+        self.interval = every
         self.is_collecting = False
         self.thread: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._starting = threading.Lock()
-        self._seen: dict[tuple[int, int], datetime] = {}
+        self._start_lock = threading.Lock()
+        self._pending: dict[tuple[int, int], datetime] = {}
 
-    def begin(self) -> None:
-        """From now on uses are noted; a server says so when it starts."""
+    def start(self) -> None:
+        """Start collecting; servers call this at startup."""
         self.is_collecting = True
 
-    def used(self, workspace_id: int, key_id: int, at: datetime) -> None:
-        if not self.is_collecting or len(self._seen) >= MAX_PENDING_KEYS:
+    def record_use(self, workspace_id: int, key_id: int, at: datetime) -> None:
+        if not self.is_collecting or len(self._pending) >= MAX_PENDING_KEYS:
             return
-        self._seen[workspace_id, key_id] = at
-        # Here and not in `begin`: a server may fork after it has started, and threads do not come along.
+        self._pending[workspace_id, key_id] = at
+        # Here and not in `start`: a server may fork after startup, and threads do not survive a fork.
         if self.thread is None or not self.thread.is_alive():
-            self._start()
+            self._start_thread()
 
     def flush(self) -> int:
-        """Write down what was seen, and tell of how many keys; what cannot be written now is kept."""
-        seen = {key: at for key in list(self._seen) if (at := self._seen.pop(key, None))}
+        """Write the pending uses and return the number of keys; after a database error they stay pending."""
+        seen = {key: at for key in list(self._pending) if (at := self._pending.pop(key, None))}
         by_workspace: dict[int, dict[int, datetime]] = defaultdict(dict)
         for (workspace_id, key_id), at in seen.items():
             by_workspace[workspace_id][key_id] = at
@@ -59,42 +59,42 @@ class KeyUseTracker:
         except DatabaseFailure as error:
             log.warning("key_use_write_failed", reason=str(error).partition("\n")[0])
             for key, at in seen.items():
-                self._seen.setdefault(key, at)
+                self._pending.setdefault(key, at)
             return 0
         return len(seen)
 
-    def end(self) -> None:
-        """Stop collecting, let the thread go and write down the rest."""
+    def stop(self) -> None:
+        """Stop collecting, end the thread and write the pending uses."""
         self.is_collecting = False
         self._stopping.set()
         if self.thread is not None:
             self.thread.join(5)
             self.thread = None
-        if self._seen:
+        if self._pending:
             self.flush()
 
-    def _start(self) -> None:
-        if not self._starting.acquire(blocking=False):
+    def _start_thread(self) -> None:
+        if not self._start_lock.acquire(blocking=False):
             return
         try:
             self._stopping = threading.Event()
             thread = threading.Thread(target=self._run, name="key-uses", daemon=True)
             thread.start()
             self.thread = thread
-            # Runs at the end of servers' children too, which leave without the interpreter's own farewell.
-            util.Finalize(None, self.end, exitpriority=10)
+            # Unlike atexit, this also runs when a forked server process exits.
+            util.Finalize(None, self.stop, exitpriority=10)
         except RuntimeError:
-            # No threads left, or the process is ending: a call is not to fail for that.
+            # Out of threads, or the process is shutting down: the request must not fail because of that.
             log.warning("key_use_tracking_failed")
         finally:
-            self._starting.release()
+            self._start_lock.release()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self.every):
+        while not self._stopping.wait(self.interval):
             self.flush()
-            # Half a minute is long for a connection to be kept from others.
+            # Do not occupy a database connection while waiting.
             connection.close()
 
 
 PROCESS_TRACKER = KeyUseTracker()
-start_tracking, record_key_use = PROCESS_TRACKER.begin, PROCESS_TRACKER.used
+start_tracking, record_key_use = PROCESS_TRACKER.start, PROCESS_TRACKER.record_use

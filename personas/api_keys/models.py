@@ -1,4 +1,4 @@
-"""Keys by which bots and scripts come in."""
+"""API keys of bots and scripts."""
 
 from django.conf import settings
 from django.db import models
@@ -13,15 +13,15 @@ KEY_KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
 
 
 class ApiKey(WorkspaceOwned):
-    """Shown once, kept as a digest, refused on the very next request once revoked."""
+    """API key: shown once, stored as a digest, and rejected from the first request after its revocation."""
 
     name = LineField(max_length=80)
-    # A bot's key is the workspace's; an admin key acts for its maker, and goes when they go.
+    # A bot's key belongs to the workspace; an admin key acts for its creator and is revoked when they leave.
     kind = models.CharField(max_length=5, choices=KEY_KINDS, default=BOT)
-    # What people recognise it by: kind and first characters.
+    # Kind and first characters, displayed to identify the key.
     prefix = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
-    # Verbs, agents, channels and labels it may be used for; an absent list means all.
+    # Actions ("verbs"), agents, channels and labels it may be used for; an absent list means all.
     scopes = models.JSONField(default=dict)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"

@@ -1,4 +1,4 @@
-"""What a key may be used for: verb × agent × channel × label; an absent list means all."""
+"""Scopes of API keys: action ("verb") × agent × channel × label; an absent list means all."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -9,19 +9,19 @@ from personas.api_keys.format import ADMIN, BOT
 from personas.models import Workspace
 from personas.roles import Permission, has_permission
 
-# Take a prompt; take one filled with the facts of a call; look at records; change records.
+# Fetch a prompt; render one with the facts of a request; read records; change records.
 FETCH, RENDER, READ, WRITE = "fetch", "render", "read", "write"
-# Decide on what others proposed; see to sources, keys and members.
+# Approve what others proposed; manage sources, keys and members.
 APPROVE, MANAGE = "approve", "manage"
 VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE)
-# All that a key of each kind may ever do: to decide and to manage takes a person, or a key that acts for one.
+# Actions that each kind of key can have: only keys that act for a user can approve and manage.
 VERBS_BY_KIND = {BOT: (FETCH, RENDER, READ, WRITE), ADMIN: VERBS}
 SCOPE_DIMENSIONS = ("verbs", "agents", "channels", "labels")
 MAX_SCOPE_ENTRIES = 200
 
 
 class BadScopes(ValueError):
-    """Scopes that say nothing, or nothing sensible; the message is for people."""
+    """Invalid scopes; the message is shown to the user."""
 
 
 def is_in_scope(
@@ -33,7 +33,7 @@ def is_in_scope(
     *,
     kind: str = BOT,
 ) -> bool:
-    """Whether a key with these scopes may do this; what the call does not touch is not asked about."""
+    """Return whether scopes allow an action; an empty argument is not checked."""
     if verb and verb not in get_key_verbs(scopes, kind):
         return False
     asked = zip(SCOPE_DIMENSIONS[1:], (agent, channel, label), strict=True)
@@ -41,13 +41,13 @@ def is_in_scope(
 
 
 def get_key_verbs(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
-    """The verbs of a key; no list gives it more than its kind has."""
+    """Return the actions of a key, limited to those of its kind."""
     own = frozenset(VERBS_BY_KIND.get(kind, ()))
     return own & frozenset(scopes["verbs"]) if "verbs" in scopes else own
 
 
 def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
-    """The scopes in one order and without repeats."""
+    """Validate scopes and return them in a fixed order without duplicates."""
     if not isinstance(scopes, Mapping):
         raise BadScopes(_("Scopes are an object of lists."))
     if strange := sorted(set(map(str, scopes)) - set(SCOPE_DIMENSIONS)):
@@ -58,7 +58,7 @@ def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
 
 
 def find_wider_dimension(asked: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
-    """The first dimension in which scopes ask for more than one's own give; empty when they do not."""
+    """Return the first dimension in which the requested scopes exceed the client's own; empty if none does."""
     if not get_key_verbs(asked, kind) <= get_key_verbs(own, ADMIN):
         return "verbs"
     for name in SCOPE_DIMENSIONS[1:]:
@@ -81,7 +81,7 @@ def _validate_scope_list(name: str, value: object) -> list[str]:
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) and word for word in value):
         raise BadScopes(_("“%(name)s” must be a list of words.") % {"name": name})
     if not value:
-        # An empty list would be a key that opens nothing, and is easily taken for one that opens all.
+        # An empty list would allow nothing, but reads as if it allowed everything.
         raise BadScopes(_("“%(name)s” is empty. Leave it out to allow all.") % {"name": name})
     if len(value) > MAX_SCOPE_ENTRIES:
         raise BadScopes(
@@ -91,7 +91,7 @@ def _validate_scope_list(name: str, value: object) -> list[str]:
 
 
 class ScopedKey(Protocol):
-    """As much of a key as its power depends on."""
+    """The attributes of a key that determine its permissions."""
 
     @property
     def kind(self) -> str: ...
@@ -99,8 +99,8 @@ class ScopedKey(Protocol):
     def scopes(self) -> Mapping[str, Any]: ...
 
 
-# A bot writes its own things only (proposes, ticks, reports, pushes): that verb opens those doors by itself,
-# and never the records that editors keep. So it is not worth the permission to edit.
+# A bot's `write` does not grant the permission to edit records: it allows only the operations that are
+# open to bots (propose, tick, report, push).
 VERB_PERMISSIONS: dict[str, dict[str, tuple[Permission, ...]]] = {
     BOT: {READ: (Permission.READ,)},
     ADMIN: {
@@ -113,16 +113,16 @@ VERB_PERMISSIONS: dict[str, dict[str, tuple[Permission, ...]]] = {
 
 
 def resolve_permissions(key: ScopedKey, role: str) -> frozenset[Permission]:
-    """The permissions of a key whose maker has this role now; an empty role is that of a stranger."""
+    """Return the permissions of a key whose creator has this role; an empty role has no permissions."""
     verbs = get_key_verbs(key.scopes, key.kind)
     given = {
         one for verb, gives in VERB_PERMISSIONS.get(key.kind, {}).items() if verb in verbs for one in gives
     }
-    # A bot's key is the workspace's: it stays what it is, whoever made it.
+    # A bot's key belongs to the workspace: its permissions do not depend on its creator.
     return frozenset(given if key.kind == BOT else {one for one in given if has_permission(role, one)})
 
 
-# These two every prompt has or will have.
+# Labels that every prompt has once it is built or deployed.
 BUILT_IN_LABELS = ("latest", "production")
 LABEL_SOURCES: list[Callable[[Workspace], Iterable[str]]] = []
 

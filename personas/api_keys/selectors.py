@@ -1,4 +1,4 @@
-"""The questions asked about keys; every one names its workspace."""
+"""Queries of API keys; each is limited to a workspace."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from personas.roles import Permission
 
 @dataclass(frozen=True)
 class KeySummary:
-    """A key as pages show it."""
+    """A key with the texts that pages display."""
 
     key: ApiKey
     state: str
@@ -35,7 +35,7 @@ class KeySummary:
 
 
 def list_keys(workspace: Workspace) -> QuerySet[ApiKey]:
-    """Newest first, with who made them."""
+    """Return keys with their creators, newest first."""
     return ApiKey.objects.in_workspace(workspace).select_related("created_by").order_by("-created_at", "-pk")
 
 
@@ -61,19 +61,19 @@ def build_key_summary(key: ApiKey) -> KeySummary:
 
 
 def get_creator_role(key: ApiKey) -> str:
-    """The role of a key's maker now; empty if they are no member, or shut out of the whole house."""
+    """Return the current role of a key's creator; empty if they are no member or their account is inactive."""
     rows = Membership.objects.in_workspace(key.workspace_id)
     rows = rows.filter(user=key.created_by_id, user__is_active=True)
     return rows.values_list("role", flat=True).first() or ""
 
 
 def get_key_permissions(key: ApiKey) -> frozenset[Permission]:
-    """What a key may do at this moment."""
+    """Return the current permissions of a key."""
     return resolve_permissions(key, get_creator_role(key) if key.kind == ADMIN else "")
 
 
 def find_example_target(key: ApiKey) -> tuple[str, str]:
-    """An agent and a channel that this key opens, to show how it is used; else two empty words."""
+    """Return the slugs of an agent and a channel that the key may fetch, for its example; empty if none."""
     rows = AgentChannel.objects.in_workspace(key.workspace_id)
     rows = rows.filter(agent__archived_at=None, channel__archived_at=None)
     for name in ("agent", "channel"):
@@ -84,5 +84,5 @@ def find_example_target(key: ApiKey) -> tuple[str, str]:
 
 
 def can_rotate_key(key: ApiKey, person: User) -> bool:
-    """Whether this person may have the secret of a key's successor."""
+    """Return whether a user may rotate a key: rotating reveals a secret, and an admin key acts for its creator."""
     return key.kind != ADMIN or key.created_by_id == person.pk

@@ -1,4 +1,4 @@
-"""Keys of bots and of people's scripts: made once and shown once, never changed, taken back at once."""
+"""Create, rotate and revoke API keys."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
 from personas.records.services import convert_save_errors
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
-# How closely the last use of a key is known.
+# Minimum interval between two writes of `last_used_at`.
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 VALIDATED_FIELDS = {"name", "prefix", "digest"}
 UNVALIDATED_FIELDS = [
@@ -33,7 +33,7 @@ class KeyEnded(DomainError):
 
 
 class NotKeyOwner(DomainError):
-    """An admin key that acts for somebody else."""
+    """An admin key that acts for another user."""
 
     code = "not_yours"
 
@@ -48,7 +48,7 @@ def create_key(
     by: Actor,
     kind: str = BOT,
 ) -> tuple[ApiKey, str]:
-    """A new key, and the secret that nobody will see again."""
+    """Create a key; return it with its secret, which is not stored."""
     _check_creator(workspace, kind, by)
     key, secret = _insert_key(
         workspace, name, _validate_scopes(workspace, scopes, kind), expires_at, kind=kind, by=by
@@ -59,7 +59,7 @@ def create_key(
 
 @transaction.atomic
 def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
-    """End a key now: the very next request with it is refused."""
+    """Revoke a key; the next request with it is rejected."""
     key = _lock_key(key)
     if key.revoked_at is None:
         key.revoked_at = timezone.now()
@@ -70,7 +70,7 @@ def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
 
 @transaction.atomic
 def revoke_member_keys(workspace: Workspace | int, person: User, *, by: Actor) -> list[ApiKey]:
-    """End the keys that act for this person; the bots' keys they made are the workspace's, and go on."""
+    """Revoke the admin keys of a user; bot keys that they created belong to the workspace and stay valid."""
     rows = ApiKey.objects.in_workspace(workspace).filter(kind=ADMIN, created_by=person, revoked_at=None)
     return [revoke_key(key, by=by) for key in rows.order_by("pk")]
 
@@ -79,7 +79,7 @@ def revoke_member_keys(workspace: Workspace | int, person: User, *, by: Actor) -
 def rotate_key(
     key: ApiKey, *, ends_at: datetime, by: Actor, expires_at: datetime | None = None, name: str = ""
 ) -> tuple[ApiKey, str]:
-    """A new key with the same scopes; the old one goes on until `ends_at`, so that bots can change over."""
+    """Create a successor with the same scopes; the old key stays valid until `ends_at` for the changeover."""
     workspace, now = Workspace.objects.get(pk=key.workspace_id), timezone.now()
     _check_creator(workspace, key.kind, by)
     key = _lock_key(key)
@@ -96,7 +96,7 @@ def rotate_key(
 
 
 def save_last_used(workspace: Workspace | int, uses: Mapping[int, datetime]) -> None:
-    """When keys were last used, by id; written at most once a minute for each."""
+    """Save the times of last use by key id, at most once per LAST_USED_RESOLUTION and key."""
     rows = ApiKey.objects.in_workspace(workspace)
     for key_id, at in uses.items():
         is_due = Q(last_used_at=None) | Q(last_used_at__lt=at - LAST_USED_RESOLUTION)
@@ -104,7 +104,7 @@ def save_last_used(workspace: Workspace | int, uses: Mapping[int, datetime]) -> 
 
 
 def get_next_key_name(key: ApiKey) -> str:
-    """Names are unique and stay with their keys: the next of “Desk” is “Desk 2”."""
+    """Return an unused name for the successor of a key: “Desk 2” after “Desk”."""
     stem, _, tail = key.name.rpartition(" ")
     stem, number = (stem, int(tail)) if stem and tail.isdecimal() and len(tail) < 5 else (key.name, 1)
     taken = set(ApiKey.objects.in_workspace(key.workspace_id).values_list("name", flat=True))
@@ -117,7 +117,7 @@ def get_next_key_name(key: ApiKey) -> str:
 
 
 def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
-    """An admin key needs somebody to act for: a person, and a member."""
+    """Require that an admin key is created by a member of the workspace, for whom it then acts."""
     if kind not in KEY_PREFIXES:
         raise InvalidInput.on(
             "kind",
@@ -128,7 +128,7 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
         return
     if by.user is None:
         raise InvalidInput.on("kind", _("An admin key acts for a person, so only a person can make one."))
-    # Held as long as somebody is being removed: their last key is made before, and goes too, or not at all.
+    # Lock the workspace row as removing a member does: otherwise a key created meanwhile would not be revoked.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
         raise InvalidInput.on(
@@ -139,7 +139,7 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
 def _check_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
     if key.revoked_at is not None or key.expires_at <= now:
         raise KeyEnded(_("“%(key)s” has ended already. Make a new key instead.") % {"key": key})
-    # Whoever rotates a key gets its secret: nobody may come to act in another's name that way.
+    # Rotating reveals the new secret, so only the user for whom an admin key acts may rotate it.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
         raise NotKeyOwner(
             _("“%(key)s” acts for %(person)s: only they can rotate it. You can revoke it.")
@@ -189,7 +189,7 @@ def _resolve_expiry(expires_at: datetime | None) -> datetime:
 
 
 def _validate_scopes(workspace: Workspace, scopes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
-    """The scopes, once every agent and channel in them is known to be there."""
+    """Validate scopes, including that their agents and channels exist in the workspace."""
     try:
         made = normalise_scopes(scopes, kind)
     except BadScopes as error:
@@ -206,7 +206,7 @@ def _validate_scopes(workspace: Workspace, scopes: Mapping[str, Any], kind: str)
 
 
 def _lock_key(key: ApiKey) -> ApiKey:
-    # Not the whole lock: rows that point here go on being written while it is held.
+    # FOR NO KEY UPDATE: rows with a foreign key to this one can still be inserted.
     rows = ApiKey.objects.in_workspace(key.workspace_id).select_for_update(no_key=True)
     return rows.get(pk=key.pk)
 

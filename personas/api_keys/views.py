@@ -1,4 +1,4 @@
-"""Keys: which there are, a new one, its successor, its end. A secret is in one answer and nowhere else."""
+"""Pages of API keys: list, create, rotate, revoke. A secret is displayed once and never stored."""
 
 from datetime import timedelta
 from typing import Any
@@ -64,7 +64,7 @@ REVOKE_KEYS_ACTION = BulkAction(
     tone="error",
     permission=Permission.MANAGE_KEYS,
 )
-# What is known of a key; its digest is nobody's business.
+# All of a key except its digest.
 KEY_EXPORT_COLUMNS = [
     *build_export_columns(("name", "kind", "prefix")),
     ExportColumn("state", lambda key: build_key_summary(key).state),
@@ -109,7 +109,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 
 def list_filtered_keys(request: WorkspaceRequest) -> QuerySet[ApiKey]:
-    """The keys that the address asks for, in its order."""
+    """Return the keys that match the filters of the URL, in its sort order."""
     words, shelf, kind = (
         get_query_param(request, "q").strip()[:80],
         get_query_param(request, "shelf"),
@@ -129,7 +129,7 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
 @require_reauthentication
 @require_POST
 def revoke_keys_view(request: WorkspaceRequest) -> HttpResponse:
-    """Many keys at once: first a page that names them and asks, then the end of them."""
+    """Revoke several keys after a confirmation page."""
     ids = parse_row_ids(request.POST.getlist("chosen"))
     rows = list(filter_active_keys(list_keys(request.workspace)).filter(pk__in=ids).order_by("name"))
     back = get_back_url(request, reverse("keys:list", args=[request.workspace.slug]))
@@ -153,7 +153,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     powers = get_key_permissions(row)
     events = AuditEvent.objects.in_workspace(request.workspace).filter(kind="key", object_id=row.pk)
     context = {
-        "shown": build_key_summary(row),
+        "summary": build_key_summary(row),
         "powers": [get_display_name(one.value).lower() for one in Permission if one in powers],
         "scopes": [
             (get_display_name(name), row.scopes[name])
@@ -197,7 +197,7 @@ def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     row = get_workspace_key(request, key)
     form = RotateKeyForm(
         request.POST if request.method == "POST" else None,
-        # A page that is sent twice names the same successor twice, and the second is refused.
+        # The name is in the form, so a form that is submitted twice fails on the duplicate name.
         initial={"name": get_next_key_name(row)},
     )
     if request.method == "POST" and form.is_valid():
@@ -212,30 +212,30 @@ def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
         else:
             row.refresh_from_db()
             return render_secret_once(request, successor, secret, before=row)
-    context = {"form": form, "shown": build_key_summary(row), "may_rotate": can_rotate_key(row, request.user)}
+    context = {"form": form, "summary": build_key_summary(row), "may_rotate": can_rotate_key(row, request.user)}
     return render(request, "personas/keys/rotate.html", context, status=422 if form.errors else 200)
 
 
 @require_permission(Permission.MANAGE_KEYS)
 @require_reauthentication
 def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
-    """The page asks whether it is meant; the button on it does it."""
+    """Show the confirmation page on GET and revoke the key on POST."""
     row = get_workspace_key(request, key)
     if request.method == "POST":
         revoke_key(row, by=request.actor)
         messages.success(request, _("“%(key)s” is revoked: it is refused from now on.") % {"key": row})
         return redirect("keys:list", request.workspace.slug)
-    return render(request, "personas/keys/revoke.html", {"shown": build_key_summary(row)})
+    return render(request, "personas/keys/revoke.html", {"summary": build_key_summary(row)})
 
 
 @sensitive_variables("secret")
 def render_secret_once(
     request: WorkspaceRequest, key: ApiKey, secret: str, before: ApiKey | None = None
 ) -> HttpResponse:
-    """The only answer that a secret is ever in; no cache keeps it, and going back does not bring it up."""
+    """Render the only page that contains a secret; no-store keeps it out of caches and the browser history."""
     agent, channel = find_example_target(key)
     context: dict[str, Any] = {
-        "shown": build_key_summary(key),
+        "summary": build_key_summary(key),
         "secret": secret,
         "before": before,
         "example": build_usage_example(build_example_url(settings.PUBLIC_URL, key, agent, channel), secret),
@@ -254,7 +254,7 @@ def add_form_errors(form: KeyExpiryForm, error: DomainError) -> None:
 
 
 def require_key_manager(request: WorkspaceRequest) -> None:
-    """To look is for those who manage keys, too."""
+    """Require the permission to manage keys, also for reading."""
     if not has_permission(request.membership.role, Permission.MANAGE_KEYS):
         raise PermissionDenied(describe_required_roles(Permission.MANAGE_KEYS))
 

@@ -1,4 +1,4 @@
-"""Notes who took away which list."""
+"""File exports of lists that write an audit event."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -13,7 +13,7 @@ from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.export import ExportColumn, build_export_response, get_export_format
 
-# Whatever else an address says is no filter of ours.
+# Limits of the stored filters, because a URL can contain arbitrary parameters.
 MAX_FILTERS, MAX_FILTER_NAME_LENGTH, MAX_FILTER_VALUE_LENGTH = 20, 40, 100
 
 
@@ -21,8 +21,8 @@ MAX_FILTERS, MAX_FILTER_NAME_LENGTH, MAX_FILTER_VALUE_LENGTH = 20, 40, 100
 def audit_export(
     workspace: Workspace, name: str, file_format: str, filters: dict[str, str], *, by: Actor
 ) -> None:
-    """One line in the audit log, with what the list was narrowed down to."""
-    # Words that were searched for may be somebody's name, and a log forgets nothing.
+    """Write an audit event about an export, with the filters of the list."""
+    # The search text is left out: it may be personal data, and the audit log is append-only.
     told = {"list": name, "format": file_format} | {
         strip_nul(word)[:MAX_FILTER_NAME_LENGTH]: "(words)"
         if word == "q"
@@ -35,18 +35,18 @@ def audit_export(
 
 
 def strip_nul(said: str) -> str:
-    """Without the one character that PostgreSQL does not keep."""
+    """Remove NUL characters, which PostgreSQL cannot store."""
     return said.replace("\x00", "")
 
 
-# Neither narrows the list down.
+# Query parameters that do not filter.
 NON_FILTER_PARAMS = {"format", "page", "before", "sort"}
 
 
 def audited_file_response(
     request: WorkspaceRequest, name: str, columns: Sequence[ExportColumn], rows: Iterable[Any]
 ) -> StreamingHttpResponse:
-    """The file, once it is written down who took it; its view asks for the password before."""
+    """Write the audit event and return the file; the calling view requires reauthentication."""
     file_format = get_export_format(request) or "csv"
     said = {
         word: str(value) for word, value in request.GET.items() if value and word not in NON_FILTER_PARAMS

@@ -1,4 +1,4 @@
-"""The audit log in words: kinds to choose from, and what an event changed, field by field."""
+"""Display of audit events: kinds to filter by, and the changes of an event by field."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from django.utils.translation import gettext as _
 from core.text.diff import DiffLine, diff_lines
 from personas.ui.display_names import EMPTY_VALUE_DISPLAY, get_display_name
 
-# To choose from: the table only grows, so it is not asked which it holds. Others can be said in the address.
+# Choices of the filter. A fixed list, because SELECT DISTINCT on an ever-growing table is slow;
+# the URL accepts other kinds too.
 AUDIT_KINDS = (
     "agent",
     "identity",
@@ -35,13 +36,13 @@ AUDIT_KINDS = (
     "invitation",
     "workspace",
 )
-# Beyond this a text is shown as replaced.
+# Longer texts are displayed without a diff.
 MAX_DIFF_LENGTH = 100_000
 
 
 @dataclass(frozen=True)
 class FieldChange:
-    """One field of an event; texts of several lines are compared line by line."""
+    """One field of an event before and after; multi-line texts have a line diff."""
 
     label: str
     before: str
@@ -60,10 +61,10 @@ class FieldChange:
 
 
 def list_field_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[FieldChange]:
-    """Every field that either side tells of, in the order of the later one."""
+    """Return the fields of both snapshots, in the order of the later one."""
     old, new = before or {}, after or {}
     names = [*new, *(name for name in old if name not in new)]
-    # A change may tell only what it changed: what one side leaves out stayed as it was.
+    # Partial snapshots contain only changed fields: a field that one side leaves out is unchanged.
     is_partial = before is not None and after is not None and set(old) != set(new)
     return [
         FieldChange(

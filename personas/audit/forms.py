@@ -1,4 +1,4 @@
-"""What to look for in the audit log; every field may be left empty."""
+"""Filter form of the audit log; every field is optional."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from personas.ui.display_names import DISPLAY_NAMES, VERB_LABELS
 
 
 class AuditFilterForm(forms.Form):
-    """Filters as they stand in the address."""
+    """Filters of the audit log from the query string."""
 
     q = forms.CharField(required=False, max_length=200, label=_("Name"))
     actor = forms.CharField(required=False, max_length=200, label=_("Who"))
@@ -47,10 +47,10 @@ class AuditFilterForm(forms.Form):
             self.add_error("until", _("This must be after the beginning."))
         return said
 
-    def wanted(self) -> AuditFilter:
+    def to_filter(self) -> AuditFilter:
         said = self.cleaned_data
         return AuditFilter(
-            words=said["q"].strip(),
+            text=said["q"].strip(),
             actor=said["actor"].strip(),
             kind=said["kind"],
             verb=said["verb"],

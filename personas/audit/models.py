@@ -7,7 +7,7 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class AuditEvent(WorkspaceOwned):
-    """One verb carried out: who, what, when, before and after."""
+    """One action: actor, object, time, and the values before and after."""
 
     verb = models.CharField(max_length=40)
     kind = models.CharField(max_length=20)

@@ -1,4 +1,4 @@
-"""The questions asked about the audit log; page after page costs the same, however long it is."""
+"""Queries of the audit log, with keyset pagination: every page costs the same."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +14,9 @@ AUDIT_PAGE_SIZE = 50
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """What to look for; what is left empty is not asked about."""
+    """Filters of the audit log; empty ones do not apply."""
 
-    words: str = ""
+    text: str = ""
     actor: str = ""
     kind: str = ""
     verb: str = ""
@@ -27,7 +27,7 @@ class AuditFilter:
 
 @dataclass(frozen=True)
 class AuditPage:
-    """Events, newest first, and the id to go on from; None at the end."""
+    """Events, newest first, and the cursor of the next page; None on the last page."""
 
     events: list[AuditEvent]
     next_cursor: int | None
@@ -46,7 +46,7 @@ def get_audit_page(
 
 
 def filter_audit_events(workspace: Workspace, wanted: AuditFilter) -> QuerySet[AuditEvent]:
-    """Without what was before and after: that is read one by one."""
+    """Return matching events; the large columns `before` and `after` are deferred."""
     rows = list_audit_events(workspace).defer("before", "after")
     exact = {
         "kind": wanted.kind or None,
@@ -58,14 +58,14 @@ def filter_audit_events(workspace: Workspace, wanted: AuditFilter) -> QuerySet[A
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
     if wanted.actor:
         rows = rows.filter(actor_label__icontains=wanted.actor)
-    return rows.filter(object_label__icontains=wanted.words) if wanted.words else rows
+    return rows.filter(object_label__icontains=wanted.text) if wanted.text else rows
 
 
 def older_than_event(workspace: Workspace, event_id: int, using: str) -> Q:
-    """Whatever comes after this event when the newest stands first."""
+    """Return the keyset condition for the events after this one in the order newest first."""
     rows = list_audit_events(workspace).using(using).filter(pk=event_id)
     at = rows.values_list("at", flat=True).first()
     if at is None:
         return Q(pk__lt=event_id)
-    # The first condition follows from the second; it is the one that an index answers.
+    # The first condition is redundant, but lets the database use the index on `at`.
     return Q(at__lte=at) & (Q(at__lt=at) | Q(pk__lt=event_id))

@@ -9,14 +9,14 @@ from personas.models import AuditEvent, Record, Workspace
 
 
 def get_current_request_id() -> str:
-    """The id of the request or job being served, or nothing."""
+    """Return the id of the current request or job from the log context; empty outside of one."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))[:64]
 
 
 def audit_record_change(
     record: Record, verb: str, *, by: Actor, before: dict[str, Any] | None, after: dict[str, Any] | None
 ) -> None:
-    """Note one verb carried out on a record."""
+    """Write an audit event about a record."""
     write_audit_event(
         record.workspace_id, verb, record.kind, record.pk, str(record), by=by, before=before, after=after
     )
@@ -33,7 +33,7 @@ def write_audit_event(
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
 ) -> None:
-    """Note one verb carried out on anything."""
+    """Write an audit event about any object."""
     build_audit_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after).save(
         force_insert=True
     )
@@ -50,7 +50,7 @@ def build_audit_event(
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
 ) -> AuditEvent:
-    """The same, not yet written."""
+    """Return an unsaved audit event, for bulk inserts."""
     return AuditEvent(
         workspace_id=workspace if isinstance(workspace, int) else workspace.pk,
         verb=verb,

@@ -1,4 +1,4 @@
-"""The audit log: who did what, when; one event with what was before and after; the whole as a file."""
+"""Pages of the audit log: list, one event with its changes, export."""
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -26,7 +26,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     form = AuditFilterForm(request.GET)
     page = AuditPage([], None)
     if form.is_valid():
-        page = read_audit_page(request, form.wanted())
+        page = read_audit_page(request, form.to_filter())
     said = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
         "form": form,
@@ -50,7 +50,7 @@ def read_audit_page(request: WorkspaceRequest, wanted: AuditFilter) -> AuditPage
 
 def audit_event_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     found = get_object_or_404(list_audit_events(request.workspace), pk=key)
-    # What a key may do is shown to those who may see keys.
+    # Events about keys contain their scopes, which only members who manage keys may see.
     is_hidden = found.kind == "key" and not has_permission(request.membership.role, Permission.MANAGE_KEYS)
     is_erased = TOMBSTONE in (found.before, found.after)
     changes = [] if is_hidden or is_erased else list_field_changes(found.before, found.after)
@@ -69,7 +69,7 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
     form = AuditFilterForm(request.GET)
     if not form.is_valid():
         return redirect("audit", request.workspace.slug)
-    rows = filter_audit_events(request.workspace, form.wanted())
+    rows = filter_audit_events(request.workspace, form.to_filter())
     return audited_file_response(
         request, "audit-log", AUDIT_EXPORT_COLUMNS, iterate_replica(rows, fresh=has_recent_write(request))
     )

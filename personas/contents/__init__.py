@@ -1,1 +1,1 @@
-"""Texts stored once by digest."""
+"""Content-addressed storage: bytes stored once per workspace under their digest."""

@@ -1,4 +1,4 @@
-"""Bytes kept once per workspace, named by their digest."""
+"""Content-addressed storage: bytes stored once per workspace under their SHA-256 digest."""
 
 from hashlib import sha256
 
@@ -8,11 +8,11 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Content(WorkspaceOwned):
-    """What a file or a piece of a prompt says; many rows may point here, none of them owns it."""
+    """The bytes of a file or a prompt segment; any number of rows may refer to it."""
 
     digest = models.CharField(max_length=64)
     size = models.PositiveIntegerField()
-    # None once it was erased: the digest then stands for words that nobody can read any more.
+    # None after erasure; the digest remains.
     data = models.BinaryField(null=True)
     erased_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -25,7 +25,7 @@ class Content(WorkspaceOwned):
 
     @property
     def text(self) -> str:
-        """The words; what is stored as text was checked to be UTF-8 first."""
+        """The data as text; empty after erasure. Text is checked to be UTF-8 before it is stored."""
         return bytes(self.data or b"").decode()
 
 

@@ -1,4 +1,4 @@
-"""Keeps bytes once per workspace."""
+"""Store contents by digest."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from personas.models import Content, Workspace
 
 
 def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> None:
-    """Store what is not there yet."""
+    """Store the contents, by digest, that the workspace does not have yet."""
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(data))
     have = {row.digest: row for row in rows.defer("data")}
@@ -16,10 +16,10 @@ def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> Non
         if digest not in have
     ]
     if missing:
-        # Another writer may bring the same words in the same moment; either row will do.
+        # A concurrent transaction may insert the same content; either row will do.
         Content.objects.in_workspace(workspace_id).bulk_create(missing, ignore_conflicts=True)
     for digest, row in have.items():
         if row.erased_at is not None:
-            # Somebody has written erased words anew: they are there again, by that person's doing.
+            # The same content was written again after its erasure, so it is stored again.
             row.data, row.erased_at = data[digest], None
             row.save(update_fields=["data", "erased_at"])

@@ -1,4 +1,4 @@
-"""Personal data that was removed although history is kept."""
+"""Erasures of personal data."""
 
 from django.conf import settings
 from django.db import models
@@ -8,14 +8,14 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Erasure(WorkspaceOwned):
-    """The tombstone of one record's words; the database lets history be blanked only where one stands."""
+    """Tombstone of an erased record; a database trigger allows blanking history only if one exists."""
 
     kind = models.CharField(max_length=20)
     object_id = models.BigIntegerField()
     reason = LineField(max_length=500)
-    # The digests whose content was removed; they stay in versions, so that chains still verify.
+    # Digests of the erased contents; versions keep the digests, so that hash chains still verify.
     digests = models.JSONField(default=list)
-    # Ids of the versions that held it.
+    # Ids of the versions that contained the text.
     versions = models.JSONField(default=list)
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"

@@ -1,4 +1,4 @@
-"""Removes a record's personal words from everything that keeps them, and leaves a tombstone."""
+"""Erase the personal data of a record and of its history, leaving a tombstone."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,39 +26,39 @@ from personas.records.services import lock_record
 from personas.signals import agent_changed
 
 ERASED_TEXT = "[erased]"
-# What takes the place of a revision's data or an event's before and after.
+# Replaces the data of revisions, and `before` and `after` of audit events.
 TOMBSTONE = {"erased": True}
-# The words of each kind that can be erased; the others hold no personal data of the people spoken to.
+# Fields to erase by kind; other kinds hold no personal data of the users that agents talk to.
 ERASABLE_FIELDS: dict[type[Record], tuple[str, ...]] = {
     Memory: ("text", "source"),
     UserProfile: ("label", "name", "timezone", "location", "notes", "extra"),
 }
 ERASED_VALUES = {Memory: {"text": ERASED_TEXT}, UserProfile: {"label": ERASED_TEXT}}
 
-# The word in their addresses, and what stands for one of them there: drafts are kept under these.
+# URL segment and lookup field of each kind: drafts are stored under these.
 DRAFT_KEYS: dict[type[Record], tuple[str, str]] = {
     Memory: ("memories", "pk"),
     UserProfile: ("user-profiles", "slug"),
 }
-# Shorter words stand in too many texts that are nobody's.
+# Shorter texts occur in too many unrelated drafts.
 MIN_TEXT_LENGTH = 4
 
 
 class NotErasable(DomainError):
-    """A kind of record that holds nobody's personal data."""
+    """A kind of record without personal data."""
 
     code = "not_erasable"
 
 
 @transaction.atomic
 def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
-    """Blank the record and its history; what prompts kept of it goes by the tombstone, in `prompts`."""
+    """Erase the text of a record and of its history; `prompts` then erases it from versions by the tombstone."""
     if type(record) not in ERASABLE_FIELDS:
         raise NotErasable(_("Only memories and user profiles can be erased."))
     if not reason.strip():
         raise InvalidInput.on("reason", _("Say why: the tombstone keeps it."))
     record = lock_record(record)
-    # Answers kept for retries may hold the words, and do not say whose they are.
+    # Stored responses of idempotent requests may contain the text, and cannot be assigned to a record.
     KeptAnswer.objects.in_workspace(record.workspace_id).delete()
     family, key = DRAFT_KEYS[type(record)]
     delete_drafts_containing(
@@ -92,7 +92,7 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
 
 
 def list_personal_texts(record: Record) -> list[str]:
-    """What must not be found any more, as it stands in the record now."""
+    """Return the current personal texts of a record, by which drafts are searched."""
     values = [
         getattr(record, name)
         for name in ERASABLE_FIELDS.get(type(record), ())
@@ -102,7 +102,7 @@ def list_personal_texts(record: Record) -> list[str]:
 
 
 def blank_record(record: Record) -> None:
-    """The row stays, out of use and without its words."""
+    """Archive the row and remove its text."""
     values: dict[str, Any] = dict.fromkeys(ERASABLE_FIELDS[type(record)], "") | ERASED_VALUES[type(record)]
     if isinstance(record, Memory):
         values |= {"state": MemoryState.REVOKED, "superseded_by": None}
@@ -116,7 +116,10 @@ def blank_record(record: Record) -> None:
 
 
 def blank_history(record: Record) -> None:
-    """Allowed by the database only where a tombstone stands, and only to this tombstone."""
+    """Replace revisions and audit events by TOMBSTONE.
+
+    The database triggers of these append-only tables allow only this update, and only after an Erasure exists.
+    """
     revisions = Revision.objects.in_workspace(record.workspace_id)
     revisions.filter(kind=record.kind, object_id=record.pk).update(data=TOMBSTONE, message="")
     events = AuditEvent.objects.in_workspace(record.workspace_id).filter(
@@ -126,6 +129,6 @@ def blank_history(record: Record) -> None:
 
 
 def erase_contents(workspace_id: int, digests: Iterable[str]) -> int:
-    """Remove what stands behind these digests; the digests stay."""
+    """Erase the contents with these digests; the rows and digests remain."""
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests), erased_at=None)
     return rows.update(data=None, erased_at=timezone.now())

@@ -1,4 +1,4 @@
-"""Workspaces, invitations and roles."""
+"""Forms of workspaces, invitations, roles and accounts."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -10,7 +10,7 @@ from personas.roles import Role
 
 
 class WorkspaceForm(forms.Form):
-    """Name and address of a new workspace."""
+    """Name and slug of a new workspace."""
 
     name = build_model_field(Workspace, "name", _("Name"))
     slug = build_model_field(Workspace, "slug", _("Address"))
@@ -30,7 +30,7 @@ class RoleForm(forms.Form):
 
 
 class AccountForm(forms.Form):
-    """How a person is shown, and in which timezone they read."""
+    """Display name and timezone of a user."""
 
     name = build_model_field(User, "name", _("Name"))
     timezone = forms.ChoiceField(

@@ -1,4 +1,4 @@
-"""Following an invitation link, signed in or not."""
+"""Page of an invitation link, for signed-in and anonymous users."""
 
 from allauth.account.adapter import get_adapter
 from django.contrib import messages
@@ -25,7 +25,7 @@ from personas.workspaces.account_adapter import INVITATION_SESSION_KEY
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
-    """Show who invites to what; joining is a button, so that a mail scanner's visit accepts nothing."""
+    """Show an invitation; accepting needs a POST, so that a mail scanner that opens the link accepts nothing."""
     try:
         if request.method == "POST" and request.user.is_authenticated:
             member = accept_invitation(token, request.user)
@@ -36,7 +36,7 @@ def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
     except BadInvitation as error:
         return render(request, "personas/members/bad_invitation.html", {"reason": error.message}, status=410)
     if request.user.is_anonymous:
-        # The holder of the link has the mailbox: sign-up may pass, and the address counts as verified.
+        # The link was sent to this address only: allow sign-up and treat the address as verified.
         request.session[INVITATION_SESSION_KEY] = token
         get_adapter(request).stash_verified_email(request, found.email)
     return render(request, "personas/members/invitation.html", {"invitation": found, "token": token})
@@ -44,16 +44,16 @@ def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_POST
 def switch_account(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign out and come back to the invitation, for people with two accounts."""
+    """Sign out and return to the invitation, for users with two accounts."""
     logout(request)
     return redirect("invitation", token)
 
 
 def send_invitation_email(request: HttpRequest, invitation: Invitation) -> None:
-    """Send the link to the invited address; the token is nowhere else."""
+    """Send the link to the invited address; the token is not stored."""
     link = request.build_absolute_uri(reverse("invitation", args=[build_invitation_token(invitation)]))
     context = {"invitation": invitation, "workspace": invitation.workspace, "link": link}
-    # Names come from tenants: a line break in a subject would be a header of their making.
+    # Collapse whitespace: a line break in the workspace name would inject an email header.
     subject = " ".join(
         (_("Join %(workspace)s on Dramatis") % {"workspace": invitation.workspace.name}).split()
     )

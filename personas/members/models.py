@@ -1,4 +1,4 @@
-"""Who belongs to a workspace, in which role, and who has been asked to join."""
+"""Memberships and invitations of a workspace."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +9,7 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Membership(WorkspaceOwned):
-    """One person in one workspace."""
+    """A user's membership in a workspace."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices)
@@ -26,7 +26,7 @@ class Membership(WorkspaceOwned):
 
 
 class Invitation(WorkspaceOwned):
-    """A signed, expiring offer to join; the link carries the nonce, so it can be withdrawn."""
+    """A signed, expiring invitation; the link contains the nonce, so that it can be withdrawn."""
 
     email = models.EmailField()
     role = models.CharField(max_length=10, choices=Role.choices)

@@ -1,4 +1,4 @@
-"""People: who joins a workspace, in which role, and who leaves."""
+"""Invite and remove members, change roles, transfer ownership."""
 
 import secrets
 from datetime import timedelta
@@ -23,14 +23,14 @@ INVITATION_SALT = "personas.invitation"
 
 
 class BadInvitation(DomainError):
-    """A link that is forged, expired, used up or meant for someone else."""
+    """An invitation link that is forged, expired, used already or meant for another address."""
 
     code = "bad_invitation"
 
 
 @transaction.atomic
 def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> Invitation:
-    """Offer a role to an address; a person who is in already is not asked again."""
+    """Create an invitation to an email address that is not a member's."""
     email = email.strip().lower()
     if by.user is None:
         raise DomainError(_("Only a person can invite."))
@@ -54,12 +54,12 @@ def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> 
 
 
 def build_invitation_token(invitation: Invitation) -> str:
-    """The signed part of the link; only the holder of the e-mail has it."""
+    """Return the signed token of the link; only the recipient of the email has it."""
     return signing.dumps({"id": invitation.pk, "nonce": invitation.nonce}, salt=INVITATION_SALT)
 
 
 def get_open_invitation(token: str) -> Invitation:
-    """The open invitation behind a link, or the reason why there is none."""
+    """Return the open invitation of a token, or raise BadInvitation."""
     try:
         said = signing.loads(token, salt=INVITATION_SALT)
     except signing.BadSignature:
@@ -75,7 +75,7 @@ def get_open_invitation(token: str) -> Invitation:
 
 @transaction.atomic
 def accept_invitation(token: str, user: User) -> Membership:
-    """Join, if the link is good and meant for this person's address."""
+    """Add the user to the workspace, if the link is valid and meant for their address."""
     invitation = get_open_invitation(token)
     with workspace_scope(invitation.workspace_id):
         return _add_member(invitation, user)
@@ -96,14 +96,14 @@ def _add_member(invitation: Invitation, user: User) -> Membership:
         user=user, defaults={"role": invitation.role, "workspace_id": invitation.workspace_id}
     )
     _audit_invitation(invitation, "accepted", by=Actor.person(user))
-    # Whoever asks next what they have joined may stand outside of it.
+    # Cached here, because the caller reads it outside the scope of this workspace.
     membership.workspace = invitation.workspace
     return membership
 
 
 @transaction.atomic
 def withdraw_invitation(invitation: Invitation, *, by: Actor) -> None:
-    """Make a link that was sent out worthless."""
+    """Withdraw an open invitation, so that its link no longer works."""
     if invitation.accepted_at is None and invitation.withdrawn_at is None:
         invitation.withdrawn_at = timezone.now()
         invitation.save(update_fields=["withdrawn_at"])
@@ -112,7 +112,7 @@ def withdraw_invitation(invitation: Invitation, *, by: Actor) -> None:
 
 @transaction.atomic
 def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
-    """Give a member another role; the last owner keeps theirs."""
+    """Change the role of a member; the last owner stays owner."""
     if role not in Role.values:
         raise InvalidInput.on("role", _("“%(role)s” is not a role.") % {"role": role})
     membership = _lock_membership(membership)
@@ -128,7 +128,7 @@ def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
 
 @transaction.atomic
 def remove_member(membership: Membership, *, by: Actor) -> None:
-    """Shut a person out, and the keys that act for them; what they wrote stays theirs in the history."""
+    """Remove a member, revoke their admin keys and discard their drafts; history keeps their name."""
     membership = _lock_membership(membership)
     _check_last_owner(membership)
     revoke_member_keys(membership.workspace_id, membership.user, by=by)
@@ -140,7 +140,7 @@ def remove_member(membership: Membership, *, by: Actor) -> None:
 
 @transaction.atomic
 def transfer_ownership(giver: Membership, taker: Membership, *, by: Actor) -> None:
-    """Make someone else owner and step back to admin, in one move."""
+    """Make another member owner and the current owner admin, in one transaction."""
     giver, taker = _lock_membership(giver), _lock_membership(taker)
     if giver.role != Role.OWNER or giver.pk == taker.pk:
         raise DomainError(_("Only an owner can hand over ownership, and only to someone else."))
@@ -149,8 +149,9 @@ def transfer_ownership(giver: Membership, taker: Membership, *, by: Actor) -> No
 
 
 def _lock_membership(membership: Membership) -> Membership:
-    # The workspace row is the lock: two owners who leave at once must not both succeed. Not the whole lock:
-    # who is ending a key meanwhile notes it in this workspace, and each would wait for the other.
+    # Lock the workspace row, so that of two owners who leave concurrently only one succeeds.
+    # FOR NO KEY UPDATE, because revoking a key inserts an audit event that refers to the workspace:
+    # a full lock could deadlock with it.
     Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)
     return (
         Membership.objects.in_workspace(membership.workspace_id).select_related("user").get(pk=membership.pk)

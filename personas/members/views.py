@@ -1,4 +1,4 @@
-"""People of a workspace: list, invite, change role, hand over, leave."""
+"""Pages of members: list, invite, change role, transfer ownership, remove, leave."""
 
 from collections.abc import Callable
 
@@ -143,7 +143,7 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
 
 
 def list_filtered_members(request: WorkspaceRequest) -> QuerySet[Membership]:
-    """The people that the address asks for, in its order."""
+    """Return the members that match the filters of the URL, in its sort order."""
     rows, words, role = (
         list_members(request.workspace),
         get_search_query(request),

@@ -30,14 +30,14 @@ class MemoryResource(RecordResource[Memory]):
     """Facts that agents know."""
 
     model = Memory
-    name, one = "memories", "memory"
-    key, converter = "pk", "int"
-    searched = ("text", "source")
-    fixed = ("state",)
-    derived = ("superseded_by",)
+    name, singular = "memories", "memory"
+    lookup_field, lookup_converter = "pk", "int"
+    search_fields = ("text", "source")
+    create_only_fields = ("state",)
+    derived_fields = ("superseded_by",)
     links = {"agent": (Agent, "slug")}
-    more = {"state": enum_schema(["active", "proposed"], default="active")}
-    shown = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
+    schema_overrides = {"state": enum_schema(["active", "proposed"], default="active")}
+    read_only_fields = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
     agent_path = "agent__slug"
     bots_may_add = True
     filters = {
@@ -45,45 +45,45 @@ class MemoryResource(RecordResource[Memory]):
         "belief": enum_schema(MemoryState.values, description="Only memories in this state."),
     }
 
-    def rows(self, workspace: Workspace) -> QuerySet[Memory]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Memory]:
         return list_memories(workspace)
 
-    def of_agents(self, rows: QuerySet[Memory], agents: Iterable[str]) -> QuerySet[Memory]:
+    def filter_by_agents(self, rows: QuerySet[Memory], agents: Iterable[str]) -> QuerySet[Memory]:
         return rows.filter(Q(agent__slug__in=list(agents)) | Q(agent=None))
 
-    def narrowed(self, rows: QuerySet[Memory], call: ApiRequest) -> QuerySet[Memory]:
+    def apply_filters(self, rows: QuerySet[Memory], call: ApiRequest) -> QuerySet[Memory]:
         if agent := call.query.get("agent"):
             rows = rows.filter(Q(agent__slug=agent) | Q(agent=None))
         if belief := call.query.get("belief"):
             rows = rows.filter(state=belief)
         return rows
 
-    def also(self, record: Memory) -> dict[str, object]:
+    def extra_json(self, record: Memory) -> dict[str, object]:
         return {"author": record.author_label, "superseded_by": record.superseded_by_id}
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
         return create_memory(call.workspace, values, by=call.actor, message=message)
 
-    def shelve(self, call: ApiRequest, record: Memory) -> None:
+    def archive(self, call: ApiRequest, record: Memory) -> None:
         revoke_memory(record, by=call.actor)
 
-    def bring_back(self, call: ApiRequest, record: Memory) -> Memory:
+    def unarchive(self, call: ApiRequest, record: Memory) -> Memory:
         return reinstate_memory(record, by=call.actor)
 
     def approve(self, call: ApiRequest, key: int) -> ApiResponse:
-        return self.given(self.fresh(approve_memory(self.taken(call, key), by=call.actor)))
+        return self.record_response(self.reload(approve_memory(self.find_writable(call, key), by=call.actor)))
 
     def supersede(self, call: ApiRequest, key: int) -> ApiResponse:
-        record = self.taken(call, key)
-        successor = self.visible(call.caller).filter(pk=call.body["by"]).first()
+        record = self.find_writable(call, key)
+        successor = self.list_visible(call.caller).filter(pk=call.body["by"]).first()
         if successor is None:
             raise ProblemError(
                 validation_problem([FieldError("There is no such memory here.", json_pointer(["by"]))])
             )
-        return self.given(self.fresh(supersede_memory(record, successor, by=call.actor)))
+        return self.record_response(self.reload(supersede_memory(record, successor, by=call.actor)))
 
-    def more_urls(self) -> list[URLPattern]:
-        told = self.answer()
+    def extra_urls(self) -> list[URLPattern]:
+        told = self.response_schema()
         common: dict[str, Any] = {
             "answer": told,
             "tag": self.name,

@@ -26,7 +26,7 @@ def no_permission(context: dict[str, Any], permission: str, what: str) -> dict[s
 @register.simple_tag(takes_context=True)
 def members_to_ask(context: dict[str, Any]) -> str:
     """Those who could have done what was refused, or else owners and admins."""
-    refused = getattr(context["request"], "refused", None)
+    refused = getattr(context["request"], "denied_permission", None)
     roles = ROLES_BY_PERMISSION[refused] if refused else frozenset({Role.OWNER, Role.ADMIN})
     return format_member_names(context["workspace"], roles)
 

@@ -15,7 +15,7 @@ from personas.ui.navigation import build_navigation, list_page_entries
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:
-    """What the frame around every page shows, made on demand: refusals and parts of a page have no frame."""
+    """Return the context of the page frame; it is lazy, because error pages and fragments have no frame."""
     workspace = getattr(request, "workspace", None)
     if workspace is None:
         return {
@@ -47,7 +47,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def list_workspace_choices(request: HttpRequest) -> list[SimpleNamespace]:
-    """The workspaces to choose from; outside of one they are looked up only if a page shows them."""
+    """Return the entries of the workspace switcher."""
     user, current = getattr(request, "user", None), getattr(request, "workspace", None)
     if user is None or not user.is_authenticated:
         return []

@@ -25,18 +25,18 @@ WRITE_METHODS = (*READ_METHODS, "POST")
 
 
 class WorkspaceRequest(HttpRequest):
-    """A request that has passed the gate."""
+    """A request inside a workspace, after the access check."""
 
     user: User
     workspace: Workspace
     membership: Membership
     memberships: list[Membership]
     actor: Actor
-    refused: Permission | None = None
+    denied_permission: Permission | None = None
 
 
 class ViewFunction(Protocol):
-    """Any view; `needs` says which permission it asks for."""
+    """Any view; its attribute `needs` holds the required permission."""
 
     def __call__(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase: ...
 
@@ -45,7 +45,7 @@ V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
 def require_permission(permission: Permission) -> Callable[[V], V]:
-    """Open a workspace view to the roles that have this permission, for reading and writing."""
+    """Allow a workspace view, for GET and POST, to the roles that have this permission."""
 
     def mark(view: V) -> V:
         view.needs = permission  # type: ignore[attr-defined]  # read by the middleware below
@@ -55,9 +55,10 @@ def require_permission(permission: Permission) -> Callable[[V], V]:
 
 
 def require_reauthentication(view: V) -> V:
-    """Ask for the password or second factor again when the last time is a while ago.
+    """Require recent authentication: ask for the password or second factor again after a while.
 
-    Once it has been given, allauth calls the view itself, past the middleware: so the gate stands here too.
+    After reauthentication allauth calls the view directly, without the middleware, so the access check is
+    repeated here.
     """
     asking = reauthentication_required(view)
 
@@ -71,7 +72,7 @@ def require_reauthentication(view: V) -> V:
 
 
 class TenancyMiddleware:
-    """Resolves `workspace` in an address to a membership, or answers as if nothing were there."""
+    """Resolves the URL argument `workspace` to a membership; users outside the workspace get 404."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -80,7 +81,7 @@ class TenancyMiddleware:
         try:
             return self.get_response(request)
         finally:
-            # The thread serves someone else next.
+            # The timezone is thread-local, and the thread serves another user next.
             timezone.deactivate()
 
     def process_view(
@@ -92,25 +93,25 @@ class TenancyMiddleware:
 def check_workspace_access(
     request: HttpRequest, view: ViewFunction, kwargs: dict[str, Any]
 ) -> HttpResponseBase | None:
-    """Let a request for a workspace in, or answer in the view's place."""
+    """Check access to the workspace of a URL; return a response to send instead of calling the view, or None."""
     if "workspace" not in kwargs:
         return None
     inside = resolve_workspace(request, kwargs.pop("workspace"))
     permission = getattr(view, "needs", None)
-    # Closed by default: a view that has not said who may write to it takes no writes.
+    # Deny by default: a view without a declared permission accepts no writes.
     taken = READ_METHODS if permission is None else WRITE_METHODS
     if request.method not in taken:
         return HttpResponseNotAllowed(taken)
     wanted = permission or Permission.READ
     if not has_permission(inside.membership.role, wanted):
-        # The page that refuses names those who could.
-        inside.refused = wanted
+        # The 403 page lists the members who have the permission.
+        inside.denied_permission = wanted
         raise PermissionDenied(describe_required_roles(wanted))
     return require_second_factor(inside)
 
 
 def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
-    """Put the workspace, the membership and the actor on the request."""
+    """Set the workspace, the membership and the actor on the request."""
     inside = cast("WorkspaceRequest", request)
     inside.memberships = list_memberships(inside.user)
     found = [membership for membership in inside.memberships if membership.workspace.slug == slug]
@@ -124,20 +125,20 @@ def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
 
 
 def list_memberships(user: User) -> list[Membership]:
-    """Every workspace a person may enter, by name; one question per request."""
+    """Return the memberships of a user, sorted by workspace name; one query per request."""
     rows = Membership.unscoped.filter(user=user).select_related("workspace")
     with workspace_scope.all_workspaces():
         return list(rows.order_by("workspace__name", "pk"))
 
 
 def describe_required_roles(permission: Permission) -> str:
-    """Say who could do what was refused."""
+    """Return the message of a 403 with the roles that have the permission."""
     roles = [role.label.lower() for role in Role if role in ROLES_BY_PERMISSION[permission]]
     return _("Your role does not allow this. It takes one of: %(roles)s.") % {"roles": ", ".join(roles)}
 
 
 def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
-    """Owners hold the keys to everything, so where it is required they need more than a password."""
+    """Redirect owners without a second factor to its setup, if the setting requires one."""
     if not settings.DRAMATIS_REQUIRE_OWNER_MFA or request.membership.role != Role.OWNER:
         return None
     if is_mfa_enabled(request.user):

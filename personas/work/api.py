@@ -37,24 +37,24 @@ class ResponsibilityResource(RecordResource[Responsibility]):
     """Standing duties."""
 
     model = Responsibility
-    name, one = "responsibilities", "responsibility"
-    key, converter = "pk", "int"
-    searched = ("title", "text")
-    fixed = ("agent",)
-    derived = ("position",)
+    name, singular = "responsibilities", "responsibility"
+    lookup_field, lookup_converter = "pk", "int"
+    search_fields = ("title", "text")
+    create_only_fields = ("agent",)
+    derived_fields = ("position",)
     links = {"agent": (Agent, "slug")}
-    shown = {"position": integer_schema()}
+    read_only_fields = {"position": integer_schema()}
     agent_path = "agent__slug"
     filters = AGENT_FILTER
 
-    def rows(self, workspace: Workspace) -> QuerySet[Responsibility]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Responsibility]:
         return list_responsibilities(workspace)
 
-    def narrowed(self, rows: QuerySet[Responsibility], call: ApiRequest) -> QuerySet[Responsibility]:
+    def apply_filters(self, rows: QuerySet[Responsibility], call: ApiRequest) -> QuerySet[Responsibility]:
         agent = call.query.get("agent")
         return rows.filter(agent__slug=agent) if agent else rows
 
-    def also(self, record: Responsibility) -> dict[str, object]:
+    def extra_json(self, record: Responsibility) -> dict[str, object]:
         return {"position": record.position}
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Responsibility:
@@ -62,14 +62,14 @@ class ResponsibilityResource(RecordResource[Responsibility]):
 
     def give_up(self, call: ApiRequest, agent: str) -> ApiResponse:
         """By title, which is how the agent itself knows it."""
-        rows = self.visible(call.caller).filter(agent__slug=agent, archived_at=None)
+        rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)
         duty = rows.filter(title=call.body["title"].strip()).first()
         if duty is None:
             raise Http404
         archive_record(duty, by=call.actor)
         return no_content_response()
 
-    def more_urls(self) -> list[URLPattern]:
+    def extra_urls(self) -> list[URLPattern]:
         return [
             endpoint(
                 "agents/<slug:agent>/responsibilities:remove",
@@ -93,11 +93,11 @@ class TaskResource(RecordResource[Task]):
     """Numbered pieces of work with steps."""
 
     model = Task
-    name, one = "tasks", "task"
-    key, converter = "number", "int"
-    searched = ("title", "description")
+    name, singular = "tasks", "task"
+    lookup_field, lookup_converter = "number", "int"
+    search_fields = ("title", "description")
     links = {"agent": (Agent, "slug")}
-    more = {"steps": STEPS_SCHEMA}
+    schema_overrides = {"steps": STEPS_SCHEMA}
     agent_path = "agent__slug"
     bots_may_add = True
     filters = {
@@ -105,32 +105,32 @@ class TaskResource(RecordResource[Task]):
         "status": enum_schema(TaskStatus.values, description="Only those that stand so."),
     }
 
-    def rows(self, workspace: Workspace) -> QuerySet[Task]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Task]:
         return list_tasks(workspace)
 
-    def narrowed(self, rows: QuerySet[Task], call: ApiRequest) -> QuerySet[Task]:
+    def apply_filters(self, rows: QuerySet[Task], call: ApiRequest) -> QuerySet[Task]:
         if agent := call.query.get("agent"):
             rows = rows.filter(agent__slug=agent)
         if status := call.query.get("status"):
             rows = rows.filter(status=status)
         return rows
 
-    def value_told(self, record: Task, name: str) -> Any:
+    def field_json(self, record: Task, name: str) -> Any:
         if name == "steps":
             return [{"title": step.title, "is_done": step.is_done} for step in record.steps.all()]
-        return super().value_told(record, name)
+        return super().field_json(record, name)
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Task:
         return create_task(call.workspace, values, by=call.actor, message=message)
 
     def tick(self, call: ApiRequest, key: int, place: int) -> ApiResponse:
-        task = self.find(call, key)
+        task = self.find_record(call, key)
         if place >= task.steps.count():
             raise Http404
         saved = tick_step(task, place, is_done=call.body["is_done"], by=call.actor)
-        return self.given(self.fresh(saved))
+        return self.record_response(self.reload(saved))
 
-    def more_urls(self) -> list[URLPattern]:
+    def extra_urls(self) -> list[URLPattern]:
         return [
             endpoint(
                 "tasks/<int:key>/steps/<int:place>:tick",
@@ -141,7 +141,7 @@ class TaskResource(RecordResource[Task]):
                     permission=Permission.EDIT,
                     bots=True,
                     body=object_schema({"is_done": boolean_schema()}),
-                    answer=self.answer(),
+                    answer=self.response_schema(),
                     tag=self.name,
                     is_retryable=True,
                     refusals={404: "not_found"},

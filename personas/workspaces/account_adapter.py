@@ -1,4 +1,4 @@
-"""How accounts behave: who may sign up, and where a log-in leads."""
+"""django-allauth adapter: decides who may sign up."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ INVITATION_SESSION_KEY = "invitation_token"
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ships no types
-    """Sign-up is a switch; an open invitation passes even when it is off."""
+    """Sign-up depends on a setting; an open invitation allows it in any case."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return bool(settings.DRAMATIS_SIGNUP) or INVITATION_SESSION_KEY in request.session
 
     def populate_username(self, request: HttpRequest, user: Any) -> None:
-        """People have no user name here."""
+        """Do nothing: users have no user name."""

@@ -1,4 +1,4 @@
-"""Tenants and the people in them."""
+"""Workspaces (tenants) and user accounts."""
 
 from typing import Any, ClassVar
 
@@ -19,12 +19,12 @@ slug_validator = RegexValidator(
 )
 
 
-# Words that stand in addresses beside the slugs.
+# Path segments that are used next to slugs in URLs.
 RESERVED_SLUGS = {"new", "import"}
 
 
 def validate_not_reserved(value: str) -> None:
-    """A record called `new` would hide behind the page that makes new ones."""
+    """Reject a slug whose URL is already used by a page, such as `new`."""
     if value in RESERVED_SLUGS:
         raise ValidationError(
             gettext("“%(value)s” is reserved. Choose another word."), "reserved", {"value": value}
@@ -32,7 +32,7 @@ def validate_not_reserved(value: str) -> None:
 
 
 class UserManager(BaseUserManager["User"]):
-    """Makes accounts that sign in by e-mail."""
+    """Creates users that sign in by email."""
 
     def create_user(self, email: str, password: str | None = None, **extra: Any) -> "User":
         user = self.model(email=email.strip().lower(), **extra)
@@ -45,9 +45,9 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person who signs in; not to be confused with a UserProfile."""
+    """An account that signs in; not to be confused with a UserProfile."""
 
-    username = None  # type: ignore[assignment]  # signing in is by e-mail alone
+    username = None  # type: ignore[assignment]  # users sign in by email
     first_name = None  # type: ignore[assignment]  # one name field serves all naming customs
     last_name = None  # type: ignore[assignment]
     email = models.EmailField(_("e-mail address"), unique=True)
@@ -72,14 +72,14 @@ class User(AbstractUser):
 
 
 class Workspace(models.Model):
-    """A tenant: nothing crosses from one workspace to another."""
+    """A tenant; no data is shared between workspaces."""
 
     name = LineField(max_length=80)
     slug = models.SlugField(max_length=48, unique=True, validators=[slug_validator])
-    # A discovered skill then reaches no prompt before someone has trusted exactly that content.
+    # If set, a discovered skill is used in prompts only after exactly this content was approved.
     skills_need_trust = models.BooleanField(default=True)
     last_task_number = models.PositiveIntegerField(default=0, editable=False)
-    # How long rows of the ledger are kept; auditors count on half a year at least.
+    # Retention of ledger rows; at least half a year for auditors.
     ledger_months = models.PositiveSmallIntegerField(default=24, validators=[MinValueValidator(6)])
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -1,4 +1,4 @@
-"""Workspaces and what they start with."""
+"""Create and rename workspaces."""
 
 from django.db import transaction
 
@@ -12,11 +12,11 @@ from personas.records.services import convert_save_errors
 from personas.roles import Role
 
 
-# It has no number yet, and its address must be nobody else's.
+# All workspaces: the new one has no id yet, and its slug must be unique among all.
 @all_workspaces()
 @transaction.atomic
 def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
-    """Open a workspace with its first owner and the built-in channels."""
+    """Create a workspace with its first owner and the built-in channels."""
     workspace, by = Workspace(name=name, slug=slug), Actor.person(owner)
     with convert_save_errors():
         workspace.full_clean()
@@ -36,7 +36,7 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
 
 
 def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
-    """The built-in channels, as if made one by one, but in three statements instead of a hundred."""
+    """Create the built-in channels with their revisions and audit events in three bulk inserts."""
     channels = [
         Channel(
             workspace=workspace,
@@ -59,7 +59,7 @@ def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
 
 @transaction.atomic
 def rename_workspace(workspace: Workspace, name: str, *, by: Actor) -> Workspace:
-    """Change what people read; the address stays."""
+    """Change the name of a workspace; the slug stays."""
     workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
     before, workspace.name = {"name": workspace.name}, name
     with convert_save_errors():

@@ -1,4 +1,4 @@
-"""The way in: choose or open a workspace, its settings, one's own profile."""
+"""Pages to choose and create a workspace, its settings, and the profile of the user."""
 
 from typing import cast
 
@@ -21,7 +21,7 @@ ALLOWED_METHODS = ["GET", "HEAD", "POST"]
 
 @require_safe
 def choose_workspace(request: HttpRequest) -> HttpResponse:
-    """Straight on to the only workspace; a choice between several; a first step for newcomers."""
+    """Redirect to a pending invitation or to the only workspace; otherwise list the workspaces."""
     if token := request.session.get(INVITATION_SESSION_KEY):
         return redirect("invitation", token)
     memberships = list_memberships(cast("User", request.user))
@@ -66,7 +66,7 @@ def workspace_settings(request: WorkspaceRequest) -> HttpResponse:
 
 @require_http_methods(ALLOWED_METHODS)
 def edit_profile(request: HttpRequest) -> HttpResponse:
-    """How the signed-in person is shown, and in which timezone they read."""
+    """Edit the display name and timezone of the signed-in user."""
     user = cast("User", request.user)
     form = AccountForm(request.POST or None, initial={"name": user.name, "timezone": user.timezone})
     if request.method == "POST" and form.is_valid():

@@ -128,7 +128,7 @@ def build_operation(method: str, pattern: URLPattern, operation: Operation) -> d
 
 def list_query_parameters(operation: Operation) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "query", "required": name in operation.needed, "schema": schema}
+        {"name": name, "in": "query", "required": name in operation.required_params, "schema": schema}
         for name, schema in operation.query.items()
     ]
 
@@ -166,8 +166,8 @@ def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]
     if operation.answer is not None:
         content: dict[str, Any] = {"schema": operation.answer}
         content |= {"example": operation.example} if operation.example is not None else {}
-        good["content"] = {"application/json": content} | dict(operation.other_answers)
-    said = {str(operation.status): good} | {str(status): dict(words) for status, words in operation.others}
+        good["content"] = {"application/json": content} | dict(operation.extra_content)
+    said = {str(operation.status): good} | {str(status): dict(words) for status, words in operation.extra_responses}
     for status, code in sorted(get_problem_codes(pattern, operation).items()):
         said.setdefault(str(status), build_problem_response(status, code))
     return said

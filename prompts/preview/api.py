@@ -83,7 +83,7 @@ def preview_endpoint(call: ApiRequest) -> ApiResponse:
 
 def get_preview_agent(call: ApiRequest, name: str) -> Agent:
     rows = Agent.objects.in_workspace(call.workspace).filter(slug=name, archived_at=None)
-    agent = rows.first() if call.caller.may_touch(name) else None
+    agent = rows.first() if call.caller.can_access_agent(name) else None
     if agent is None:
         raise ProblemError(validation_problem([FieldError("There is no such agent here.", "/agent")]))
     return agent

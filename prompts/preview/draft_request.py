@@ -76,7 +76,7 @@ def parse_draft(call: ApiRequest, said: Mapping[str, Any], pointer: str) -> Reco
     if wrong:
         raise build_nested_problem(pointer, wrong)
     try:
-        values, _ = resource.values(replace(call, body=said["values"]))
+        values, _ = resource.parse_values(replace(call, body=said["values"]))
         return build_record_draft(call, resource, record, values)
     except InvalidInput as error:
         raise build_nested_problem(pointer, list_invalid_fields(error)) from error
@@ -87,9 +87,9 @@ def parse_draft(call: ApiRequest, said: Mapping[str, Any], pointer: str) -> Reco
 
 
 def get_draft_record(call: ApiRequest, resource: RecordResource[Any], key: int | str, pointer: str) -> Record:
-    is_fitting = isinstance(key, int) == (resource.key == "pk")
+    is_fitting = isinstance(key, int) == (resource.lookup_field == "pk")
     try:
-        found: Record | None = resource.find(call, key) if is_fitting else None
+        found: Record | None = resource.find_record(call, key) if is_fitting else None
     except Http404:
         found = None
     if found is None:
@@ -100,7 +100,7 @@ def get_draft_record(call: ApiRequest, resource: RecordResource[Any], key: int |
 
 @cache
 def get_draft_validator(kind: str, *, is_new: bool) -> Draft202012Validator:
-    return build_validator(RESOURCES_BY_KIND[kind].body(is_new=is_new, is_whole=is_new))
+    return build_validator(RESOURCES_BY_KIND[kind].body_schema(is_new=is_new, is_whole=is_new))
 
 
 def build_record_draft(
@@ -109,8 +109,8 @@ def build_record_draft(
     if record is None:
         subject = build_new_record(resource.model, call.workspace, values)
     else:
-        subject, values = record, resource.completed(record, values)
-    draft = build_valid_draft(subject, values, derived=resource.derived)
+        subject, values = record, resource.complete_values(record, values)
+    draft = build_valid_draft(subject, values, derived=resource.derived_fields)
     return RecordDraft(subject, draft)
 
 

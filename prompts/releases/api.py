@@ -206,7 +206,7 @@ def build_decision_response(call: ApiRequest, release: Release) -> ApiResponse:
     """A void is kept, and yet no success: it is answered and not raised, which would undo it."""
     if release.status == ReleaseStatus.VOIDED:
         problem = Problem(409, "release_voided", release.reason)
-        return ApiResponse(409, problem.body(call.request_id), {"Content-Type": PROBLEM_CONTENT_TYPE})
+        return ApiResponse(409, problem.to_bytes(call.request_id), {"Content-Type": PROBLEM_CONTENT_TYPE})
     return json_response(release_json(release))
 
 

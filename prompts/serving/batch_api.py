@@ -81,7 +81,7 @@ def render_batch_result(reader: KeyClient, item: dict[str, Any], request_id: str
 
 
 def render_batch_problem(problem: Problem, request_id: str) -> bytes:
-    said = {"status": problem.status, "problem": problem.as_json(request_id)}
+    said = {"status": problem.status, "problem": problem.to_json(request_id)}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
 
 

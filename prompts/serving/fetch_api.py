@@ -152,7 +152,7 @@ def build_problem_response(error: Exception, request_id: str) -> RawResponse:
         problem = exception_to_problem(error)
     if problem.status == 500:
         log.error("fetch_failed", request_id=request_id, exc_info=error)
-    body = problem.body(request_id)
+    body = problem.to_bytes(request_id)
     headers = [
         VARY_HEADER,
         ("X-Request-ID", request_id),
@@ -193,9 +193,9 @@ fetch_prompt.operations = {  # type: ignore[attr-defined]  # published; this vie
             "label": slug_schema(maxLength=40, default=PRODUCTION),
             "at": datetime_schema(description="What the label pointed at then."),
         },
-        needed=("channel",),
-        others=[(304, {"description": "You have this version already."})],
-        other_answers={"text/markdown": {"schema": {"type": "string"}}},
+        required_params=("channel",),
+        extra_responses=[(304, {"description": "You have this version already."})],
+        extra_content={"text/markdown": {"schema": {"type": "string"}}},
         refusals={410: "erased"},
         tag="prompts",
     )

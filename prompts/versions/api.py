@@ -269,7 +269,7 @@ urlpatterns: list[URLPattern] = [
             read_version,
             "Read a version",
             answer=VERSION_SCHEMA,
-            others=NOT_MODIFIED_RESPONSES,
+            extra_responses=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
             note="Several prompts may share a digest: `first` is the first of them, /places lists all.",
             **COMMON_OPTIONS,

@@ -133,7 +133,7 @@ def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, A
         "text": words.text if words and not words.is_erased else None,
         "findings": findings_json(newest.findings) if newest else [],
         "problems": problems_json(newest.problems) if newest else [],
-        "agents": [agent.slug for agent in readers if call.caller.may_touch(agent.slug)],
+        "agents": [agent.slug for agent in readers if call.caller.can_access_agent(agent.slug)],
         "waivers": [waiver_json(waiver) for waiver in list_waivers(file)],
     }
 
@@ -185,6 +185,6 @@ def list_assigned_slugs(caller: ApiClient, files: Iterable[ContextFile]) -> dict
     links = FileAgent.objects.in_workspace(caller.workspace).filter(file__in=[file.pk for file in files])
     found: dict[int, list[str]] = defaultdict(list)
     for file_id, slug in links.order_by("agent__slug").values_list("file_id", "agent__slug"):
-        if caller.may_touch(slug):
+        if caller.can_access_agent(slug):
             found[file_id].append(slug)
     return found

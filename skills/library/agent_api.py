@@ -130,7 +130,7 @@ urlpatterns: list[URLPattern] = [
             "The full instructions of one of an agent's skills",
             bots=True,
             answer=INSTRUCTIONS_SCHEMA,
-            others=[NOT_MODIFIED],
+            extra_responses=[NOT_MODIFIED],
             note="For the tool that loads a skill. Send If-None-Match with the ETag of what you have.",
             tag="agents",
         ),

@@ -79,7 +79,7 @@ def build_import_url(skills: "SkillResource") -> URLPattern:
             permission=Permission.EDIT,
             body=IMPORT_SCHEMA,
             body_example=IMPORT_EXAMPLE,
-            answer=object_schema({"skill": skills.answer(), "warnings": WARNINGS_SCHEMA}),
+            answer=object_schema({"skill": skills.response_schema(), "warnings": WARNINGS_SCHEMA}),
             status=201,
             is_retryable=True,
             tag=skills.name,
@@ -88,9 +88,9 @@ def build_import_url(skills: "SkillResource") -> URLPattern:
 
 
 def import_response(skills: "SkillResource", skill: Skill, warnings: tuple[SkillProblem, ...]) -> ApiResponse:
-    told = skills.told(skills.fresh(skill))
+    told = skills.to_json(skills.reload(skill))
     said = {"skill": told, "warnings": [skill_problem_json(one) for one in warnings]}
-    return json_response(said, 201, ETag=told["etag"], Location=skills.address(skill))
+    return json_response(said, 201, ETag=told["etag"], Location=skills.get_url(skill))
 
 
 def problem_to_field_error(problem: SkillProblem) -> FieldError:
@@ -100,21 +100,21 @@ def problem_to_field_error(problem: SkillProblem) -> FieldError:
 
 def build_export_url(skills: "SkillResource") -> URLPattern:
     def hand_out(call: ApiRequest, key: str) -> ApiResponse:
-        skill = skills.find(call, key)
+        skill = skills.find_record(call, key)
         text = render_skill_file(skill)
         if is_json_preferred(call.headers.get("Accept", "")):
             return json_response({"name": skill.name, "text": text.decode()})
         return ApiResponse(200, text, content_type=f"{MARKDOWN_TYPE}; charset=utf-8")
 
     pattern = endpoint(
-        f"skills/<{skills.converter}:key>/file",
+        f"skills/<{skills.lookup_converter}:key>/file",
         "skills-file",
         get=Operation(
             hand_out,
             "A skill as a SKILL.md",
             bots=True,
             answer=SKILL_FILE_SCHEMA,
-            other_answers={MARKDOWN_TYPE: {"schema": TEXT_SCHEMA}},
+            extra_content={MARKDOWN_TYPE: {"schema": TEXT_SCHEMA}},
             refusals={409: "refused"},
             note="Markdown, unless application/json is what you accept.",
             tag=skills.name,
@@ -147,11 +147,11 @@ class SkillResource(RecordResource[Skill]):
     """Know-how in Markdown; a key that is limited to agents reads what those have, and changes none."""
 
     model = Skill
-    name, one = "skills", "skill"
-    key, converter = "name", "word"
-    searched = ("name", "description")
-    lists = {"agents": (Agent, "slug")}
-    more = {
+    name, singular = "skills", "skill"
+    lookup_field, lookup_converter = "name", "word"
+    search_fields = ("name", "description")
+    link_lists = {"agents": (Agent, "slug")}
+    schema_overrides = {
         "name": slug_schema(description="Lower-case letters, digits and hyphens."),
         "metadata": METADATA_SCHEMA,
     }
@@ -160,31 +160,31 @@ class SkillResource(RecordResource[Skill]):
         "agent": slug_schema(description="Only skills that this agent was given, those for all included.")
     }
 
-    def rows(self, workspace: Workspace) -> QuerySet[Skill]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Skill]:
         return list_skills(workspace).prefetch_related("agent_links__agent")
 
-    def visible(self, caller: ApiClient) -> QuerySet[Skill]:
+    def list_visible(self, caller: ApiClient) -> QuerySet[Skill]:
         """With a limited key, a skill names only the agents that the key is for."""
-        rows = super().visible(caller)
+        rows = super().list_visible(caller)
         if caller.agents is None:
             return rows
         links = SkillLink.objects.in_workspace(caller.workspace).filter(agent__slug__in=caller.agents)
         own = Prefetch("agent_links", queryset=links.select_related("agent"))
         return rows.prefetch_related(None).prefetch_related(own)
 
-    def of_agents(self, rows: QuerySet[Skill], agents: Iterable[str]) -> QuerySet[Skill]:
+    def filter_by_agents(self, rows: QuerySet[Skill], agents: Iterable[str]) -> QuerySet[Skill]:
         return rows.filter(Q(for_all_agents=True) | Q(agent_links__agent__slug__in=list(agents)))
 
-    def narrowed(self, rows: QuerySet[Skill], call: ApiRequest) -> QuerySet[Skill]:
+    def apply_filters(self, rows: QuerySet[Skill], call: ApiRequest) -> QuerySet[Skill]:
         agent = call.query.get("agent")
-        return self.of_agents(rows, [agent]) if agent else rows
+        return self.filter_by_agents(rows, [agent]) if agent else rows
 
-    def list_told(self, record: Skill, name: str) -> list[Any]:
+    def link_list_json(self, record: Skill, name: str) -> list[Any]:
         return sorted(link.agent.slug for link in record.agent_links.all())
 
-    def values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
+    def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
         require_unrestricted_key(call)
-        values, message = super().values(call, is_new=is_new)
+        values, message = super().parse_values(call, is_new=is_new)
         if "metadata" in values:
             values["metadata"] = clean_skill_metadata(values["metadata"])
         return values, message
@@ -197,16 +197,16 @@ class SkillResource(RecordResource[Skill]):
         require_unrestricted_key(call)
         return super().restore(call, key)
 
-    def go_back(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
+    def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
         require_unrestricted_key(call)
-        return super().go_back(call, key, number)
+        return super().restore_to_revision(call, key, number)
 
-    def history(self, call: ApiRequest, key: Any) -> ApiResponse:
+    def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
         """Old revisions name every agent that ever had the skill."""
         require_unrestricted_key(call)
-        return super().history(call, key)
+        return super().list_history(call, key)
 
-    def more_urls(self) -> list[URLPattern]:
+    def extra_urls(self) -> list[URLPattern]:
         return [build_import_url(self), build_export_url(self)]
 
 

@@ -239,7 +239,7 @@ urlpatterns: list[URLPattern] = [
         post=Operation(
             copy_to_library,
             "Make a found skill one that is written here",
-            answer=object_schema({"skill": SkillResource().answer(), "warnings": WARNINGS_SCHEMA}),
+            answer=object_schema({"skill": SkillResource().response_schema(), "warnings": WARNINGS_SCHEMA}),
             status=201,
             **WRITE_OPTIONS,
         ),

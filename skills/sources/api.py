@@ -65,46 +65,46 @@ class SourceResource(RecordResource[Source]):
     """A key that is limited to agents sees what those read, and changes none of it here."""
 
     model = Source
-    name, one = "sources", "source"
-    searched = ("label", "slug", "folder", "grant__path")
-    fixed = ("slug", "kind")
-    optional = ("slug",)
-    more = SOURCE_PROPERTIES
-    shown = {
+    name, singular = "sources", "source"
+    search_fields = ("label", "slug", "folder", "grant__path")
+    create_only_fields = ("slug", "kind")
+    optional_fields = ("slug",)
+    schema_overrides = SOURCE_PROPERTIES
+    read_only_fields = {
         "files": refresh_api.COUNTS_SCHEMA | {"description": "How many of its files are in which state."},
         "looked_at": nullable_schema(datetime_schema()),
         "last_run": nullable_schema(integer_schema(1)),
     }
     agent_path = "agent_contexts__agent__slug"
-    write = Permission.MANAGE_SOURCES
+    write_permission = Permission.MANAGE_SOURCES
     filters = {"kind": enum_schema(SourceKind.values)}
 
-    def rows(self, workspace: Workspace) -> QuerySet[Source]:
+    def get_queryset(self, workspace: Workspace) -> QuerySet[Source]:
         return list_sources(workspace)
 
-    def visible(self, caller: ApiClient) -> QuerySet[Source]:
-        rows: QuerySet[Source] = self.rows(caller.workspace)
+    def list_visible(self, caller: ApiClient) -> QuerySet[Source]:
+        rows: QuerySet[Source] = self.get_queryset(caller.workspace)
         if caller.agents is None:
             return rows
         return rows.filter(pk__in=get_readable_source_ids(caller.workspace, caller.agents))
 
-    def narrowed(self, rows: QuerySet[Source], call: ApiRequest) -> QuerySet[Source]:
+    def apply_filters(self, rows: QuerySet[Source], call: ApiRequest) -> QuerySet[Source]:
         kind = call.query.get("kind")
         return rows.filter(source_kind=kind) if kind else rows
 
     # --- values -----------------------------------------------------------------------------------------
 
-    def paged(self, call: ApiRequest, rows: QuerySet[Source]) -> ApiResponse:
+    def paginate(self, call: ApiRequest, rows: QuerySet[Source]) -> ApiResponse:
         page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
         self.count_files(call.workspace, page.rows)
-        return page_response(call, page, [self.told(row) for row in page.rows])
+        return page_response(call, page, [self.to_json(row) for row in page.rows])
 
     def count_files(self, workspace: Workspace, rows: Iterable[Any]) -> None:
         states = count_states_by_source(workspace, rows)
         for row in rows:
             row.file_states = states[row.pk]
 
-    def also(self, record: Any) -> dict[str, Any]:
+    def extra_json(self, record: Any) -> dict[str, Any]:
         if not hasattr(record, "file_states"):
             self.count_files(record.workspace, [record])
         return {
@@ -113,29 +113,29 @@ class SourceResource(RecordResource[Source]):
             "last_run": record.last_run_id,
         }
 
-    def value_told(self, record: Source, name: str) -> Any:
+    def field_json(self, record: Source, name: str) -> Any:
         if name == "kind":
             return record.source_kind
         if name == "grant":
             return record.grant.path if record.grant else None
-        return super().value_told(record, name)
+        return super().field_json(record, name)
 
-    def value_read(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
+    def parse_value(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
         if name != "grant" or said is None:
-            return super().value_read(call, name, said, expected)
+            return super().parse_value(call, name, said, expected)
         grant = list_grants(call.workspace).filter(path=said).first()
         if grant is None:
             raise LookupError(said)
         return grant
 
-    def values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
+    def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
         require_unrestricted_key(call)
-        values, message = super().values(call, is_new=is_new)
+        values, message = super().parse_values(call, is_new=is_new)
         if "kind" in values:
             values["source_kind"] = values.pop("kind")
         return values, message
 
-    def completed(self, record: Source, values: FieldValues) -> FieldValues:
+    def complete_values(self, record: Source, values: FieldValues) -> FieldValues:
         if record.source_kind == SourceKind.PUSHED:
             check_no_schedule(values)
         check_lost_readers(record, values.get("harnesses", record.harnesses))
@@ -155,37 +155,37 @@ class SourceResource(RecordResource[Source]):
 
     @transaction.atomic
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
-        before = self.find(call, key)
+        before = self.find_record(call, key)
         super().change(call, key)
         return self.looked_anew(call, before)
 
     @transaction.atomic
-    def go_back(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
+    def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
         require_unrestricted_key(call)
-        before = self.find(call, key)
-        super().go_back(call, key, number)
+        before = self.find_record(call, key)
+        super().restore_to_revision(call, key, number)
         return self.looked_anew(call, before)
 
     def looked_anew(self, call: ApiRequest, before: Source) -> ApiResponse:
         """What was changed about a source holds for its files at once."""
-        after = self.fresh(before)
+        after = self.reload(before)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=call.actor))
-        return self.given(self.fresh(before))
+        return self.record_response(self.reload(before))
 
     def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
         require_unrestricted_key(call)
         return super().remove(call, key)
 
     @transaction.atomic
-    def bring_back(self, call: ApiRequest, record: Source) -> Source:
+    def unarchive(self, call: ApiRequest, record: Source) -> Source:
         require_unrestricted_key(call)
         restored = restore_record(record, by=call.actor)
         enqueue_refresh_run(rescan_source(restored, cause="edited", by=call.actor))
         return restored
 
     def refresh(self, call: ApiRequest, key: str) -> ApiResponse:
-        source = self.find(call, key)
+        source = self.find_record(call, key)
         run = request_refresh(source, cause="person", by=call.actor)
         enqueue_refresh_run(run)
         return json_response(
@@ -193,12 +193,12 @@ class SourceResource(RecordResource[Source]):
         )
 
     def list_runs(self, call: ApiRequest, key: str) -> ApiResponse:
-        return refresh_api.index(call, self.find(call, key))
+        return refresh_api.index(call, self.find_record(call, key))
 
     def read_run(self, call: ApiRequest, key: str, number: int) -> ApiResponse:
-        return refresh_api.detail(call, self.find(call, key), number)
+        return refresh_api.detail(call, self.find_record(call, key), number)
 
-    def more_urls(self) -> list[URLPattern]:
+    def extra_urls(self) -> list[URLPattern]:
         reading: dict[str, Any] = {"bots": True, "tag": self.name}
         at = "sources/<slug:key>"
         listing = Operation(
@@ -224,7 +224,7 @@ class SourceResource(RecordResource[Source]):
             endpoint(f"{at}:refresh", "sources-refresh", post=refresh),
             endpoint(f"{at}/runs", "sources-runs", get=listing),
             endpoint(f"{at}/runs/<int:number>", "sources-run", get=one),
-            *build_push_urls(self.find),
+            *build_push_urls(self.find_record),
         ]
 
 

@@ -19,7 +19,7 @@ def call(caller: Caller, method: str, path: str, body: Any = None, headers: Mapp
     """Send one request, with full budgets: what is left of them is told in headers."""
     wrote: set[str] = set()
     mail.outbox = []
-    rate_limits.PROCESS_LIMITER.empty()
+    rate_limits.PROCESS_LIMITER.clear()
     said = {"Authorization": f"Bearer {caller.secret}"} if caller.secret else {}
     data = b"" if body is None else json.dumps(body).encode()
     with noted_writes(wrote), heard() as ear:

@@ -87,7 +87,7 @@ def foreign_links(stage: Stage) -> Iterator[tuple[Any, Any, Any]]:
     """Every link of every tenant model: a row at home, the field, and a row elsewhere it must not reach."""
     for model in tenant_models():
         row = first_of(model, stage.workspaces[HARBOUR])
-        for field in model.tenant_links():
+        for field in model.list_tenant_links():
             yield row, field, first_of(field.remote_field.model, stage.workspaces[ELSEWHERE])
 
 
@@ -126,7 +126,7 @@ def movable(model: type[WorkspaceOwned], stage: Stage) -> Iterator[tuple[str, An
     yield "built around its id", model(**values)
     if model._meta.db_table not in ONLY_GROW:
         saved = model.unscoped.get(pk=row.pk)
-        del saved._home
+        del saved._stored_workspace_id
         saved.save()
         yield "just saved", saved
 
@@ -155,7 +155,7 @@ def bulk_ways(row: Any, name: str, value: Any) -> dict[str, Callable[[], Any]]:
     setattr(changed, name, value)
     twin = type(row).unscoped.get(pk=row.pk)
     setattr(twin, name, value)
-    twin.pk, twin._home = None, None
+    twin.pk, twin._stored_workspace_id = None, None
     return {
         "update()": lambda: rows.filter(pk=row.pk).update(**{name: value}),
         "bulk_update()": lambda: rows.bulk_update([changed], [name.removesuffix("_id")]),
@@ -182,7 +182,7 @@ def lost_children(stage: Stage) -> list[str]:
         if model._meta.get_field("workspace").null
     ]
     for model in tenant_models():
-        for field in model.tenant_links():
+        for field in model.list_tenant_links():
             strays = model.unscoped.exclude(**{f"{field.name}__workspace": models.F("workspace")})
             count = strays.filter(**{f"{field.name}__isnull": False}).count()
             findings += [f"{count} rows of {model.__name__} hang on a foreign {field.name}"] if count else []

@@ -77,28 +77,28 @@ def test_keys_that_bots_can_make_are_found(findings, monkeypatch):
 
 
 def test_a_refusal_that_tells_foreign_from_missing_is_found(findings, monkeypatch):
-    find = RecordResource.find
+    find = RecordResource.find_record
 
     def telling(self, call, key):
-        if self.model.unscoped.filter(**{self.key: key}).exclude(workspace=call.workspace).exists():
+        if self.model.unscoped.filter(**{self.lookup_field: key}).exclude(workspace=call.workspace).exists():
             raise PermissionDenied
         return find(self, call, key)
 
-    monkeypatch.setattr(RecordResource, "find", telling)
+    monkeypatch.setattr(RecordResource, "find_record", telling)
     said = findings("owner", "GET souls-one")
     assert any("crossed and missing can be told apart" in one for one in said)
 
 
 def test_a_refusal_with_a_header_more_is_found(findings, monkeypatch):
     """Alike to the eye, and yet not the same."""
-    find = RecordResource.find
+    find = RecordResource.find_record
 
     def telling(self, call, key):
-        if self.model.unscoped.filter(**{self.key: key}).exclude(workspace=call.workspace).exists():
+        if self.model.unscoped.filter(**{self.lookup_field: key}).exclude(workspace=call.workspace).exists():
             raise ProblemError(replace(NOT_FOUND_PROBLEM, headers={"Retry-After": "1"}))
         return find(self, call, key)
 
-    monkeypatch.setattr(RecordResource, "find", telling)
+    monkeypatch.setattr(RecordResource, "find_record", telling)
     said = findings("owner", "GET souls-one")
     assert any("crossed and missing can be told apart" in one for one in said)
 
@@ -129,7 +129,7 @@ def test_a_body_that_may_name_foreign_records_is_found(findings, monkeypatch):
         found = {getattr(row, attribute): row for row in model.unscoped.filter(**{f"{attribute}__in": named})}
         return [found[name] for name in named]
 
-    monkeypatch.setattr(RecordResource, "linked", staticmethod(anywhere))
+    monkeypatch.setattr(RecordResource, "find_linked_records", staticmethod(anywhere))
     said = findings("owner", "POST tasks-list", "PATCH agents-one", way=run_bodies)
     assert any("POST tasks-list agent: foreign and missing can be told apart" in one for one in said)
     assert any("PATCH agents-one soul" in one for one in said)
@@ -139,7 +139,7 @@ def test_a_filter_that_believes_any_name_is_found(findings, monkeypatch):
     def anywhere(self, rows, call):
         return Memory.unscoped.filter(agent__slug=call.query["agent"]) if "agent" in call.query else rows
 
-    monkeypatch.setattr(MemoryResource, "narrowed", anywhere)
+    monkeypatch.setattr(MemoryResource, "apply_filters", anywhere)
     said = findings("owner", "GET memories-list", way=run_queries)
     assert any("GET memories-list?agent: leaks Memory.text of elsewhere" in one for one in said)
 

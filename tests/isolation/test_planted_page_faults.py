@@ -83,7 +83,7 @@ def test_a_question_that_needs_no_workspace_is_found(monkeypatch):
 
 @pytest.mark.hard
 def test_a_save_that_does_not_look_where_links_lead_is_found(stage, monkeypatch):
-    monkeypatch.setattr(WorkspaceOwned, "refuse_foreign_links", lambda self: None)
+    monkeypatch.setattr(WorkspaceOwned, "check_foreign_links", lambda self: None)
     assert scoping.accepted_links(stage)
     assert scoping.accepted_moves(stage)
     assert scoping.accepted_bulk_writes(stage)

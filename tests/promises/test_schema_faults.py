@@ -42,7 +42,7 @@ def test_an_api_that_keeps_to_its_schema_passes(stage):
 @pytest.mark.planted
 @pytest.mark.parametrize("fault", ["a field is of another kind", "it breaks off"])
 def test_an_answer_that_the_schema_does_not_know_is_found(stage, monkeypatch, fault):
-    told = RecordResource.told
+    told = RecordResource.to_json
 
     def spoiled(self: Any, record: Any) -> dict[str, Any]:
         if fault == "it breaks off":
@@ -50,5 +50,5 @@ def test_an_answer_that_the_schema_does_not_know_is_found(stage, monkeypatch, fa
         said = told(self, record)
         return said | {"revision": str(said["revision"])}
 
-    monkeypatch.setattr(RecordResource, "told", spoiled)
+    monkeypatch.setattr(RecordResource, "to_json", spoiled)
     assert violations(stage)

@@ -156,7 +156,7 @@ def noted(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> None:
 
 def asked(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
     """Ask, hold the answer to the schema, and undo what it did."""
-    rate_limits.PROCESS_LIMITER.empty()
+    rate_limits.PROCESS_LIMITER.clear()
     around = transaction.atomic()
     # As the tests' own transaction is marked: to the house it is none.
     around._from_testcase = True  # type: ignore[attr-defined]

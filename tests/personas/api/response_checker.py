@@ -29,7 +29,7 @@ class TrueApi(Api):
 def hold(method: str, address: str, answer: Any) -> None:
     pattern = PATTERNS[resolve(address.partition("?")[0]).url_name]
     operation = get_operations(pattern)[method]
-    others = [status for status, _ in operation.others]
+    others = [status for status, _ in operation.extra_responses]
     if answer.status_code == operation.status:
         if operation.answer is not None and answer["Content-Type"] == "application/json":
             fit(operation.answer, answer.json())

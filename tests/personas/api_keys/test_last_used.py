@@ -24,11 +24,11 @@ ROOT = Path(__file__).resolve().parents[3]
 def uses():
     """A collector that is looked at by hand."""
     uses = KeyUseTracker(every=3600)
-    uses.begin()
+    uses.start()
     yield uses
     uses.is_collecting = False
-    uses._seen.clear()
-    uses.end()
+    uses._pending.clear()
+    uses.stop()
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def of_ours() -> list[threading.Thread]:
 
 def test_nothing_is_collected_and_no_thread_runs_before_a_server_says_so():
     uses = KeyUseTracker()
-    uses.used(1, 1, timezone.now())
+    uses.record_use(1, 1, timezone.now())
     assert uses.thread is None
     assert uses.flush() == 0
 
@@ -71,7 +71,7 @@ def test_the_last_of_many_uses_is_written_in_one_statement(uses, key, django_ass
 def test_a_flood_of_keys_is_bounded(uses):
     for number in range(last_used.MAX_PENDING_KEYS + 50):
         uses.used(1, number, timezone.now())
-    assert len(uses._seen) == last_used.MAX_PENDING_KEYS
+    assert len(uses._pending) == last_used.MAX_PENDING_KEYS
 
 
 def test_a_use_costs_next_to_nothing(uses):
@@ -102,8 +102,8 @@ def test_a_database_that_is_away_costs_no_call_and_no_use(uses, key):
 def test_the_thread_writes_by_itself_is_one_and_goes_when_it_is_told(workspace, by_alice):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
     uses, now = KeyUseTracker(every=0.02), timezone.now()
-    uses.begin()
-    callers = [threading.Thread(target=uses.used, args=(workspace.pk, key.pk, now)) for _ in range(20)]
+    uses.start()
+    callers = [threading.Thread(target=uses.record_use, args=(workspace.pk, key.pk, now)) for _ in range(20)]
     for caller in callers:
         caller.start()
     for caller in callers:
@@ -113,7 +113,7 @@ def test_the_thread_writes_by_itself_is_one_and_goes_when_it_is_told(workspace, 
         time.sleep(0.02)
     assert last_use(key) == now
     assert len(of_ours()) == 1
-    uses.end()
+    uses.stop()
     assert not of_ours()
 
 
@@ -144,7 +144,7 @@ from django.utils import timezone
 from personas import key_uses
 
 def serve():
-    key_uses.begin()
+    key_uses.start()
     key_uses.used({workspace}, {key}, timezone.now())
 
 if {in_child}:
