@@ -91,13 +91,13 @@ class RecordAdmin(ChangeOnlyAdmin):
         return ("__str__", "workspace", "revision", "updated_at", "archived_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        kept = [
+        other_fields = [
             field.name for field in self.model._meta.concrete_fields if field.name not in self.model.content
         ]
         links = [
             name for name in self.model.content if isinstance(self.model._meta.get_field(name), ForeignKey)
         ]
-        return [*kept, *links, *({"state"} & set(self.model.content))]
+        return [*other_fields, *links, *({"state"} & set(self.model.content))]
 
     def save_model(self, request: HttpRequest, obj: Record, form: Any, change: bool) -> None:
         values = {name: form.cleaned_data[name] for name in form.changed_data if name in obj.content}
@@ -128,10 +128,10 @@ class RecordAdmin(ChangeOnlyAdmin):
     def restore(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         self.apply_to_each(request, rows, lambda row: restore_record(row, by=get_operator(request)))
 
-    def apply_to_each(self, request: HttpRequest, rows: QuerySet[Any], verb: Any) -> None:
+    def apply_to_each(self, request: HttpRequest, rows: QuerySet[Any], action: Any) -> None:
         for row in rows:
             try:
-                verb(row)
+                action(row)
             except DomainError as error:
                 messages.error(request, f"{row}: {error.message}")
 

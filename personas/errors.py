@@ -29,8 +29,8 @@ class InvalidInput(DomainError):
     code = "invalid"
 
     def __init__(self, errors: Mapping[str, Sequence[str | Promise]]) -> None:
-        self.errors = {field: [str(said) for said in messages] for field, messages in errors.items()}
-        super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in self.errors.items()))
+        self.errors = {field: [str(text) for text in texts] for field, texts in errors.items()}
+        super().__init__("; ".join(f"{field}: {' '.join(texts)}" for field, texts in self.errors.items()))
 
     @classmethod
     def on(cls, field: str, message: str | Promise) -> "InvalidInput":
@@ -38,13 +38,15 @@ class InvalidInput(DomainError):
 
     @classmethod
     def from_validation(cls, error: ValidationError) -> "InvalidInput":
-        found: dict[str, list[str]] = {}
-        named = error.error_dict if hasattr(error, "error_dict") else {NON_FIELD_ERRORS: error.error_list}
-        for name, errors in named.items():
-            for one in errors:
-                field, said = _locate_error(name, one)
-                found.setdefault(field, []).extend(said)
-        return cls(found)
+        messages: dict[str, list[str]] = {}
+        errors_by_field = (
+            error.error_dict if hasattr(error, "error_dict") else {NON_FIELD_ERRORS: error.error_list}
+        )
+        for name, errors in errors_by_field.items():
+            for field_error in errors:
+                field, texts = _locate_error(name, field_error)
+                messages.setdefault(field, []).extend(texts)
+        return cls(messages)
 
 
 def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
@@ -53,13 +55,13 @@ def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
     A uniqueness error within the workspace is reported on its own field instead of on the whole form.
     """
     if error.code == "unique_together" and error.params:
-        own = [field for field in error.params["unique_check"] if field != "workspace"]
+        fields = [field for field in error.params["unique_check"] if field != "workspace"]
         kind = get_display_name(str(error.params["model_name"]).lower().replace(" ", "_")).lower()
-        if len(own) == 1:
-            said = _("Another %(kind)s of this workspace, perhaps an archived one, has this already.") % {
+        if len(fields) == 1:
+            message = _("Another %(kind)s of this workspace, perhaps an archived one, has this already.") % {
                 "kind": kind
             }
-            return own[0], [said]
+            return fields[0], [message]
     return name, error.messages
 
 

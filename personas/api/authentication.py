@@ -36,8 +36,8 @@ class ApiClient:
     @property
     def agents(self) -> list[str] | None:
         """Slugs of the agents that the key is limited to; None without a limit."""
-        named: list[str] | None = self.key.scopes.get("agents")
-        return named
+        slugs: list[str] | None = self.key.scopes.get("agents")
+        return slugs
 
     def has_permission(self, permission: Permission, *, is_for_bots: bool) -> bool:
         """Return whether the client may run an operation that needs this permission.
@@ -65,9 +65,9 @@ def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
     check_no_key_in_url(query)
     secret = parse_key_secret(headers.get("Authorization", ""))
     rows = ApiKey.unscoped.select_related("workspace", "created_by")
-    held = rows.filter(digest=key_digest(secret), revoked_at=None, expires_at__gt=timezone.now())
+    valid_keys = rows.filter(digest=key_digest(secret), revoked_at=None, expires_at__gt=timezone.now())
     with workspace_scope.all_workspaces():
-        key = held.first()
+        key = valid_keys.first()
     if key is None:
         raise invalid_key_error()
     workspace_scope.enter_workspace(key.workspace_id)
@@ -96,27 +96,27 @@ def get_key_actor(key: ApiKey) -> Actor:
     return Actor(label=f"{key.created_label} (key {key.name})"[:254], user=key.created_by)
 
 
-def parse_key_secret(said: str) -> str:
+def parse_key_secret(header: str) -> str:
     """Return the key of an Authorization header; a malformed one is rejected without a database query."""
-    secret = get_bearer_token(said)
+    secret = get_bearer_token(header)
     if not is_well_formed_key(secret):
         raise invalid_key_error()
     return secret
 
 
-def get_bearer_token(said: str) -> str:
+def get_bearer_token(header: str) -> str:
     """Return the token of a Bearer header; an empty string for any other scheme."""
-    return said[len(BEARER_SCHEME) :].strip() if said.lower().startswith(BEARER_SCHEME) else ""
+    return header[len(BEARER_SCHEME) :].strip() if header.lower().startswith(BEARER_SCHEME) else ""
 
 
-def check_no_key_in_url(address: str) -> None:
+def check_no_key_in_url(query: str) -> None:
     """Reject a key in the URL: proxies log URLs, so such a key must be replaced."""
-    if KEY_MARKER in unquote_plus(address):
-        said = "Send the key in the Authorization header, never in the address, and replace this one."
-        raise ProblemError(Problem(400, "bad_request", said, [FieldError(said, header="Authorization")]))
+    if KEY_MARKER in unquote_plus(query):
+        detail = "Send the key in the Authorization header, never in the address, and replace this one."
+        raise ProblemError(Problem(400, "bad_request", detail, [FieldError(detail, header="Authorization")]))
 
 
-def invalid_key_error(**more: Any) -> ProblemError:
+def invalid_key_error(**options: Any) -> ProblemError:
     return ProblemError(
-        Problem(401, "bad_key", "This key is not valid.", headers=AUTH_CHALLENGE_HEADERS, **more)
+        Problem(401, "bad_key", "This key is not valid.", headers=AUTH_CHALLENGE_HEADERS, **options)
     )

@@ -24,8 +24,8 @@ def check_if_match(record: Record, if_match: str | None) -> None:
 
 def check_etag(etag: str, if_match: str | None) -> None:
     if not if_match:
-        needed = FieldError("Send the ETag of what you have seen.", header="If-Match")
-        raise ProblemError(Problem(428, "precondition_required", "A change needs If-Match.", [needed]))
+        error = FieldError("Send the ETag of what you have seen.", header="If-Match")
+        raise ProblemError(Problem(428, "precondition_required", "A change needs If-Match.", [error]))
     if if_match.strip() == "*":
         return
     # If-Match uses strong comparison (RFC 9110), so weak tags never match.
@@ -49,5 +49,5 @@ def immutable_response(call: ApiRequest, value: Any, etag: str) -> ApiResponse:
     return ApiResponse(200, encode_json(value), headers)
 
 
-def has_matching_etag(said: str, etag: str) -> bool:
-    return said.strip() == "*" or any(tag == etag for _, tag in ETAG_PATTERN.findall(said))
+def has_matching_etag(if_none_match: str, etag: str) -> bool:
+    return if_none_match.strip() == "*" or any(tag == etag for _, tag in ETAG_PATTERN.findall(if_none_match))

@@ -37,9 +37,9 @@ NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this 
 
 def exception_to_problem(error: BaseException) -> Problem:
     """Convert an exception to a problem; unknown exceptions become a 500 without details."""
-    for kind, told in PROBLEM_BUILDERS.items():
+    for kind, build_problem in PROBLEM_BUILDERS.items():
         if isinstance(error, kind):
-            return told(error)
+            return build_problem(error)
     return SERVER_ERROR_PROBLEM
 
 
@@ -50,9 +50,9 @@ def unavailable_problem() -> Problem:
 
 
 def validation_problem(errors: Iterable[FieldError]) -> Problem:
-    said = list(errors)
-    detail = said[0].detail if len(said) == 1 else f"{len(said)} values do not fit."
-    return Problem(422, "invalid", detail, said)
+    field_errors = list(errors)
+    detail = field_errors[0].detail if len(field_errors) == 1 else f"{len(field_errors)} values do not fit."
+    return Problem(422, "invalid", detail, field_errors)
 
 
 def list_invalid_fields(error: InvalidInput) -> list[FieldError]:

@@ -19,25 +19,25 @@ IDEMPOTENCY_RETENTION = timedelta(hours=24)
 
 
 def run_idempotent(
-    workspace: Workspace, route: str, name: str, body: bytes, carry_out: Callable[[], ApiResponse]
+    workspace: Workspace, route: str, name: str, body: bytes, run: Callable[[], ApiResponse]
 ) -> ApiResponse:
     """Run the operation, or replay the stored response of an earlier request with the same key.
 
     The response is stored in the transaction of its effect. Server errors are not stored.
     """
     if not IDEMPOTENCY_KEY_PATTERN.fullmatch(name):
-        wrong = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
-        raise ProblemError(Problem(400, "bad_request", wrong.detail, [wrong]))
+        error = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
+        raise ProblemError(Problem(400, "bad_request", error.detail, [error]))
     digest = sha256(body).hexdigest()
     with transaction.atomic():
         lock_idempotency_key(workspace, route, name)
-        kept = find_stored_response(workspace, route, name)
-        if kept is not None:
-            return replay_response(kept, digest)
-        answer = carry_out()
-        if answer.status < 500:
-            store_response(workspace, route, name, digest, answer)
-        return answer
+        stored = find_stored_response(workspace, route, name)
+        if stored is not None:
+            return replay_response(stored, digest)
+        response = run()
+        if response.status < 500:
+            store_response(workspace, route, name, digest, response)
+        return response
 
 
 def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:
@@ -47,46 +47,46 @@ def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:
     """
     if connection.vendor != "postgresql":
         return
-    word = f"{workspace.pk}/{route}/{name}".encode()
-    number = int.from_bytes(sha256(word).digest()[:8], signed=True)
+    lock_name = f"{workspace.pk}/{route}/{name}".encode()
+    lock_id = int.from_bytes(sha256(lock_name).digest()[:8], signed=True)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
-        is_ours = cursor.fetchone()
-    if not is_ours or not is_ours[0]:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock_id])
+        row = cursor.fetchone()
+    if not row or not row[0]:
         detail = "The first call under this Idempotency-Key is still being carried out."
         raise ProblemError(Problem(409, "in_progress", detail, headers={"Retry-After": "1"}))
 
 
 def find_stored_response(workspace: Workspace, route: str, name: str) -> KeptAnswer | None:
     rows = KeptAnswer.objects.in_workspace(workspace).filter(route=route, name=name)
-    kept = rows.first()
-    if kept is not None and kept.at < timezone.now() - IDEMPOTENCY_RETENTION:
-        kept.delete()
+    stored = rows.first()
+    if stored is not None and stored.at < timezone.now() - IDEMPOTENCY_RETENTION:
+        stored.delete()
         return None
-    return kept
+    return stored
 
 
-def replay_response(kept: KeptAnswer, digest: str) -> ApiResponse:
-    if kept.body_digest != digest:
-        wrong = FieldError("It was used for another body. Take a new one.", header=IDEMPOTENCY_HEADER)
-        raise ProblemError(Problem(422, "key_reused", wrong.detail, [wrong]))
-    headers = {**kept.headers, "Idempotency-Replayed": "true"}
-    return ApiResponse(kept.status, bytes(kept.body), headers)
+def replay_response(stored: KeptAnswer, digest: str) -> ApiResponse:
+    if stored.body_digest != digest:
+        error = FieldError("It was used for another body. Take a new one.", header=IDEMPOTENCY_HEADER)
+        raise ProblemError(Problem(422, "key_reused", error.detail, [error]))
+    headers = {**stored.headers, "Idempotency-Replayed": "true"}
+    return ApiResponse(stored.status, bytes(stored.body), headers)
 
 
-def store_response(workspace: Workspace, route: str, name: str, digest: str, answer: ApiResponse) -> None:
+def store_response(workspace: Workspace, route: str, name: str, digest: str, response: ApiResponse) -> None:
     KeptAnswer(
         workspace=workspace,
         route=route,
         name=name,
         body_digest=digest,
-        status=answer.status,
-        headers=dict(answer.headers),
-        body=answer.body_to_store,
+        status=response.status,
+        headers=dict(response.headers),
+        body=response.body_to_store,
         at=timezone.now(),
     ).save(force_insert=True)
 
 
-def delete_expired_responses(now_minus: timedelta = IDEMPOTENCY_RETENTION) -> int:
+def delete_expired_responses(max_age: timedelta = IDEMPOTENCY_RETENTION) -> int:
     """Delete stored responses after their retention period; called by the scheduler."""
-    return delete_in_batches(KeptAnswer.unscoped.filter(at__lt=timezone.now() - now_minus))
+    return delete_in_batches(KeptAnswer.unscoped.filter(at__lt=timezone.now() - max_age))

@@ -81,6 +81,6 @@ class Operation:
         return self.budget or ("read" if self.permission is Permission.READ else "write")
 
 
-def raise_not_implemented(*args: Any, **named: Any) -> ApiResponse:
+def raise_not_implemented(*args: Any, **kwargs: Any) -> ApiResponse:
     """Handler of operations that are documented here and implemented by a separate view."""
     raise NotImplementedError("This operation has its own view.")

@@ -41,9 +41,9 @@ def paginate_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: b
     after = decode_cursor(cursor) if cursor else None
     if after is not None:
         rows = rows.filter(pk__lt=after) if newest_first else rows.filter(pk__gt=after)
-    found = list(rows.order_by("-pk" if newest_first else "pk")[: limit + 1])
-    shown = found[:limit]
-    return CursorPage(shown, encode_cursor(shown[-1].pk) if len(found) > limit else None)
+    rows_and_next = list(rows.order_by("-pk" if newest_first else "pk")[: limit + 1])
+    page_rows = rows_and_next[:limit]
+    return CursorPage(page_rows, encode_cursor(page_rows[-1].pk) if len(rows_and_next) > limit else None)
 
 
 def encode_cursor(pk: int) -> str:
@@ -52,13 +52,13 @@ def encode_cursor(pk: int) -> str:
 
 def decode_cursor(cursor: str) -> int:
     try:
-        said = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
     except (binascii.Error, ValueError):
-        said = ""
-    if not said.startswith("p") or not said[1:].isdecimal() or len(said) > 19:
-        wrong = FieldError("This is not a cursor that was given out here.", parameter="cursor")
-        raise ProblemError(Problem(422, "invalid", wrong.detail, [wrong]))
-    return int(said[1:])
+        text = ""
+    if not text.startswith("p") or not text[1:].isdecimal() or len(text) > 19:
+        error = FieldError("This is not a cursor that was given out here.", parameter="cursor")
+        raise ProblemError(Problem(422, "invalid", error.detail, [error]))
+    return int(text[1:])
 
 
 FIELDS_PARAM = text_schema(
@@ -69,31 +69,34 @@ FIELDS_PARAM = text_schema(
 )
 
 
-def select_fields(told: dict[str, Any], wanted: str) -> dict[str, Any]:
+def select_fields(row: dict[str, Any], fields: str) -> dict[str, Any]:
     """Return only the requested fields; raise 422 for an unknown one."""
-    if not wanted:
-        return told
-    names = wanted.split(",")
-    if strange := [name for name in names if name not in told]:
-        wrong = FieldError(f"There is no field “{strange[0]}” here.", parameter="fields")
-        raise ProblemError(validation_problem([wrong]))
-    return {name: told[name] for name in names}
+    if not fields:
+        return row
+    names = fields.split(",")
+    if unknown := [name for name in names if name not in row]:
+        error = FieldError(f"There is no field “{unknown[0]}” here.", parameter="fields")
+        raise ProblemError(validation_problem([error]))
+    return {name: row[name] for name in names}
 
 
 def page_response(call: ApiRequest, page: CursorPage, data: list[dict[str, Any]]) -> ApiResponse:
     """Return a page as JSON; the Link header also holds the URL of the next page."""
-    wanted = call.query.get("fields", "")
-    said = {
-        "data": [select_fields(row, wanted) for row in data],
+    fields = call.query.get("fields", "")
+    body = {
+        "data": [select_fields(row, fields) for row in data],
         "next_cursor": page.next_cursor,
         "has_more": page.next_cursor is not None,
     }
     link = f'<{call.path}?{build_next_query(call, page.next_cursor)}>; rel="next"' if page.next_cursor else ""
-    return json_response(said, Link=link)
+    return json_response(body, Link=link)
 
 
 def build_next_query(call: ApiRequest, cursor: str) -> str:
-    said = {name: value for name, value in call.query.items() if name != "cursor"} | {"cursor": cursor}
+    params = {name: value for name, value in call.query.items() if name != "cursor"} | {"cursor": cursor}
     return urlencode(
-        {name: datetime_json(value) if hasattr(value, "isoformat") else value for name, value in said.items()}
+        {
+            name: datetime_json(value) if hasattr(value, "isoformat") else value
+            for name, value in params.items()
+        }
     )

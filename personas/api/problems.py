@@ -67,8 +67,8 @@ class FieldError:
     header: str = ""
 
     def to_json(self) -> dict[str, str]:
-        where = {"pointer": self.pointer, "parameter": self.parameter, "header": self.header}
-        return {"detail": self.detail} | {name: said for name, said in where.items() if said}
+        location = {"pointer": self.pointer, "parameter": self.parameter, "header": self.header}
+        return {"detail": self.detail} | {name: value for name, value in location.items() if value}
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Problem:
         return PROBLEM_TITLES.get(self.code, "Refused")
 
     def to_json(self, request_id: str) -> dict[str, Any]:
-        said: dict[str, Any] = {
+        body: dict[str, Any] = {
             "type": f"/api/v1/docs/errors#{self.code}",
             "title": self.title,
             "status": self.status,
@@ -95,8 +95,8 @@ class Problem:
             "request_id": request_id,
         }
         if self.errors:
-            said["errors"] = [error.to_json() for error in self.errors]
-        return said
+            body["errors"] = [error.to_json() for error in self.errors]
+        return body
 
     def to_bytes(self, request_id: str) -> bytes:
         return json.dumps(self.to_json(request_id), ensure_ascii=False).encode("utf-8", "replace")

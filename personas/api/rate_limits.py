@@ -43,18 +43,18 @@ class RateLimiter:
         self._levels: OrderedDict[tuple[str, int, str], tuple[float, float]] = OrderedDict()
         self._lock = Lock()
 
-    def take(self, whose: str, number: int, budget: str, quota: int) -> RateLimitStatus:
+    def take(self, owner: str, owner_id: int, budget: str, quota: int) -> RateLimitStatus:
         """Take one token, if there is one."""
-        now, name, pace = self._clock(), (whose, number, budget), quota / WINDOW_SECONDS
+        now, bucket, rate = self._clock(), (owner, owner_id, budget), quota / WINDOW_SECONDS
         with self._lock:
-            level, since = self._levels.pop(name, (float(quota), now))
-            level = min(quota, level + (now - since) * pace)
-            is_ours = level >= 1
-            level -= is_ours
-            self._levels[name] = level, now
+            level, since = self._levels.pop(bucket, (float(quota), now))
+            level = min(quota, level + (now - since) * rate)
+            is_allowed = level >= 1
+            level -= is_allowed
+            self._levels[bucket] = level, now
             if len(self._levels) > MAX_BUCKETS:
                 self._levels.popitem(last=False)
-        return RateLimitStatus(budget, quota, int(level), 0 if is_ours else (1 - level) / pace)
+        return RateLimitStatus(budget, quota, int(level), 0 if is_allowed else (1 - level) / rate)
 
     def clear(self) -> None:
         with self._lock:
@@ -65,30 +65,34 @@ PROCESS_LIMITER = RateLimiter()
 
 
 def charge_rate_limit(
-    key_id: int, workspace_id: int, budget: str, *, buckets: RateLimiter = PROCESS_LIMITER
+    key_id: int, workspace_id: int, budget: str, *, limiter: RateLimiter = PROCESS_LIMITER
 ) -> Mapping[str, str]:
     """Take one token of the key and one of the workspace; return the rate limit headers or raise 429.
 
     The headers describe the budget with fewer tokens.
     """
-    of_key, of_workspace = get_quotas(budget)
-    standing = buckets.take("key", key_id, budget, of_key)
-    if not standing.retry_after:
-        whole = buckets.take("workspace", workspace_id, budget, of_workspace)
-        standing = whole if whole.retry_after or whole.remaining < standing.remaining else standing
-    if standing.retry_after:
-        raise ProblemError(rate_limit_problem(standing))
-    return standing.headers()
+    key_quota, workspace_quota = get_quotas(budget)
+    status = limiter.take("key", key_id, budget, key_quota)
+    if not status.retry_after:
+        workspace_status = limiter.take("workspace", workspace_id, budget, workspace_quota)
+        status = (
+            workspace_status
+            if workspace_status.retry_after or workspace_status.remaining < status.remaining
+            else status
+        )
+    if status.retry_after:
+        raise ProblemError(rate_limit_problem(status))
+    return status.headers()
 
 
 def get_quotas(budget: str) -> tuple[int, int]:
     """Return the quotas of a key and a workspace per minute, divided by the number of web processes."""
-    of_key, of_workspace = settings.DRAMATIS_RATE_LIMITS[budget]
-    share = max(1, settings.DRAMATIS_WEB_PROCESSES)
-    return max(1, of_key // share), max(1, of_workspace // share)
+    key_quota, workspace_quota = settings.DRAMATIS_RATE_LIMITS[budget]
+    processes = max(1, settings.DRAMATIS_WEB_PROCESSES)
+    return max(1, key_quota // processes), max(1, workspace_quota // processes)
 
 
-def rate_limit_problem(standing: RateLimitStatus) -> Problem:
-    wait = max(1, math.ceil(standing.retry_after))
-    headers = standing.headers() | {"Retry-After": str(wait)}
+def rate_limit_problem(status: RateLimitStatus) -> Problem:
+    wait = max(1, math.ceil(status.retry_after))
+    headers = status.headers() | {"Retry-After": str(wait)}
     return Problem(429, "rate_limited", f"Try again in {wait} s.", headers=headers)

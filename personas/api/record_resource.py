@@ -81,8 +81,8 @@ class RecordResource(RecordSchema, Generic[R]):
         raise NotImplementedError
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> R:
-        made: Any = create_record(self.model, call.workspace, values, by=call.actor, message=message)
-        return made  # type: ignore[no-any-return]  # of this resource's kind
+        record: Any = create_record(self.model, call.workspace, values, by=call.actor, message=message)
+        return record  # type: ignore[no-any-return]  # of this resource's kind
 
     def archive(self, call: ApiRequest, record: R) -> None:
         archive_record(record, by=call.actor)
@@ -112,11 +112,11 @@ class RecordResource(RecordSchema, Generic[R]):
         rows = rows if state == ALL else rows.filter(archived_at__isnull=state == LIVE)
         if since := call.query.get("updated_since"):
             rows = rows.filter(updated_at__gte=since)
-        if words := call.query.get("q", "").strip():
-            found = Q()
+        if text := call.query.get("q", "").strip():
+            condition = Q()
             for field in self.search_fields:
-                found |= Q(**{f"{field}__icontains": words})
-            rows = rows.filter(found)
+                condition |= Q(**{f"{field}__icontains": text})
+            rows = rows.filter(condition)
         return self.paginate(call, rows)
 
     def paginate(self, call: ApiRequest, rows: QuerySet[R]) -> ApiResponse:
@@ -133,8 +133,8 @@ class RecordResource(RecordSchema, Generic[R]):
 
     def read(self, call: ApiRequest, key: Any) -> ApiResponse:
         record = self.find_record(call, key)
-        wanted = call.query.get("fields", "")
-        return json_response(select_fields(self.to_json(record), wanted), ETag=get_record_etag(record))
+        fields = call.query.get("fields", "")
+        return json_response(select_fields(self.to_json(record), fields), ETag=get_record_etag(record))
 
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
         """Update the fields of the body; PUT calls this with defaults for the fields that are missing."""
@@ -146,12 +146,12 @@ class RecordResource(RecordSchema, Generic[R]):
         return self.record_response(self.reload(saved))
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
-        blank = {
-            name: get_default_value(said)
-            for name, said in self.writable_fields().items()
+        defaults = {
+            name: get_default_value(schema)
+            for name, schema in self.writable_fields().items()
             if name not in self.create_only_fields and name not in call.body
         }
-        call.body = {**blank, **call.body}
+        call.body = {**defaults, **call.body}
         return self.change(call, key)
 
     def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
@@ -183,9 +183,11 @@ class RecordResource(RecordSchema, Generic[R]):
         """Reject a revision that assigns the record to another agent, if the key is limited to some agents."""
         if call.caller.agents is None:
             return
-        then = record.values_from(get_revision(record, number).data)
-        links = [name for name, (model, _) in self.links.items() if model.kind == "agent" and name in then]
-        if any(then[name] != getattr(record, name) for name in links):
+        old_values = record.values_from(get_revision(record, number).data)
+        links = [
+            name for name, (model, _) in self.links.items() if model.kind == "agent" and name in old_values
+        ]
+        if any(old_values[name] != getattr(record, name) for name in links):
             raise out_of_scope_error()
 
     # --- helpers ----------------------------------------------------------------------------------------
@@ -207,12 +209,12 @@ class RecordResource(RecordSchema, Generic[R]):
             raise Http404
         if isinstance(key, int) and self.lookup_field == "number" and key >= 2**31:
             raise Http404
-        found = self.list_visible(call.caller).filter(**{self.lookup_field: key}).first()
-        if found is None:
+        record = self.list_visible(call.caller).filter(**{self.lookup_field: key}).first()
+        if record is None:
             raise Http404
-        if found.workspace_id == call.caller.workspace.pk:
-            found.workspace = call.caller.workspace
-        return found
+        if record.workspace_id == call.caller.workspace.pk:
+            record.workspace = call.caller.workspace
+        return record
 
     def find_writable(self, call: ApiRequest, key: Any) -> R:
         """Return the row to change.
@@ -239,13 +241,13 @@ class RecordResource(RecordSchema, Generic[R]):
         return f"/api/v1/{self.name}/{getattr(record, self.lookup_field)}"
 
     def to_json(self, record: R) -> dict[str, Any]:
-        said: dict[str, Any] = {"id": record.pk}
+        data: dict[str, Any] = {"id": record.pk}
         if self.lookup_field in {"slug", "number"}:
-            said[self.lookup_field] = getattr(record, self.lookup_field)
+            data[self.lookup_field] = getattr(record, self.lookup_field)
         for name in self.writable_fields():
-            said[name] = self.field_json(record, name)
-        said |= self.extra_json(record)
-        return said | {
+            data[name] = self.field_json(record, name)
+        data |= self.extra_json(record)
+        return data | {
             "revision": record.revision,
             "is_archived": record.is_archived,
             "created_at": datetime_json(record.created_at),
@@ -266,115 +268,137 @@ class RecordResource(RecordSchema, Generic[R]):
 
     def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
         """Convert the body for the services: resolve links in the workspace and parse timestamps."""
-        values, wrong = dict(call.body), []
+        values, errors = dict(call.body), []
         if call.caller.agents is not None and "agent" in self.links and not values.get("agent", not is_new):
-            wrong.append(
+            errors.append(
                 FieldError("This key is limited to some agents: say which.", json_pointer(["agent"]))
             )
         message = values.pop("message", "")
-        shapes = self.writable_fields()
-        for name, said in values.items():
+        schemas = self.writable_fields()
+        for name, value in values.items():
             try:
-                values[name] = self.parse_value(call, name, said, shapes.get(name, {}))
+                values[name] = self.parse_value(call, name, value, schemas.get(name, {}))
             except LookupError:
-                wrong.append(FieldError("There is no such record here.", json_pointer([name])))
-        if wrong:
-            raise ProblemError(validation_problem(wrong))
+                errors.append(FieldError("There is no such record here.", json_pointer([name])))
+        if errors:
+            raise ProblemError(validation_problem(errors))
         return values, message
 
-    def parse_value(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
+    def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
         if name in self.links:
-            return None if said is None else self.find_linked_records(call, *self.links[name], [said])[0]
+            return None if value is None else self.find_linked_records(call, *self.links[name], [value])[0]
         if name in self.link_lists:
-            return self.find_linked_records(call, *self.link_lists[name], said)
-        if expected.get("format") == "date-time" and isinstance(said, str):
-            return parse_utc_datetime(said)
-        return said
+            return self.find_linked_records(call, *self.link_lists[name], value)
+        if expected.get("format") == "date-time" and isinstance(value, str):
+            return parse_utc_datetime(value)
+        return value
 
     @staticmethod
-    def find_linked_records(call: ApiRequest, model: type[Record], attribute: str, named: list[Any]) -> list[Any]:
+    def find_linked_records(
+        call: ApiRequest, model: type[Record], attribute: str, names: list[Any]
+    ) -> list[Any]:
         """Return the linked rows in the order of the body; raise KeyError if one does not exist."""
         rows: QuerySet[Any] = model.objects.in_workspace(call.workspace).filter(archived_at=None)
         if model.kind == "agent" and call.caller.agents is not None:
             rows = rows.filter(slug__in=call.caller.agents)
-        found = {getattr(row, attribute): row for row in rows.filter(**{f"{attribute}__in": named})}
-        return [found[name] for name in named]
+        rows_by_name = {getattr(row, attribute): row for row in rows.filter(**{f"{attribute}__in": names})}
+        return [rows_by_name[name] for name in names]
 
     def urls(self) -> list[URLPattern]:
-        at, one, tag = self.name, self.singular, self.name
-        row = f"{at}/<{self.lookup_converter}:key>"
-        told = self.response_schema()
-        pages = {**LIST_PARAMS, **self.filters}
-        reading: dict[str, Any] = {"permission": Permission.READ, "bots": True, "tag": tag}
-        writing: dict[str, Any] = {"permission": self.write_permission, "tag": tag}
-        changing: dict[str, Any] = {
-            **writing,
-            "answer": told,
+        route, singular, tag = self.name, self.singular, self.name
+        row_route = f"{route}/<{self.lookup_converter}:key>"
+        response_schema = self.response_schema()
+        list_params = {**LIST_PARAMS, **self.filters}
+        read_options: dict[str, Any] = {"permission": Permission.READ, "bots": True, "tag": tag}
+        write_options: dict[str, Any] = {"permission": self.write_permission, "tag": tag}
+        change_options: dict[str, Any] = {
+            **write_options,
+            "answer": response_schema,
             "is_conditional": True,
             "refusals": CHANGE_ERROR_CODES,
         }
         return [
             endpoint(
-                at,
+                route,
                 f"{tag}-list",
-                get=Operation(self.index, f"List {at}", answer=page_schema(told), query=pages, **reading),
+                get=Operation(
+                    self.index,
+                    f"List {route}",
+                    answer=page_schema(response_schema),
+                    query=list_params,
+                    **read_options,
+                ),
                 post=Operation(
                     self.add,
-                    f"Add a {one}",
-                    **{**writing, "bots": self.bots_may_add},
-                    answer=told,
+                    f"Add a {singular}",
+                    **{**write_options, "bots": self.bots_may_add},
+                    answer=response_schema,
                     status=201,
-                    body=self.body_schema(is_new=True, is_whole=True),
+                    body=self.body_schema(is_new=True, is_complete=True),
                     is_retryable=True,
                 ),
             ),
             *self.extra_urls(),
             endpoint(
-                row,
+                row_route,
                 f"{tag}-one",
                 get=Operation(
-                    self.read, f"Read a {one}", answer=told, query={"fields": FIELDS_PARAM}, **reading
+                    self.read,
+                    f"Read a {singular}",
+                    answer=response_schema,
+                    query={"fields": FIELDS_PARAM},
+                    **read_options,
                 ),
                 patch=Operation(
-                    self.change, f"Change a {one}", body=self.body_schema(is_new=False, is_whole=False), **changing
+                    self.change,
+                    f"Change a {singular}",
+                    body=self.body_schema(is_new=False, is_complete=False),
+                    **change_options,
                 ),
                 put=Operation(
-                    self.replace, f"Replace a {one}", body=self.body_schema(is_new=False, is_whole=True), **changing
+                    self.replace,
+                    f"Replace a {singular}",
+                    body=self.body_schema(is_new=False, is_complete=True),
+                    **change_options,
                 ),
                 delete=Operation(
                     self.remove,
-                    f"Take a {one} out of use",
-                    **{**changing, "answer": None, "bots": self.bots_may_remove},
+                    f"Take a {singular} out of use",
+                    **{**change_options, "answer": None, "bots": self.bots_may_remove},
                     status=204,
                 ),
             ),
             endpoint(
-                f"{row}:restore",
+                f"{row_route}:restore",
                 f"{tag}-restore",
                 post=Operation(
                     self.restore,
-                    f"Bring a {one} back into use",
-                    answer=told,
+                    f"Bring a {singular} back into use",
+                    answer=response_schema,
                     refusals={404: "not_found"},
                     is_retryable=True,
-                    **writing,
+                    **write_options,
                 ),
             ),
             endpoint(
-                f"{row}/revisions",
+                f"{row_route}/revisions",
                 f"{tag}-revisions",
                 get=Operation(
                     self.list_history,
-                    f"The history of a {one}",
+                    f"The history of a {singular}",
                     answer=page_schema(REVISION_SCHEMA),
                     query=PAGINATION_PARAMS,
-                    **reading,
+                    **read_options,
                 ),
             ),
             endpoint(
-                f"{row}/revisions/<int:number>:restore",
+                f"{row_route}/revisions/<int:number>:restore",
                 f"{tag}-go-back",
-                post=Operation(self.restore_to_revision, f"Make an old revision of a {one} current", **changing),
+                post=Operation(
+                    self.restore_to_revision,
+                    f"Make an old revision of a {singular} current",
+                    **change_options,
+                ),
             ),
         ]
 

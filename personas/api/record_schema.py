@@ -59,10 +59,16 @@ class RecordSchema:
         for name in (*self.create_only_fields, *self.model.content):
             if name not in self.derived_fields and name not in fields:
                 fields[name] = self.schema_overrides.get(name) or self.column_schema(name)
-        return fields | {name: self.link_list_schema(name) for name in self.link_lists} | dict(self.extra_fields())
+        return (
+            fields
+            | {name: self.link_list_schema(name) for name in self.link_lists}
+            | dict(self.extra_fields())
+        )
 
     def extra_fields(self) -> Mapping[str, Schema]:
-        return {name: said for name, said in self.schema_overrides.items() if name not in self.model.content}
+        return {
+            name: schema for name, schema in self.schema_overrides.items() if name not in self.model.content
+        }
 
     def column_schema(self, name: str) -> Schema:
         field = self.model._meta.get_field(name)
@@ -89,26 +95,26 @@ class RecordSchema:
         """Return the fields that a new row needs."""
         names = []
         for name in self.writable_fields():
-            field = next((one for one in self.model._meta.concrete_fields if one.name == name), None)
+            field = next((column for column in self.model._meta.concrete_fields if column.name == name), None)
             is_needed = field is not None and not field.blank and not field.has_default()
             if is_needed and name not in self.optional_fields:
                 names.append(name)
         return names
 
-    def body_schema(self, *, is_new: bool, is_whole: bool) -> Schema:
+    def body_schema(self, *, is_new: bool, is_complete: bool) -> Schema:
         fields = self.writable_fields()
         if not is_new:
-            fields = {name: said for name, said in fields.items() if name not in self.create_only_fields}
-        required = [name for name in self.required_fields() if name in fields] if is_whole else []
+            fields = {name: schema for name, schema in fields.items() if name not in self.create_only_fields}
+        required = [name for name in self.required_fields() if name in fields] if is_complete else []
         return object_schema(fields | {"message": MESSAGE_SCHEMA}, required)
 
     def response_schema(self) -> Schema:
-        plain = {name: relax_schema(said) for name, said in self.writable_fields().items()}
-        own = {
+        writable = {name: relax_schema(schema) for name, schema in self.writable_fields().items()}
+        fields = {
             "id": integer_schema(1),
             **({self.lookup_field: {"type": "string"}} if self.lookup_field == "slug" else {}),
             **({self.lookup_field: integer_schema(1)} if self.lookup_field == "number" else {}),
-            **plain,
+            **writable,
             **self.read_only_fields,
             "revision": integer_schema(1),
             "is_archived": boolean_schema(),
@@ -116,26 +122,28 @@ class RecordSchema:
             "updated_at": datetime_schema(),
             "etag": {"type": "string"},
         }
-        return object_schema(own, required=())
+        return object_schema(fields, required=())
 
 
-def relax_schema(said: Schema) -> Schema:
+def relax_schema(schema: Schema) -> Schema:
     """Remove the limits of a request schema for use in responses: stored values may predate a limit."""
-    kept = {name: value for name, value in said.items() if name in {"type", "items", "anyOf", "description"}}
-    if "items" in kept:
-        kept["items"] = relax_schema(kept["items"])
-    if "anyOf" in kept:
-        kept["anyOf"] = [relax_schema(one) for one in kept["anyOf"]]
-    return kept
+    relaxed = {
+        name: value for name, value in schema.items() if name in {"type", "items", "anyOf", "description"}
+    }
+    if "items" in relaxed:
+        relaxed["items"] = relax_schema(relaxed["items"])
+    if "anyOf" in relaxed:
+        relaxed["anyOf"] = [relax_schema(option) for option in relaxed["anyOf"]]
+    return relaxed
 
 
-def get_default_value(said: Schema) -> Any:
+def get_default_value(schema: Schema) -> Any:
     """Return the value of a field that PUT leaves out: its default, else the empty value of its type."""
-    if "default" in said:
-        return said["default"]
-    kind = said.get("type", [])
-    if "anyOf" in said or (isinstance(kind, list) and "null" in kind):
+    if "default" in schema:
+        return schema["default"]
+    kind = schema.get("type", [])
+    if "anyOf" in schema or (isinstance(kind, list) and "null" in kind):
         return None
-    if "enum" in said:
-        return said["enum"][0]
+    if "enum" in schema:
+        return schema["enum"][0]
     return {"string": "", "array": [], "boolean": False, "object": {}, "integer": 0}[kind]

@@ -33,27 +33,27 @@ def parse_json_or_problem(data: bytes) -> Any:
 
 def parse_json(data: bytes) -> Any:
     try:
-        words = data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadJson(f"The body is not UTF-8: byte {error.start} cannot be read.") from None
-    check_json_depth(words)
+    check_json_depth(text)
     try:
-        value = JSON_DECODER.decode(words)
+        value = JSON_DECODER.decode(text)
     except BadJson:
         raise
     except ValueError as error:
         raise BadJson(f"The body is not JSON: {error}.") from None
-    if SURROGATE_ESCAPE.search(words):
+    if SURROGATE_ESCAPE.search(text):
         check_surrogates(value)
     return value
 
 
-def check_json_depth(words: str) -> None:
+def check_json_depth(text: str) -> None:
     """Limit the nesting depth before decoding: the decoder would raise RecursionError."""
     depth, is_text, is_escaped = 0, False, False
-    if words.count("[") + words.count("{") <= MAX_JSON_DEPTH:
+    if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
         return
-    for character in words:
+    for character in text:
         if is_text:
             is_text = is_escaped or character != '"'
             is_escaped = not is_escaped and character == "\\"
@@ -76,11 +76,11 @@ def check_surrogates(value: Any) -> None:
 
 
 def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise BadJson(f"“{twice[:80]}” stands twice in one object.")
-    return made
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        duplicate = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise BadJson(f"“{duplicate[:80]}” stands twice in one object.")
+    return result
 
 
 def reject_constant(name: str) -> Any:
@@ -116,11 +116,11 @@ UNSUPPORTED_MEDIA_TYPE = Problem(
 )
 
 
-def parse_json_body(request: HttpRequest | Request, shape: Draft202012Validator) -> Any:
-    kind = (request.content_type or "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+def parse_json_body(request: HttpRequest | Request, validator: Draft202012Validator) -> Any:
+    content_type = (request.content_type or "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
         raise ProblemError(UNSUPPORTED_MEDIA_TYPE)
     value = parse_json_or_problem(request.body)
-    if wrong := find_schema_errors(shape, value):
-        raise ProblemError(validation_problem(wrong))
+    if errors := find_schema_errors(validator, value):
+        raise ProblemError(validation_problem(errors))
     return value

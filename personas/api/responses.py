@@ -23,10 +23,12 @@ class ApiResponse:
         return self.body if self.stored_body is None else self.stored_body
 
 
-def json_response(value: Any, status: int = 200, *, kept: Any = None, **headers: str) -> ApiResponse:
+def json_response(value: Any, status: int = 200, *, stored: Any = None, **headers: str) -> ApiResponse:
     """Return a JSON response; underscores in header names become hyphens, empty headers are left out."""
-    named = {name.replace("_", "-"): said for name, said in headers.items() if said}
-    return ApiResponse(status, encode_json(value), named, None if kept is None else encode_json(kept))
+    http_headers = {name.replace("_", "-"): text for name, text in headers.items() if text}
+    return ApiResponse(
+        status, encode_json(value), http_headers, None if stored is None else encode_json(stored)
+    )
 
 
 def no_content_response() -> ApiResponse:

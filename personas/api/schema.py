@@ -69,17 +69,17 @@ def digest_schema(**more: Any) -> Schema:
     return {"type": "string", "pattern": "^[0-9a-f]{64}$"} | more
 
 
-def nullable_schema(shape: Schema) -> Schema:
-    if isinstance(shape.get("type"), str) and "enum" not in shape:
-        return shape | {"type": [shape["type"], "null"]}
-    return {"anyOf": [shape, {"type": "null"}]}
+def nullable_schema(schema: Schema) -> Schema:
+    if isinstance(schema.get("type"), str) and "enum" not in schema:
+        return schema | {"type": [schema["type"], "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def object_schema(fields: Mapping[str, Schema], required: Iterable[str] | None = None, **more: Any) -> Schema:
     """Return the schema of an object with exactly these fields; all are required unless `required` is set."""
-    needed = list(fields if required is None else required)
-    made: Schema = {"type": "object", "properties": dict(fields), "additionalProperties": False}
-    return made | ({"required": needed} if needed else {}) | more
+    names = list(fields if required is None else required)
+    schema: Schema = {"type": "object", "properties": dict(fields), "additionalProperties": False}
+    return schema | ({"required": names} if names else {}) | more
 
 
 def page_schema(item: Schema) -> Schema:
@@ -96,10 +96,10 @@ def page_schema(item: Schema) -> Schema:
 def model_field_schema(field: models.Field[Any, Any]) -> Schema:
     """Derive the schema of a model field."""
     if field.choices:
-        made = enum_schema(str(value) for value, _ in field.flatchoices)
+        schema = enum_schema(str(value) for value, _ in field.flatchoices)
     else:
-        made = next(told(field) for kind, told in SCHEMA_BUILDERS.items() if isinstance(field, kind))
-    return nullable_schema(made) if field.null else made
+        schema = next(build(field) for kind, build in SCHEMA_BUILDERS.items() if isinstance(field, kind))
+    return nullable_schema(schema) if field.null else schema
 
 
 def get_min_length(field: models.Field[Any, Any]) -> int:

@@ -32,39 +32,39 @@ def is_aware_datetime(value: object) -> bool:
     if not isinstance(value, str):
         return True
     try:
-        said = parse_datetime(value)
+        parsed = parse_datetime(value)
     except (ValueError, OverflowError):
         return False
     # The first and last years overflow when converted to another timezone.
-    return said is not None and said.tzinfo is not None and 1 < said.year < 9999
+    return parsed is not None and parsed.tzinfo is not None and 1 < parsed.year < 9999
 
 
 def parse_utc_datetime(value: str) -> datetime:
     """Parse a timestamp and convert it to UTC, because databases do not support every offset."""
-    moment = parse_datetime(value)
-    if moment is None:
+    parsed = parse_datetime(value)
+    if parsed is None:
         raise ValueError(value)
-    return moment.astimezone(UTC)
+    return parsed.astimezone(UTC)
 
 
-def validate_full_pattern(_: Any, said: str, value: object, shape: Schema) -> Iterator[ValidationError]:
+def validate_full_pattern(_: Any, pattern: str, value: object, schema: Schema) -> Iterator[ValidationError]:
     """Match a pattern against the whole text, unless it exceeds maxLength.
 
     Skipping long texts limits regular-expression denial of service (ReDoS).
     """
-    is_short = isinstance(value, str) and len(value) <= shape.get("maxLength", len(value))
+    is_short = isinstance(value, str) and len(value) <= schema.get("maxLength", len(value))
     # fullmatch, because `$` also matches before a final line break.
-    if is_short and not re.fullmatch(said, str(value)):
+    if is_short and not re.fullmatch(pattern, str(value)):
         yield ValidationError("does not match")
 
 
 def bounded_list_validator(keyword: str) -> Callable[..., Iterator[ValidationError]]:
     """Return a validator of a list keyword that skips lists longer than maxItems, which are invalid anyway."""
-    looked_at = Draft202012Validator.VALIDATORS[keyword]
+    validate = Draft202012Validator.VALIDATORS[keyword]
 
-    def checked(by: Any, said: Any, value: object, shape: Schema) -> Iterator[ValidationError]:
-        if isinstance(value, list) and len(value) <= shape.get("maxItems", len(value)):
-            yield from looked_at(by, said, value, shape) or ()
+    def checked(by: Any, keyword_value: Any, value: object, schema: Schema) -> Iterator[ValidationError]:
+        if isinstance(value, list) and len(value) <= schema.get("maxItems", len(value)):
+            yield from validate(by, keyword_value, value, schema) or ()
 
     return checked
 
@@ -77,19 +77,19 @@ KEYWORD_VALIDATORS = {
 ApiSchemaValidator = extend(Draft202012Validator, KEYWORD_VALIDATORS)
 
 
-def build_validator(shape: Schema) -> Draft202012Validator:
-    made: Draft202012Validator = ApiSchemaValidator(shape, format_checker=format_checker)
-    return made
+def build_validator(schema: Schema) -> Draft202012Validator:
+    validator: Draft202012Validator = ApiSchemaValidator(schema, format_checker=format_checker)
+    return validator
 
 
-def find_schema_errors(checked: Draft202012Validator, value: object) -> list[FieldError]:
+def find_schema_errors(validator: Draft202012Validator, value: object) -> list[FieldError]:
     """Return the errors in the order of the body, at most MAX_ERRORS."""
-    found: list[FieldError] = []
-    for error in checked.iter_errors(value):
-        found.extend(build_field_errors(error))
-        if len(found) >= MAX_ERRORS:
+    errors: list[FieldError] = []
+    for error in validator.iter_errors(value):
+        errors.extend(build_field_errors(error))
+        if len(errors) >= MAX_ERRORS:
             break
-    return found[:MAX_ERRORS]
+    return errors[:MAX_ERRORS]
 
 
 def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
@@ -98,17 +98,17 @@ def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
         names = [name for name in error.validator_value if name not in error.instance]
         yield from (FieldError("This is needed.", json_pointer([*path, name])) for name in names[:1])
     elif error.validator == "additionalProperties":
-        strange = [name for name in error.instance if name not in error.schema.get("properties", {})]
+        unknown = [name for name in error.instance if name not in error.schema.get("properties", {})]
         yield from (
-            FieldError("There is no such field here.", json_pointer([*path, name])) for name in strange
+            FieldError("There is no such field here.", json_pointer([*path, name])) for name in unknown
         )
     else:
         yield FieldError(describe_schema_error(error), json_pointer(path))
 
 
 def describe_schema_error(error: ValidationError) -> str:
-    said = ERROR_MESSAGES.get(str(error.validator), "This has characters that do not fit here.")
-    return said if isinstance(said, str) else said(error.validator_value, error.instance)
+    message = ERROR_MESSAGES.get(str(error.validator), "This has characters that do not fit here.")
+    return message if isinstance(message, str) else message(error.validator_value, error.instance)
 
 
 def describe_type_error(names: str | list[str], _: object) -> str:

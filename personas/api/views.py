@@ -28,38 +28,40 @@ from personas.api_keys.last_used import record_key_use
 
 
 def parse_query_params(
-    said: QueryDict, known: Mapping[str, Schema], needed: Sequence[str] = ()
+    query: QueryDict, schemas: Mapping[str, Schema], required: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Validate the query parameters and return their values with defaults; an unknown one is an error."""
-    wrong = [FieldError("This is needed.", parameter=name) for name in needed if name not in said]
-    values: dict[str, Any] = {name: shape["default"] for name, shape in known.items() if "default" in shape}
-    for name, given in said.lists():
-        if name not in known:
-            wrong.append(FieldError("There is no such parameter here.", parameter=name[:80]))
-        elif len(given) > 1:
-            wrong.append(FieldError("Give this once.", parameter=name))
+    errors = [FieldError("This is needed.", parameter=name) for name in required if name not in query]
+    values: dict[str, Any] = {
+        name: schema["default"] for name, schema in schemas.items() if "default" in schema
+    }
+    for name, texts in query.lists():
+        if name not in schemas:
+            errors.append(FieldError("There is no such parameter here.", parameter=name[:80]))
+        elif len(texts) > 1:
+            errors.append(FieldError("Give this once.", parameter=name))
         else:
-            value = convert_param(given[0], known[name])
-            problems = find_schema_errors(build_validator(known[name]), value)
-            wrong += [FieldError(problem.detail, parameter=name) for problem in problems]
+            value = convert_param(texts[0], schemas[name])
+            problems = find_schema_errors(build_validator(schemas[name]), value)
+            errors += [FieldError(problem.detail, parameter=name) for problem in problems]
             values[name] = value
-    if wrong:
-        raise ProblemError(validation_problem(wrong))
-    return {name: convert_datetime_param(value, known[name]) for name, value in values.items()}
+    if errors:
+        raise ProblemError(validation_problem(errors))
+    return {name: convert_datetime_param(value, schemas[name]) for name, value in values.items()}
 
 
-def convert_param(word: str, shape: Schema) -> Any:
+def convert_param(text: str, schema: Schema) -> Any:
     """Convert a parameter to the type of its schema; text that cannot be converted then fails validation."""
-    if shape.get("type") == "integer":
-        digits = word.removeprefix("-")
-        return int(word) if digits.isascii() and digits.isdecimal() and len(digits) <= 19 else word
-    if shape.get("type") == "boolean":
-        return {"true": True, "false": False}.get(word, word)
-    return word
+    if schema.get("type") == "integer":
+        digits = text.removeprefix("-")
+        return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= 19 else text
+    if schema.get("type") == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    return text
 
 
-def convert_datetime_param(value: Any, shape: Schema) -> Any:
-    if shape.get("format") == "date-time" and isinstance(value, str):
+def convert_datetime_param(value: Any, schema: Schema) -> Any:
+    if schema.get("format") == "date-time" and isinstance(value, str):
         return parse_utc_datetime(value)
     return value
 
@@ -81,11 +83,13 @@ class ApiView(APIView):
         _ = request.body
         caller = authenticate(request.headers, request.META.get("QUERY_STRING", ""))
         record_key_use(caller.workspace.pk, caller.key.pk, timezone.now())
-        paid = charge_rate_limit(caller.key.pk, caller.workspace.pk, operation.rate_limit_budget)
+        rate_limit_headers = charge_rate_limit(
+            caller.key.pk, caller.workspace.pk, operation.rate_limit_budget
+        )
         check_operation_permission(caller, operation)
         call = self.build_request(request, operation, caller)
-        answer = self.run_operation(operation, call, kwargs)
-        return build_http_response(answer, paid)
+        response = self.run_operation(operation, call, kwargs)
+        return build_http_response(response, rate_limit_headers)
 
     get = post = put = patch = delete = handle
 
@@ -99,15 +103,15 @@ class ApiView(APIView):
             path=request.path,
         )
 
-    def run_operation(self, operation: Operation, call: ApiRequest, named: dict[str, Any]) -> ApiResponse:
+    def run_operation(self, operation: Operation, call: ApiRequest, kwargs: dict[str, Any]) -> ApiResponse:
         name = call.headers.get(IDEMPOTENCY_HEADER)
         if name is None or not operation.is_retryable:
-            return operation.run(call, **named)
+            return operation.run(call, **kwargs)
         # Stored responses belong to one API key: another key may not be allowed to see them.
-        said = f"{call.caller.key.pk} {self.request.method} {call.path}"
-        route = sha256(said.encode()).hexdigest()
+        scope = f"{call.caller.key.pk} {self.request.method} {call.path}"
+        route = sha256(scope.encode()).hexdigest()
         body = self.request.body
-        return run_idempotent(call.workspace, route, name, body, lambda: operation.run(call, **named))
+        return run_idempotent(call.workspace, route, name, body, lambda: operation.run(call, **kwargs))
 
     def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # ours is no Response
         return problem_response(exception_to_problem(exc), self.request, exc)
@@ -128,14 +132,14 @@ def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
         raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
 
 
-def build_http_response(answer: ApiResponse, more: Mapping[str, str]) -> HttpResponse:
-    response = HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
+def build_http_response(answer: ApiResponse, extra_headers: Mapping[str, str]) -> HttpResponse:
+    http_response = HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
     if answer.status in {204, 304}:
-        del response["Content-Type"]
-    for name, said in {"Cache-Control": "private, no-store", **answer.headers, **more}.items():
-        response[name] = said
-    patch_vary_headers(response, ["Authorization", "Accept"])
-    return response
+        del http_response["Content-Type"]
+    for name, value in {"Cache-Control": "private, no-store", **answer.headers, **extra_headers}.items():
+        http_response[name] = value
+    patch_vary_headers(http_response, ["Authorization", "Accept"])
+    return http_response
 
 
 def problem_response(
@@ -145,8 +149,8 @@ def problem_response(
         log.error("api_request_failed", status=problem.status, error=type(error).__name__, exc_info=error)
     body = problem.to_bytes(get_request_id(request))
     response = HttpResponse(body, status=problem.status, content_type=PROBLEM_CONTENT_TYPE)
-    for name, said in problem.headers.items():
-        response[name] = said
+    for name, value in problem.headers.items():
+        response[name] = value
     response["Cache-Control"] = "no-store"
     return response
 
@@ -157,17 +161,17 @@ def get_request_id(request: HttpRequest | Request) -> str:
 
 def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
     """Return the URL pattern of a view with these operations by method; other methods get 405."""
-    said = {method.upper(): operation for method, operation in operations.items()}
+    by_method = {method.upper(): operation for method, operation in operations.items()}
     allowed = [*operations, *(["head"] if "get" in operations else [])]
     view: type[ApiView] = type(
         f"{name.title().replace('-', '')}View",
         (ApiView,),
-        {"operations": said, "http_method_names": allowed, "__doc__": "An address of the API."},
+        {"operations": by_method, "http_method_names": allowed, "__doc__": "An address of the API."},
     )
     return path(route, login_not_required(view.as_view()), name=name)
 
 
 def get_api_view(pattern: URLPattern) -> type[ApiView] | None:
     """Return the ApiView class of a URL pattern, or None; used by the OpenAPI document and tests."""
-    found: HttpResponseBase | Any = getattr(pattern.callback, "cls", None)
-    return found if isinstance(found, type) and issubclass(found, ApiView) else None
+    view: HttpResponseBase | Any = getattr(pattern.callback, "cls", None)
+    return view if isinstance(view, type) and issubclass(view, ApiView) else None

@@ -83,15 +83,15 @@ def index(call: ApiRequest) -> ApiResponse:
 
 
 def api_create_key(call: ApiRequest) -> ApiResponse:
-    said: dict[str, Any] = call.body
-    check_scopes_within(call, said.get("scopes", {}), said.get("kind", BOT))
+    body: dict[str, Any] = call.body
+    check_scopes_within(call, body.get("scopes", {}), body.get("kind", BOT))
     key, secret = create_key(
         call.workspace,
-        said["name"],
-        said.get("scopes", {}),
-        limit_expiry(call, parse_expiry(said)),
+        body["name"],
+        body.get("scopes", {}),
+        limit_expiry(call, parse_expiry(body)),
         by=call.actor,
-        kind=said.get("kind", BOT),
+        kind=body.get("kind", BOT),
     )
     return new_key_response(key, secret)
 
@@ -101,13 +101,13 @@ def api_read_key(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def api_rotate_key(call: ApiRequest, key: int) -> ApiResponse:
-    said: dict[str, Any] = call.body
+    body: dict[str, Any] = call.body
     old = get_client_key(call, key)
-    ends_at = timezone.now() + timedelta(hours=said.get("overlap_hours", 24))
-    made, secret = rotate_key(
-        old, ends_at=ends_at, expires_at=limit_expiry(call, parse_expiry(said)), by=call.actor
+    ends_at = timezone.now() + timedelta(hours=body.get("overlap_hours", 24))
+    successor, secret = rotate_key(
+        old, ends_at=ends_at, expires_at=limit_expiry(call, parse_expiry(body)), by=call.actor
     )
-    return new_key_response(made, secret)
+    return new_key_response(successor, secret)
 
 
 def api_revoke_key(call: ApiRequest, key: int) -> ApiResponse:
@@ -123,8 +123,8 @@ def limit_expiry(call: ApiRequest, ends_at: datetime | None) -> datetime:
 def check_scopes_within(call: ApiRequest, scopes: Mapping[str, Any], kind: str) -> None:
     """Raise 422 if the scopes are wider than those of the client's own key."""
     if name := find_wider_dimension(scopes, call.caller.key.scopes, kind):
-        said = f"Your own key is limited in its {name}: a key you make cannot have more."
-        raise ProblemError(validation_problem([FieldError(said, json_pointer(["scopes", name]))]))
+        detail = f"Your own key is limited in its {name}: a key you make cannot have more."
+        raise ProblemError(validation_problem([FieldError(detail, json_pointer(["scopes", name]))]))
 
 
 def list_client_keys(call: ApiRequest) -> QuerySet[ApiKey]:
@@ -139,14 +139,14 @@ def get_client_key(call: ApiRequest, key: int) -> ApiKey:
     return row
 
 
-def parse_expiry(said: dict[str, Any]) -> datetime | None:
-    return parse_utc_datetime(said["expires_at"]) if said.get("expires_at") else None
+def parse_expiry(body: dict[str, Any]) -> datetime | None:
+    return parse_utc_datetime(body["expires_at"]) if body.get("expires_at") else None
 
 
 def new_key_response(key: ApiKey, secret: str) -> ApiResponse:
     """Return the new key with its secret; the response stored for retries does not contain the secret."""
-    facts, at = key_json(key), f"/api/v1/keys/{key.pk}"
-    return json_response({**facts, "secret": secret}, 201, kept={**facts, "secret": None}, Location=at)
+    data, url = key_json(key), f"/api/v1/keys/{key.pk}"
+    return json_response({**data, "secret": secret}, 201, stored={**data, "secret": None}, Location=url)
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:

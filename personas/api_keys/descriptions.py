@@ -71,12 +71,12 @@ def describe_verbs(scopes: Mapping[str, Any], kind: str) -> str:
 
 def describe_limits(scopes: Mapping[str, Any]) -> list[str]:
     """Return one line per limited dimension of the scopes."""
-    said = [(name, scopes.get(f"{name}s")) for name in LIMIT_LABELS]
-    return [_describe_limit(name, words) for name, words in said if isinstance(words, list) and words]
+    limits = [(name, scopes.get(f"{name}s")) for name in LIMIT_LABELS]
+    return [_describe_limit(name, values) for name, values in limits if isinstance(values, list) and values]
 
 
-def _describe_limit(name: str, words: Sequence[str]) -> str:
-    return str(LIMIT_LABELS[name] % {"names": format_short_list(words), "count": len(words)})
+def _describe_limit(name: str, values: Sequence[str]) -> str:
+    return str(LIMIT_LABELS[name] % {"names": format_short_list(values), "count": len(values)})
 
 
 def get_key_state(expires_at: datetime, revoked_at: datetime | None, now: datetime) -> str:

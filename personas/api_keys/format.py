@@ -25,16 +25,16 @@ def generate_key_secret(kind: str = BOT) -> str:
 
 def compute_checksum(body: str) -> str:
     """Return the CRC32 of the random part in base62; it detects a mistyped key without a database query."""
-    left, said = crc32(body.encode()), ""
+    number, checksum = crc32(body.encode()), ""
     for _ in range(CHECKSUM_LENGTH):
-        left, digit = divmod(left, len(BASE62))
-        said = BASE62[digit] + said
-    return said
+        number, digit = divmod(number, len(BASE62))
+        checksum = BASE62[digit] + checksum
+    return checksum
 
 
 def get_key_kind(secret: str) -> str:
     """Return the kind of a key by its prefix; an empty string if the prefix is unknown."""
-    return next((kind for kind, beginning in KEY_PREFIXES.items() if secret.startswith(beginning)), "")
+    return next((kind for kind, prefix in KEY_PREFIXES.items() if secret.startswith(prefix)), "")
 
 
 def is_well_formed_key(secret: str) -> bool:

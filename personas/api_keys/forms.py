@@ -51,8 +51,8 @@ class KeyExpiryForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["expires_at"].initial = timezone.localdate() + DEFAULT_LIFETIME
-        told = gettext("In your timezone; %(days)s days from now at most.") % {"days": MAX_LIFETIME.days}
-        self.fields["expires_at"].help_text = told
+        help_text = gettext("In your timezone; %(days)s days from now at most.") % {"days": MAX_LIFETIME.days}
+        self.fields["expires_at"].help_text = help_text
 
     def clean_expires_at(self) -> datetime:
         day: date = self.cleaned_data["expires_at"]
@@ -69,8 +69,8 @@ class KeyExpiryForm(forms.Form):
 
     def take_errors(self, error: InvalidInput) -> None:
         """Show the errors of a service on the fields they name."""
-        for name, said in error.errors.items():
-            self.add_error(name if name in self.fields else None, list(said))
+        for name, messages in error.errors.items():
+            self.add_error(name if name in self.fields else None, list(messages))
 
 
 class KeyForm(KeyExpiryForm):
@@ -101,21 +101,21 @@ class KeyForm(KeyExpiryForm):
         self._set_choices("labels", [(name, name) for name in list_scope_labels(workspace)])
 
     def clean(self) -> dict[str, Any]:
-        said = super().clean() or {}
-        allowed = VERBS_BY_KIND.get(said.get("kind", ""), ())
-        if "kind" in said and (beyond := [verb for verb in said.get("verbs", ()) if verb not in allowed]):
+        values = super().clean() or {}
+        allowed = VERBS_BY_KIND.get(values.get("kind", ""), ())
+        if "kind" in values and (beyond := [verb for verb in values.get("verbs", ()) if verb not in allowed]):
             self.add_error(
                 "verbs",
                 gettext("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": beyond[0]},
             )
-        return said
+        return values
 
     def scopes(self) -> dict[str, list[str]]:
         """Return the limited dimensions; a dimension without a limit is left out."""
-        said = {name: self.cleaned_data[name] for name in ("verbs", "agents", "channels", "labels")}
-        if set(said["verbs"]) == set(VERBS_BY_KIND[self.cleaned_data["kind"]]):
-            said.pop("verbs")
-        return {name: words for name, words in said.items() if words}
+        scopes = {name: self.cleaned_data[name] for name in ("verbs", "agents", "channels", "labels")}
+        if set(scopes["verbs"]) == set(VERBS_BY_KIND[self.cleaned_data["kind"]]):
+            scopes.pop("verbs")
+        return {name: values for name, values in scopes.items() if values}
 
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]

@@ -26,8 +26,8 @@ class KeyUseTracker:
     `record_use` takes no lock and runs no query: single operations on a dict are atomic.
     """
 
-    def __init__(self, every: float = FLUSH_INTERVAL) -> None:
-        self.interval = every
+    def __init__(self, interval: float = FLUSH_INTERVAL) -> None:
+        self.interval = interval
         self.is_collecting = False
         self.thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -48,9 +48,9 @@ class KeyUseTracker:
 
     def flush(self) -> int:
         """Write the pending uses and return the number of keys; after a database error they stay pending."""
-        seen = {key: at for key in list(self._pending) if (at := self._pending.pop(key, None))}
+        pending = {key: at for key in list(self._pending) if (at := self._pending.pop(key, None))}
         by_workspace: dict[int, dict[int, datetime]] = defaultdict(dict)
-        for (workspace_id, key_id), at in seen.items():
+        for (workspace_id, key_id), at in pending.items():
             by_workspace[workspace_id][key_id] = at
         try:
             for workspace_id, uses in by_workspace.items():
@@ -58,10 +58,10 @@ class KeyUseTracker:
                     save_last_used(workspace_id, uses)
         except DatabaseFailure as error:
             log.warning("key_use_write_failed", reason=str(error).partition("\n")[0])
-            for key, at in seen.items():
+            for key, at in pending.items():
                 self._pending.setdefault(key, at)
             return 0
-        return len(seen)
+        return len(pending)
 
     def stop(self) -> None:
         """Stop collecting, end the thread and write the pending uses."""

@@ -36,33 +36,35 @@ def is_in_scope(
     """Return whether scopes allow an action; an empty argument is not checked."""
     if verb and verb not in get_key_verbs(scopes, kind):
         return False
-    asked = zip(SCOPE_DIMENSIONS[1:], (agent, channel, label), strict=True)
-    return all(not word or name not in scopes or word in scopes[name] for name, word in asked)
+    dimensions = zip(SCOPE_DIMENSIONS[1:], (agent, channel, label), strict=True)
+    return all(not value or name not in scopes or value in scopes[name] for name, value in dimensions)
 
 
 def get_key_verbs(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
     """Return the actions of a key, limited to those of its kind."""
-    own = frozenset(VERBS_BY_KIND.get(kind, ()))
-    return own & frozenset(scopes["verbs"]) if "verbs" in scopes else own
+    allowed = frozenset(VERBS_BY_KIND.get(kind, ()))
+    return allowed & frozenset(scopes["verbs"]) if "verbs" in scopes else allowed
 
 
 def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
     """Validate scopes and return them in a fixed order without duplicates."""
     if not isinstance(scopes, Mapping):
         raise BadScopes(_("Scopes are an object of lists."))
-    if strange := sorted(set(map(str, scopes)) - set(SCOPE_DIMENSIONS)):
-        raise BadScopes(_("“%(name)s” is not something a key can be limited to.") % {"name": strange[0]})
-    made = {name: _validate_scope_list(name, scopes[name]) for name in SCOPE_DIMENSIONS if name in scopes}
-    _check_verbs(made.get("verbs", []), kind)
-    return made
+    if unknown := sorted(set(map(str, scopes)) - set(SCOPE_DIMENSIONS)):
+        raise BadScopes(_("“%(name)s” is not something a key can be limited to.") % {"name": unknown[0]})
+    normalised = {
+        name: _validate_scope_list(name, scopes[name]) for name in SCOPE_DIMENSIONS if name in scopes
+    }
+    _check_verbs(normalised.get("verbs", []), kind)
+    return normalised
 
 
-def find_wider_dimension(asked: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
+def find_wider_dimension(requested: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
     """Return the first dimension in which the requested scopes exceed the client's own; empty if none does."""
-    if not get_key_verbs(asked, kind) <= get_key_verbs(own, ADMIN):
+    if not get_key_verbs(requested, kind) <= get_key_verbs(own, ADMIN):
         return "verbs"
     for name in SCOPE_DIMENSIONS[1:]:
-        if name in own and (name not in asked or not set(asked[name]) <= set(own[name])):
+        if name in own and (name not in requested or not set(requested[name]) <= set(own[name])):
             return name
     return ""
 
@@ -78,7 +80,7 @@ def _check_verbs(verbs: list[str], kind: str) -> None:
 
 
 def _validate_scope_list(name: str, value: object) -> list[str]:
-    if not isinstance(value, list | tuple) or not all(isinstance(word, str) and word for word in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) and entry for entry in value):
         raise BadScopes(_("“%(name)s” must be a list of words.") % {"name": name})
     if not value:
         # An empty list would allow nothing, but reads as if it allowed everything.
@@ -115,11 +117,18 @@ VERB_PERMISSIONS: dict[str, dict[str, tuple[Permission, ...]]] = {
 def resolve_permissions(key: ScopedKey, role: str) -> frozenset[Permission]:
     """Return the permissions of a key whose creator has this role; an empty role has no permissions."""
     verbs = get_key_verbs(key.scopes, key.kind)
-    given = {
-        one for verb, gives in VERB_PERMISSIONS.get(key.kind, {}).items() if verb in verbs for one in gives
+    permissions = {
+        permission
+        for verb, gives in VERB_PERMISSIONS.get(key.kind, {}).items()
+        if verb in verbs
+        for permission in gives
     }
     # A bot's key belongs to the workspace: its permissions do not depend on its creator.
-    return frozenset(given if key.kind == BOT else {one for one in given if has_permission(role, one)})
+    return frozenset(
+        permissions
+        if key.kind == BOT
+        else {permission for permission in permissions if has_permission(role, permission)}
+    )
 
 
 # Labels that every prompt has once it is built or deployed.

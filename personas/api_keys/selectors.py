@@ -77,12 +77,12 @@ def find_example_target(key: ApiKey) -> tuple[str, str]:
     rows = AgentChannel.objects.in_workspace(key.workspace_id)
     rows = rows.filter(agent__archived_at=None, channel__archived_at=None)
     for name in ("agent", "channel"):
-        if words := key.scopes.get(f"{name}s"):
-            rows = rows.filter(**{f"{name}__slug__in": words})
+        if slugs := key.scopes.get(f"{name}s"):
+            rows = rows.filter(**{f"{name}__slug__in": slugs})
     rows = rows.order_by("agent__name", "channel__name")
     return rows.values_list("agent__slug", "channel__slug").first() or ("", "")
 
 
-def can_rotate_key(key: ApiKey, person: User) -> bool:
+def can_rotate_key(key: ApiKey, user: User) -> bool:
     """Return whether a user may rotate a key: rotating reveals a secret, and an admin key acts for its creator."""
-    return key.kind != ADMIN or key.created_by_id == person.pk
+    return key.kind != ADMIN or key.created_by_id == user.pk

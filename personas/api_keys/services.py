@@ -69,9 +69,9 @@ def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
 
 
 @transaction.atomic
-def revoke_member_keys(workspace: Workspace | int, person: User, *, by: Actor) -> list[ApiKey]:
+def revoke_member_keys(workspace: Workspace | int, user: User, *, by: Actor) -> list[ApiKey]:
     """Revoke the admin keys of a user; bot keys that they created belong to the workspace and stay valid."""
-    rows = ApiKey.objects.in_workspace(workspace).filter(kind=ADMIN, created_by=person, revoked_at=None)
+    rows = ApiKey.objects.in_workspace(workspace).filter(kind=ADMIN, created_by=user, revoked_at=None)
     return [revoke_key(key, by=by) for key in rows.order_by("pk")]
 
 
@@ -107,12 +107,12 @@ def get_next_key_name(key: ApiKey) -> str:
     """Return an unused name for the successor of a key: “Desk 2” after “Desk”."""
     stem, _, tail = key.name.rpartition(" ")
     stem, number = (stem, int(tail)) if stem and tail.isdecimal() and len(tail) < 5 else (key.name, 1)
-    taken = set(ApiKey.objects.in_workspace(key.workspace_id).values_list("name", flat=True))
-    longest = ApiKey._meta.get_field("name").max_length or 0
+    used_names = set(ApiKey.objects.in_workspace(key.workspace_id).values_list("name", flat=True))
+    max_length = ApiKey._meta.get_field("name").max_length or 0
     while True:
         number += 1
-        name = f"{stem[: longest - len(str(number)) - 1]} {number}"
-        if name not in taken:
+        name = f"{stem[: max_length - len(str(number)) - 1]} {number}"
+        if name not in used_names:
             return name
 
 
@@ -191,18 +191,18 @@ def _resolve_expiry(expires_at: datetime | None) -> datetime:
 def _validate_scopes(workspace: Workspace, scopes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
     """Validate scopes, including that their agents and channels exist in the workspace."""
     try:
-        made = normalise_scopes(scopes, kind)
+        normalised = normalise_scopes(scopes, kind)
     except BadScopes as error:
         raise InvalidInput.on("scopes", str(error)) from error
     agents, channels = Agent.objects.in_workspace(workspace), Channel.objects.in_workspace(workspace)
-    for word, rows in (("agent", agents), ("channel", channels)):
-        named = made.get(f"{word}s", [])
-        known = set(rows.filter(slug__in=named).values_list("slug", flat=True)) if named else set()
-        if missing := [slug for slug in named if slug not in known]:
+    for kind_name, rows in (("agent", agents), ("channel", channels)):
+        slugs = normalised.get(f"{kind_name}s", [])
+        existing = set(rows.filter(slug__in=slugs).values_list("slug", flat=True)) if slugs else set()
+        if missing := [slug for slug in slugs if slug not in existing]:
             raise InvalidInput.on(
-                "scopes", _("There is no %(word)s “%(name)s”.") % {"word": word, "name": missing[0]}
+                "scopes", _("There is no %(word)s “%(name)s”.") % {"word": kind_name, "name": missing[0]}
             )
-    return made
+    return normalised
 
 
 def _lock_key(key: ApiKey) -> ApiKey:

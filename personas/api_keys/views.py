@@ -85,7 +85,7 @@ KEY_SORTS = {
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     require_key_manager(request)
-    words, shelf, kind = (
+    text, state, kind = (
         get_query_param(request, "q").strip()[:80],
         get_query_param(request, "shelf"),
         get_query_param(request, "kind"),
@@ -94,28 +94,28 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     context = {
         "sorting": get_sort_order(request, KEY_SORTS),
         "bulk": [{"verb": REVOKE_KEYS_ACTION, "url": reverse("keys:bulk", args=[request.workspace.slug])}]
-        if shelf != "ended"
+        if state != "ended"
         else [],
         "page": page,
         "keys": [build_key_summary(key) for key in page.object_list],
-        "q": words,
+        "q": text,
         "filters": [
-            {"name": "shelf", "label": _("Show"), "options": STATE_FILTER_CHOICES, "value": shelf},
+            {"name": "shelf", "label": _("Show"), "options": STATE_FILTER_CHOICES, "value": state},
             {"name": "kind", "label": _("Kind"), "options": KIND_FILTER_CHOICES, "value": kind},
         ],
-        "is_narrowed": bool(words or shelf or kind),
+        "is_narrowed": bool(text or state or kind),
     }
     return render(request, "personas/keys/list.html", context)
 
 
 def list_filtered_keys(request: WorkspaceRequest) -> QuerySet[ApiKey]:
     """Return the keys that match the filters of the URL, in its sort order."""
-    words, shelf, kind = (
+    text, state, kind = (
         get_query_param(request, "q").strip()[:80],
         get_query_param(request, "shelf"),
         get_query_param(request, "kind"),
     )
-    rows = filter_keys(list_keys(request.workspace), words, shelf, kind)
+    rows = filter_keys(list_keys(request.workspace), text, state, kind)
     return sort_rows(rows, get_sort_order(request, KEY_SORTS), KEY_SORTS)
 
 
@@ -150,11 +150,15 @@ def revoke_keys_view(request: WorkspaceRequest) -> HttpResponse:
 def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
     require_key_manager(request)
     row = get_workspace_key(request, key)
-    powers = get_key_permissions(row)
+    permissions = get_key_permissions(row)
     events = AuditEvent.objects.in_workspace(request.workspace).filter(kind="key", object_id=row.pk)
     context = {
         "summary": build_key_summary(row),
-        "powers": [get_display_name(one.value).lower() for one in Permission if one in powers],
+        "permissions": [
+            get_display_name(permission.value).lower()
+            for permission in Permission
+            if permission in permissions
+        ],
         "scopes": [
             (get_display_name(name), row.scopes[name])
             for name in ("agents", "channels", "labels")
@@ -172,15 +176,15 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
 def new(request: WorkspaceRequest) -> HttpResponse:
     form = KeyForm(request.POST if request.method == "POST" else None, workspace=request.workspace)
     if request.method == "POST" and form.is_valid():
-        said = form.cleaned_data
+        values = form.cleaned_data
         try:
             key, secret = create_key(
                 request.workspace,
-                said["name"],
+                values["name"],
                 form.scopes(),
-                said["expires_at"],
+                values["expires_at"],
                 by=request.actor,
-                kind=said["kind"],
+                kind=values["kind"],
             )
         except DomainError as error:
             add_form_errors(form, error)
@@ -201,18 +205,22 @@ def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
         initial={"name": get_next_key_name(row)},
     )
     if request.method == "POST" and form.is_valid():
-        said = form.cleaned_data
-        ends_at = timezone.now() + timedelta(hours=said["hours"])
+        values = form.cleaned_data
+        ends_at = timezone.now() + timedelta(hours=values["hours"])
         try:
             successor, secret = rotate_key(
-                row, ends_at=ends_at, expires_at=said["expires_at"], name=said["name"], by=request.actor
+                row, ends_at=ends_at, expires_at=values["expires_at"], name=values["name"], by=request.actor
             )
         except DomainError as error:
             add_form_errors(form, error)
         else:
             row.refresh_from_db()
             return render_secret_once(request, successor, secret, before=row)
-    context = {"form": form, "summary": build_key_summary(row), "may_rotate": can_rotate_key(row, request.user)}
+    context = {
+        "form": form,
+        "summary": build_key_summary(row),
+        "may_rotate": can_rotate_key(row, request.user),
+    }
     return render(request, "personas/keys/rotate.html", context, status=422 if form.errors else 200)
 
 
@@ -241,9 +249,9 @@ def render_secret_once(
         "example": build_usage_example(build_example_url(settings.PUBLIC_URL, key, agent, channel), secret),
         "has_example": bool(agent),
     }
-    answer = render(request, "personas/keys/secret.html", context)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    response = render(request, "personas/keys/secret.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 def add_form_errors(form: KeyExpiryForm, error: DomainError) -> None:
@@ -263,14 +271,14 @@ def get_workspace_key(request: WorkspaceRequest, key: int) -> ApiKey:
     return get_object_or_404(list_keys(request.workspace), pk=key)
 
 
-def filter_keys(rows: QuerySet[ApiKey], words: str, shelf: str, kind: str) -> QuerySet[ApiKey]:
-    if words:
-        rows = rows.filter(Q(name__icontains=words) | Q(prefix__startswith=words))
+def filter_keys(rows: QuerySet[ApiKey], text: str, state: str, kind: str) -> QuerySet[ApiKey]:
+    if text:
+        rows = rows.filter(Q(name__icontains=text) | Q(prefix__startswith=text))
     if kind in dict(KEY_KINDS):
         rows = rows.filter(kind=kind)
-    if shelf == "all":
+    if state == "all":
         return rows
-    return filter_ended_keys(rows) if shelf == "ended" else filter_active_keys(rows)
+    return filter_ended_keys(rows) if state == "ended" else filter_active_keys(rows)
 
 
 urls = (

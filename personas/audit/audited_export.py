@@ -23,20 +23,20 @@ def audit_export(
 ) -> None:
     """Write an audit event about an export, with the filters of the list."""
     # The search text is left out: it may be personal data, and the audit log is append-only.
-    told = {"list": name, "format": file_format} | {
-        strip_nul(word)[:MAX_FILTER_NAME_LENGTH]: "(words)"
-        if word == "q"
+    details = {"list": name, "format": file_format} | {
+        strip_nul(param)[:MAX_FILTER_NAME_LENGTH]: "(words)"
+        if param == "q"
         else strip_nul(value)[:MAX_FILTER_VALUE_LENGTH]
-        for word, value in islice(filters.items(), MAX_FILTERS)
+        for param, value in islice(filters.items(), MAX_FILTERS)
     }
     write_audit_event(
-        workspace, "exported", "workspace", workspace.pk, f"{name} as {file_format}", by=by, after=told
+        workspace, "exported", "workspace", workspace.pk, f"{name} as {file_format}", by=by, after=details
     )
 
 
-def strip_nul(said: str) -> str:
+def strip_nul(text: str) -> str:
     """Remove NUL characters, which PostgreSQL cannot store."""
-    return said.replace("\x00", "")
+    return text.replace("\x00", "")
 
 
 # Query parameters that do not filter.
@@ -48,9 +48,9 @@ def audited_file_response(
 ) -> StreamingHttpResponse:
     """Write the audit event and return the file; the calling view requires reauthentication."""
     file_format = get_export_format(request) or "csv"
-    said = {
-        word: str(value) for word, value in request.GET.items() if value and word not in NON_FILTER_PARAMS
+    filters = {
+        param: str(value) for param, value in request.GET.items() if value and param not in NON_FILTER_PARAMS
     }
     if request.method == "GET":
-        audit_export(request.workspace, name, file_format, said, by=request.actor)
+        audit_export(request.workspace, name, file_format, filters, by=request.actor)
     return build_export_response(request.workspace, name, file_format, columns, rows)

@@ -82,7 +82,7 @@ def format_audit_value(value: Any) -> str:
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     if isinstance(value, list):
-        return ", ".join(format_audit_value(one) for one in value)
+        return ", ".join(format_audit_value(item) for item in value)
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {format_audit_value(said)}" for name, said in value.items())
+        return "; ".join(f"{name}: {format_audit_value(item)}" for name, item in value.items())
     return str(value)

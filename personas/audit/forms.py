@@ -25,7 +25,7 @@ class AuditFilterForm(forms.Form):
     verb = forms.ChoiceField(
         required=False,
         label=_("Did"),
-        choices=[("", _("Any verb")), *((verb, capfirst(words)) for verb, words in VERB_LABELS.items())],
+        choices=[("", _("Any verb")), *((verb, capfirst(label)) for verb, label in VERB_LABELS.items())],
     )
     since = forms.DateTimeField(required=False, label=_("From"))
     until = forms.DateTimeField(required=False, label=_("Before"))
@@ -37,24 +37,24 @@ class AuditFilterForm(forms.Form):
         super().__init__(data)
         for name in ("kind", "verb"):
             field: Any = self.fields[name]
-            said = data.get(name, "")[:40]
-            if said and said not in dict(field.choices):
-                field.choices = [*field.choices, (said, said)]
+            value = data.get(name, "")[:40]
+            if value and value not in dict(field.choices):
+                field.choices = [*field.choices, (value, value)]
 
     def clean(self) -> dict[str, Any]:
-        said: dict[str, Any] = super().clean() or {}
-        if said.get("since") and said.get("until") and said["since"] >= said["until"]:
+        values: dict[str, Any] = super().clean() or {}
+        if values.get("since") and values.get("until") and values["since"] >= values["until"]:
             self.add_error("until", _("This must be after the beginning."))
-        return said
+        return values
 
     def to_filter(self) -> AuditFilter:
-        said = self.cleaned_data
+        values = self.cleaned_data
         return AuditFilter(
-            text=said["q"].strip(),
-            actor=said["actor"].strip(),
-            kind=said["kind"],
-            verb=said["verb"],
-            object_id=said["object"],
-            since=said["since"],
-            until=said["until"],
+            text=values["q"].strip(),
+            actor=values["actor"].strip(),
+            kind=values["kind"],
+            verb=values["verb"],
+            object_id=values["object"],
+            since=values["since"],
+            until=values["until"],
         )

@@ -34,31 +34,31 @@ class AuditPage:
 
 
 def get_audit_page(
-    workspace: Workspace, wanted: AuditFilter, *, before: int | None = None, using: str = DEFAULT_DB_ALIAS
+    workspace: Workspace, filters: AuditFilter, *, before: int | None = None, using: str = DEFAULT_DB_ALIAS
 ) -> AuditPage:
-    rows = filter_audit_events(workspace, wanted).using(using)
+    rows = filter_audit_events(workspace, filters).using(using)
     if before is not None:
         rows = rows.filter(older_than_event(workspace, before, using))
-    found = list(rows[: AUDIT_PAGE_SIZE + 1])
+    events = list(rows[: AUDIT_PAGE_SIZE + 1])
     return AuditPage(
-        found[:AUDIT_PAGE_SIZE], found[AUDIT_PAGE_SIZE - 1].pk if len(found) > AUDIT_PAGE_SIZE else None
+        events[:AUDIT_PAGE_SIZE], events[AUDIT_PAGE_SIZE - 1].pk if len(events) > AUDIT_PAGE_SIZE else None
     )
 
 
-def filter_audit_events(workspace: Workspace, wanted: AuditFilter) -> QuerySet[AuditEvent]:
+def filter_audit_events(workspace: Workspace, filters: AuditFilter) -> QuerySet[AuditEvent]:
     """Return matching events; the large columns `before` and `after` are deferred."""
     rows = list_audit_events(workspace).defer("before", "after")
     exact = {
-        "kind": wanted.kind or None,
-        "verb": wanted.verb or None,
-        "object_id": wanted.object_id,
-        "at__gte": wanted.since,
-        "at__lt": wanted.until,
+        "kind": filters.kind or None,
+        "verb": filters.verb or None,
+        "object_id": filters.object_id,
+        "at__gte": filters.since,
+        "at__lt": filters.until,
     }
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
-    if wanted.actor:
-        rows = rows.filter(actor_label__icontains=wanted.actor)
-    return rows.filter(object_label__icontains=wanted.text) if wanted.text else rows
+    if filters.actor:
+        rows = rows.filter(actor_label__icontains=filters.actor)
+    return rows.filter(object_label__icontains=filters.text) if filters.text else rows
 
 
 def older_than_event(workspace: Workspace, event_id: int, using: str) -> Q:

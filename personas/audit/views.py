@@ -27,35 +27,35 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     page = AuditPage([], None)
     if form.is_valid():
         page = read_audit_page(request, form.to_filter())
-    said = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
+    filters = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
         "form": form,
         "page": page,
-        "older": urlencode({**said, "before": str(page.next_cursor)}) if page.next_cursor else "",
-        "newest": urlencode(said),
-        "is_narrowed": bool(said),
+        "older": urlencode({**filters, "before": str(page.next_cursor)}) if page.next_cursor else "",
+        "newest": urlencode(filters),
+        "is_narrowed": bool(filters),
         "is_further": "before" in request.GET,
     }
     status = 200 if form.is_valid() else 422
     return render(request, "personas/audit/list.html", context, status=status)
 
 
-def read_audit_page(request: WorkspaceRequest, wanted: AuditFilter) -> AuditPage:
+def read_audit_page(request: WorkspaceRequest, filters: AuditFilter) -> AuditPage:
     before = parse_event_cursor(request.GET.get("before", ""))
     return read_from_replica(
-        lambda alias: get_audit_page(request.workspace, wanted, before=before, using=alias),
+        lambda alias: get_audit_page(request.workspace, filters, before=before, using=alias),
         fresh=has_recent_write(request),
     )
 
 
 def audit_event_view(request: WorkspaceRequest, key: int) -> HttpResponse:
-    found = get_object_or_404(list_audit_events(request.workspace), pk=key)
+    event = get_object_or_404(list_audit_events(request.workspace), pk=key)
     # Events about keys contain their scopes, which only members who manage keys may see.
-    is_hidden = found.kind == "key" and not has_permission(request.membership.role, Permission.MANAGE_KEYS)
-    is_erased = TOMBSTONE in (found.before, found.after)
-    changes = [] if is_hidden or is_erased else list_field_changes(found.before, found.after)
+    is_hidden = event.kind == "key" and not has_permission(request.membership.role, Permission.MANAGE_KEYS)
+    is_erased = TOMBSTONE in (event.before, event.after)
+    changes = [] if is_hidden or is_erased else list_field_changes(event.before, event.after)
     context = {
-        "event": found,
+        "event": event,
         "changed": [change for change in changes if not change.is_same],
         "same": [change for change in changes if change.is_same],
         "is_hidden": is_hidden,
@@ -75,8 +75,8 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
     )
 
 
-def parse_event_cursor(said: str) -> int | None:
-    return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
+def parse_event_cursor(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 urlpatterns: list[URLPattern] = [

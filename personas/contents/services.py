@@ -9,16 +9,16 @@ def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> Non
     """Store the contents, by digest, that the workspace does not have yet."""
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(data))
-    have = {row.digest: row for row in rows.defer("data")}
+    existing = {row.digest: row for row in rows.defer("data")}
     missing = [
-        Content(workspace_id=workspace_id, digest=digest, size=len(said), data=said)
-        for digest, said in data.items()
-        if digest not in have
+        Content(workspace_id=workspace_id, digest=digest, size=len(content), data=content)
+        for digest, content in data.items()
+        if digest not in existing
     ]
     if missing:
         # A concurrent transaction may insert the same content; either row will do.
         Content.objects.in_workspace(workspace_id).bulk_create(missing, ignore_conflicts=True)
-    for digest, row in have.items():
+    for digest, row in existing.items():
         if row.erased_at is not None:
             # The same content was written again after its erasure, so it is stored again.
             row.data, row.erased_at = data[digest], None

@@ -64,8 +64,8 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
     delete_drafts_containing(
         record.workspace_id, family, str(getattr(record, key)), list_personal_texts(record)
     )
-    fed = record.agent_ids()
-    tomb, _is_new = Erasure.objects.in_workspace(record.workspace_id).get_or_create(
+    agent_ids = record.agent_ids()
+    erasure, _is_new = Erasure.objects.in_workspace(record.workspace_id).get_or_create(
         kind=record.kind,
         object_id=record.pk,
         defaults={
@@ -84,11 +84,13 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
         record.pk,
         ERASED_TEXT,
         by=by,
-        after={"reason": tomb.reason},
+        after={"reason": erasure.reason},
     )
-    if fed:
-        agent_changed.send(sender=type(record), workspace_id=record.workspace_id, agent_ids=fed, cause=None)
-    return tomb
+    if agent_ids:
+        agent_changed.send(
+            sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=None
+        )
+    return erasure
 
 
 def list_personal_texts(record: Record) -> list[str]:

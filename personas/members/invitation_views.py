@@ -32,14 +32,14 @@ def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
             request.session.pop(INVITATION_SESSION_KEY, None)
             messages.success(request, _("Welcome to %(workspace)s.") % {"workspace": member.workspace.name})
             return redirect("home", member.workspace.slug)
-        found = get_open_invitation(token)
+        invitation = get_open_invitation(token)
     except BadInvitation as error:
         return render(request, "personas/members/bad_invitation.html", {"reason": error.message}, status=410)
     if request.user.is_anonymous:
         # The link was sent to this address only: allow sign-up and treat the address as verified.
         request.session[INVITATION_SESSION_KEY] = token
-        get_adapter(request).stash_verified_email(request, found.email)
-    return render(request, "personas/members/invitation.html", {"invitation": found, "token": token})
+        get_adapter(request).stash_verified_email(request, invitation.email)
+    return render(request, "personas/members/invitation.html", {"invitation": invitation, "token": token})
 
 
 @require_POST

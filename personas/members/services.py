@@ -61,12 +61,12 @@ def build_invitation_token(invitation: Invitation) -> str:
 def get_open_invitation(token: str) -> Invitation:
     """Return the open invitation of a token, or raise BadInvitation."""
     try:
-        said = signing.loads(token, salt=INVITATION_SALT)
+        payload = signing.loads(token, salt=INVITATION_SALT)
     except signing.BadSignature:
         raise BadInvitation(_("This invitation link is not valid. Check that it was copied whole.")) from None
     rows = Invitation.unscoped.select_related("workspace", "invited_by")
     with all_workspaces():
-        invitation = rows.filter(pk=said["id"], nonce=said["nonce"]).first()
+        invitation = rows.filter(pk=payload["id"], nonce=payload["nonce"]).first()
     if invitation is None:
         raise BadInvitation(_("This invitation does not exist any more."))
     _check_invitation_open(invitation)
@@ -139,13 +139,13 @@ def remove_member(membership: Membership, *, by: Actor) -> None:
 
 
 @transaction.atomic
-def transfer_ownership(giver: Membership, taker: Membership, *, by: Actor) -> None:
+def transfer_ownership(owner: Membership, new_owner: Membership, *, by: Actor) -> None:
     """Make another member owner and the current owner admin, in one transaction."""
-    giver, taker = _lock_membership(giver), _lock_membership(taker)
-    if giver.role != Role.OWNER or giver.pk == taker.pk:
+    owner, new_owner = _lock_membership(owner), _lock_membership(new_owner)
+    if owner.role != Role.OWNER or owner.pk == new_owner.pk:
         raise DomainError(_("Only an owner can hand over ownership, and only to someone else."))
-    change_role(taker, Role.OWNER, by=by)
-    change_role(giver, Role.ADMIN, by=by)
+    change_role(new_owner, Role.OWNER, by=by)
+    change_role(owner, Role.ADMIN, by=by)
 
 
 def _lock_membership(membership: Membership) -> Membership:
@@ -174,10 +174,10 @@ def _check_invitation_open(invitation: Invitation) -> None:
 
 
 def _check_no_open_invitation(workspace: Workspace, email: str) -> None:
-    waiting = Invitation.objects.in_workspace(workspace).filter(
+    open_invitations = Invitation.objects.in_workspace(workspace).filter(
         email=email, accepted_at=None, withdrawn_at=None
     )
-    if waiting.exists():
+    if open_invitations.exists():
         raise InvalidInput.on(
             "email",
             _("%(email)s has an open invitation already. Withdraw it to send another.") % {"email": email},
@@ -185,10 +185,10 @@ def _check_no_open_invitation(workspace: Workspace, email: str) -> None:
 
 
 def _withdraw_expired(workspace: Workspace, email: str) -> None:
-    lapsed = Invitation.objects.in_workspace(workspace).filter(
+    expired = Invitation.objects.in_workspace(workspace).filter(
         email=email, accepted_at=None, withdrawn_at=None, expires_at__lte=timezone.now()
     )
-    lapsed.update(withdrawn_at=timezone.now())
+    expired.update(withdrawn_at=timezone.now())
 
 
 def _audit_invitation(invitation: Invitation, verb: str, *, by: Actor) -> None:

@@ -52,8 +52,8 @@ def invite_member_view(request: WorkspaceRequest) -> HttpResponse:
         try:
             invitation = invite_member(request.workspace, by=request.actor, **form.cleaned_data)
         except InvalidInput as error:
-            for name, said in error.errors.items():
-                form.add_error(name if name in form.fields else None, said)
+            for name, texts in error.errors.items():
+                form.add_error(name if name in form.fields else None, texts)
         else:
             send_invitation_email(request, invitation)
             messages.success(
@@ -86,18 +86,18 @@ def change_role_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
         )
         return redirect("members:list", request.workspace.slug)
     role = Role(form.cleaned_data["role"])
-    said = _("%(person)s is now %(role)s.") % {"person": member.user, "role": role.label.lower()}
-    return run_member_action(request, lambda: change_role(member, role, by=request.actor), said)
+    message = _("%(person)s is now %(role)s.") % {"person": member.user, "role": role.label.lower()}
+    return run_member_action(request, lambda: change_role(member, role, by=request.actor), message)
 
 
 @require_permission(Permission.MANAGE_MEMBERS)
 @require_reauthentication
 @require_POST
 def transfer_ownership_view(request: WorkspaceRequest, member_id: int) -> HttpResponse:
-    taker = get_object_or_404(list_members(request.workspace), pk=member_id)
-    said = _("%(person)s is now owner; you are admin.") % {"person": taker.user}
+    new_owner = get_object_or_404(list_members(request.workspace), pk=member_id)
+    message = _("%(person)s is now owner; you are admin.") % {"person": new_owner.user}
     return run_member_action(
-        request, lambda: transfer_ownership(request.membership, taker, by=request.actor), said
+        request, lambda: transfer_ownership(request.membership, new_owner, by=request.actor), message
     )
 
 
@@ -126,14 +126,14 @@ def leave_workspace(request: WorkspaceRequest) -> HttpResponse:
 
 
 def run_member_action(
-    request: WorkspaceRequest, verb: Callable[[], Membership | None], said: str
+    request: WorkspaceRequest, action: Callable[[], Membership | None], message: str
 ) -> HttpResponse:
     try:
-        verb()
+        action()
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, said)
+        messages.success(request, message)
     return redirect("members:list", request.workspace.slug)
 
 
@@ -144,13 +144,13 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
 
 def list_filtered_members(request: WorkspaceRequest) -> QuerySet[Membership]:
     """Return the members that match the filters of the URL, in its sort order."""
-    rows, words, role = (
+    rows, text, role = (
         list_members(request.workspace),
         get_search_query(request),
         get_query_param(request, "role"),
     )
-    if words:
-        rows = rows.filter(Q(user__name__icontains=words) | Q(user__email__icontains=words))
+    if text:
+        rows = rows.filter(Q(user__name__icontains=text) | Q(user__email__icontains=text))
     if role in Role.values:
         rows = rows.filter(role=role)
     return sort_rows(rows, get_sort_order(request, MEMBER_SORTS, "person"), MEMBER_SORTS)
@@ -160,13 +160,13 @@ def render_member_list(request: WorkspaceRequest, form: InviteForm, status: int 
     page = Paginator(list_filtered_members(request), PAGE_SIZE).get_page(request.GET.get("page"))
     role_filter = {"name": "role", "label": _("Role"), "options": [("", _("Every role")), *Role.choices]}
     filters = set_filter_values(request, [role_filter])
-    words = get_search_query(request)
+    text = get_search_query(request)
     context = {
         "page": page,
-        "q": words,
+        "q": text,
         "filters": filters,
         "sorting": get_sort_order(request, MEMBER_SORTS, "person"),
-        "is_narrowed": bool(words or filters[0]["value"]),
+        "is_narrowed": bool(text or filters[0]["value"]),
         "invitations": list_open_invitations(request.workspace),
         "form": form,
         "roles": Role.choices,

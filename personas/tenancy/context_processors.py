@@ -26,21 +26,21 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
             "nav": [],
             "palette": [],
         }
-    inside = cast("WorkspaceRequest", request)
-    role = inside.membership.role
+    workspace_request = cast("WorkspaceRequest", request)
+    role = workspace_request.membership.role
     can = SimpleNamespace(**{permission.value: has_permission(role, permission) for permission in Permission})
-    doors = cache(lambda: list_workspace_choices(request))
+    choices = cache(lambda: list_workspace_choices(request))
     return {
         "workspace": workspace,
-        "role": inside.membership.get_role_display(),
+        "role": workspace_request.membership.get_role_display(),
         "can": can,
-        "memberships": doors,
+        "memberships": choices,
         "nav": cache(lambda: build_navigation(workspace, request.path, can)),
         "palette": cache(
             lambda: (
                 list_page_entries(workspace, can)
                 + list_commands(workspace, can)
-                + list_workspace_entries(doors())
+                + list_workspace_entries(choices())
             )
         ),
     }
@@ -51,7 +51,7 @@ def list_workspace_choices(request: HttpRequest) -> list[SimpleNamespace]:
     user, current = getattr(request, "user", None), getattr(request, "workspace", None)
     if user is None or not user.is_authenticated:
         return []
-    known = getattr(request, "memberships", None)
+    memberships = getattr(request, "memberships", None)
     return [
         SimpleNamespace(
             workspace=membership.workspace,
@@ -59,5 +59,5 @@ def list_workspace_choices(request: HttpRequest) -> list[SimpleNamespace]:
             is_current=membership.workspace == current,
             role_label=membership.get_role_display(),
         )
-        for membership in (list_memberships(user) if known is None else known)
+        for membership in (list_memberships(user) if memberships is None else memberships)
     ]

@@ -60,12 +60,12 @@ def require_reauthentication(view: V) -> V:
     After reauthentication allauth calls the view directly, without the middleware, so the access check is
     repeated here.
     """
-    asking = reauthentication_required(view)
+    reauthenticated = reauthentication_required(view)
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return check_workspace_access(request, guarded, kwargs) or cast(
-            "HttpResponseBase", asking(request, *args, **kwargs)
+            "HttpResponseBase", reauthenticated(request, *args, **kwargs)
         )
 
     return cast("V", guarded)
@@ -96,32 +96,34 @@ def check_workspace_access(
     """Check access to the workspace of a URL; return a response to send instead of calling the view, or None."""
     if "workspace" not in kwargs:
         return None
-    inside = resolve_workspace(request, kwargs.pop("workspace"))
+    workspace_request = resolve_workspace(request, kwargs.pop("workspace"))
     permission = getattr(view, "needs", None)
     # Deny by default: a view without a declared permission accepts no writes.
-    taken = READ_METHODS if permission is None else WRITE_METHODS
-    if request.method not in taken:
-        return HttpResponseNotAllowed(taken)
-    wanted = permission or Permission.READ
-    if not has_permission(inside.membership.role, wanted):
+    allowed_methods = READ_METHODS if permission is None else WRITE_METHODS
+    if request.method not in allowed_methods:
+        return HttpResponseNotAllowed(allowed_methods)
+    required = permission or Permission.READ
+    if not has_permission(workspace_request.membership.role, required):
         # The 403 page lists the members who have the permission.
-        inside.denied_permission = wanted
-        raise PermissionDenied(describe_required_roles(wanted))
-    return require_second_factor(inside)
+        workspace_request.denied_permission = required
+        raise PermissionDenied(describe_required_roles(required))
+    return require_second_factor(workspace_request)
 
 
 def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
     """Set the workspace, the membership and the actor on the request."""
-    inside = cast("WorkspaceRequest", request)
-    inside.memberships = list_memberships(inside.user)
-    found = [membership for membership in inside.memberships if membership.workspace.slug == slug]
-    if not found:
+    workspace_request = cast("WorkspaceRequest", request)
+    workspace_request.memberships = list_memberships(workspace_request.user)
+    matches = [
+        membership for membership in workspace_request.memberships if membership.workspace.slug == slug
+    ]
+    if not matches:
         raise Http404("No such workspace.")
-    inside.membership, inside.workspace = found[0], found[0].workspace
-    workspace_scope.enter_workspace(inside.workspace.pk)
-    inside.actor = Actor.person(inside.user)
-    timezone.activate(inside.user.timezone)
-    return inside
+    workspace_request.membership, workspace_request.workspace = matches[0], matches[0].workspace
+    workspace_scope.enter_workspace(workspace_request.workspace.pk)
+    workspace_request.actor = Actor.person(workspace_request.user)
+    timezone.activate(workspace_request.user.timezone)
+    return workspace_request
 
 
 def list_memberships(user: User) -> list[Membership]:

@@ -42,10 +42,10 @@ class TenantQuerySet(models.QuerySet[T]):
         load_link_workspaces(rows)
         for row in rows:
             row.check_foreign_links()
-        made = super().bulk_create(rows, *args, **kwargs)
-        for row in made:
+        created = super().bulk_create(rows, *args, **kwargs)
+        for row in created:
             row._stored_workspace_id = row.workspace_id
-        return made
+        return created
 
     def bulk_update(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> int:
         """Check the foreign keys of every row, then use Django's own queryset, whose update() allows them."""
@@ -60,13 +60,13 @@ class TenantQuerySet(models.QuerySet[T]):
 def load_link_workspaces(rows: Sequence["WorkspaceOwned"]) -> None:
     """Load the workspaces of linked rows with one query per foreign key instead of one per row."""
     for field in rows[0].list_tenant_links() if rows else ():
-        asking = [row for row in rows if not field.is_cached(row)]
-        linked = {getattr(row, field.attname) for row in asking} - {None}
+        uncached = [row for row in rows if not field.is_cached(row)]
+        linked = {getattr(row, field.attname) for row in uncached} - {None}
         if linked:
-            found = field.remote_field.model._base_manager.filter(pk__in=linked)
-            homes = dict(found.values_list("pk", "workspace_id"))
-            for row in asking:
-                row._link_workspace_ids = {**row._link_workspace_ids, field.name: homes}
+            linked_rows = field.remote_field.model._base_manager.filter(pk__in=linked)
+            workspace_ids = dict(linked_rows.values_list("pk", "workspace_id"))
+            for row in uncached:
+                row._link_workspace_ids = {**row._link_workspace_ids, field.name: workspace_ids}
 
 
 class ScopedManager(models.Manager[T]):
@@ -110,9 +110,9 @@ class WorkspaceOwned(models.Model):
 
     @classmethod
     def from_db(
-        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **more: Any
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any
     ) -> Self:
-        row = super().from_db(db, field_names, values, **more)
+        row = super().from_db(db, field_names, values, **options)
         if "workspace_id" in field_names:
             row._stored_workspace_id = row.workspace_id
         return row
@@ -143,7 +143,7 @@ class WorkspaceOwned(models.Model):
         if field.is_cached(self):
             workspace_id: int = getattr(self, field.name).workspace_id
             return workspace_id
-        if linked in (homes := self._link_workspace_ids.get(field.name, {})):
-            return homes[linked]
+        if linked in (workspace_ids := self._link_workspace_ids.get(field.name, {})):
+            return workspace_ids[linked]
         rows = field.remote_field.model._base_manager.filter(pk=linked)
         return rows.values_list("workspace_id", flat=True).first()

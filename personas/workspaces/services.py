@@ -51,8 +51,10 @@ def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
     revisions = [build_revision(channel, by=by, message="Built in") for channel in channels]
     Revision.objects.in_workspace(workspace).bulk_create(revisions)
     events = [
-        build_audit_event(workspace, "created", one.kind, one.pk, str(one), by=by, after=one.snapshot())
-        for one in channels
+        build_audit_event(
+            workspace, "created", channel.kind, channel.pk, str(channel), by=by, after=channel.snapshot()
+        )
+        for channel in channels
     ]
     AuditEvent.objects.in_workspace(workspace).bulk_create(events)
 

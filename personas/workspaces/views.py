@@ -37,8 +37,8 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
         try:
             workspace = create_workspace(**form.cleaned_data, owner=cast("User", request.user))
         except InvalidInput as error:
-            for name, said in error.errors.items():
-                form.add_error(name if name in form.fields else None, said)
+            for name, texts in error.errors.items():
+                form.add_error(name if name in form.fields else None, texts)
         else:
             messages.success(
                 request, _("“%(workspace)s” is ready. Start with an agent.") % {"workspace": workspace.name}

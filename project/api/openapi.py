@@ -167,7 +167,9 @@ def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]
         content: dict[str, Any] = {"schema": operation.answer}
         content |= {"example": operation.example} if operation.example is not None else {}
         good["content"] = {"application/json": content} | dict(operation.extra_content)
-    said = {str(operation.status): good} | {str(status): dict(words) for status, words in operation.extra_responses}
+    said = {str(operation.status): good} | {
+        str(status): dict(words) for status, words in operation.extra_responses
+    }
     for status, code in sorted(get_problem_codes(pattern, operation).items()):
         said.setdefault(str(status), build_problem_response(status, code))
     return said

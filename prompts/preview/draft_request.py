@@ -100,7 +100,7 @@ def get_draft_record(call: ApiRequest, resource: RecordResource[Any], key: int |
 
 @cache
 def get_draft_validator(kind: str, *, is_new: bool) -> Draft202012Validator:
-    return build_validator(RESOURCES_BY_KIND[kind].body_schema(is_new=is_new, is_whole=is_new))
+    return build_validator(RESOURCES_BY_KIND[kind].body_schema(is_new=is_new, is_complete=is_new))
 
 
 def build_record_draft(

@@ -118,7 +118,9 @@ def lock_agent_if_match(call: ApiRequest, slug: str) -> Agent:
 def get_source_by_slug(call: ApiRequest, slug: str | None) -> Source | None:
     if slug is None:
         return None
-    source: Source | None = SourceResource().list_visible(call.caller).filter(slug=slug, archived_at=None).first()
+    source: Source | None = (
+        SourceResource().list_visible(call.caller).filter(slug=slug, archived_at=None).first()
+    )
     if source is None:
         raise ProblemError(validation_problem([FieldError("There is no such record here.", "/source")]))
     return source

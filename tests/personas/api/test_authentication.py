@@ -92,12 +92,12 @@ def test_a_workspace_has_a_budget_of_its_own(settings: Any) -> None:
     now = [0.0]
     buckets = RateLimiter(lambda: now[0])
     for key in (1, 2, 3):
-        rate_limits.charge_rate_limit(key, 7, "read", buckets=buckets)
+        rate_limits.charge_rate_limit(key, 7, "read", limiter=buckets)
     with pytest.raises(ProblemError):
-        rate_limits.charge_rate_limit(4, 7, "read", buckets=buckets)
+        rate_limits.charge_rate_limit(4, 7, "read", limiter=buckets)
     now[0] += 20
-    rate_limits.charge_rate_limit(4, 7, "read", buckets=buckets)
-    rate_limits.charge_rate_limit(4, 8, "read", buckets=buckets)
+    rate_limits.charge_rate_limit(4, 7, "read", limiter=buckets)
+    rate_limits.charge_rate_limit(4, 8, "read", limiter=buckets)
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "nowhere", 404), ("DELETE", "souls", 405)])

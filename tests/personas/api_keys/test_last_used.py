@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture
 def uses():
     """A collector that is looked at by hand."""
-    uses = KeyUseTracker(every=3600)
+    uses = KeyUseTracker(interval=3600)
     uses.start()
     yield uses
     uses.is_collecting = False
@@ -54,14 +54,14 @@ def test_nothing_is_collected_and_no_thread_runs_before_a_server_says_so():
 
 def test_a_use_asks_the_database_nothing(uses, key, django_assert_num_queries):
     with django_assert_num_queries(0):
-        uses.used(key.workspace_id, key.pk, timezone.now())
+        uses.record_use(key.workspace_id, key.pk, timezone.now())
     assert last_use(key) is None
 
 
 def test_the_last_of_many_uses_is_written_in_one_statement(uses, key, django_assert_num_queries):
     now = timezone.now()
     for seconds in range(1_000):
-        uses.used(key.workspace_id, key.pk, now + timedelta(milliseconds=seconds))
+        uses.record_use(key.workspace_id, key.pk, now + timedelta(milliseconds=seconds))
     with django_assert_num_queries(1):
         assert uses.flush() == 1
     assert last_use(key) == now + timedelta(milliseconds=999)
@@ -70,17 +70,17 @@ def test_the_last_of_many_uses_is_written_in_one_statement(uses, key, django_ass
 
 def test_a_flood_of_keys_is_bounded(uses):
     for number in range(last_used.MAX_PENDING_KEYS + 50):
-        uses.used(1, number, timezone.now())
+        uses.record_use(1, number, timezone.now())
     assert len(uses._pending) == last_used.MAX_PENDING_KEYS
 
 
 def test_a_use_costs_next_to_nothing(uses):
     """Ten thousand in less than half a second, on a busy machine too: a fetch takes longer than many."""
     now = timezone.now()
-    uses.used(1, 1, now)
+    uses.record_use(1, 1, now)
     began = time.perf_counter()
     for _ in range(10_000):
-        uses.used(1, 1, now)
+        uses.record_use(1, 1, now)
     assert time.perf_counter() - began < 0.5
 
 
@@ -90,10 +90,10 @@ def test_a_database_that_is_away_costs_no_call_and_no_use(uses, key):
         raise OperationalError("gone\nwith details")
 
     now = timezone.now()
-    uses.used(key.workspace_id, key.pk, now)
+    uses.record_use(key.workspace_id, key.pk, now)
     with connection.execute_wrapper(away):
         assert uses.flush() == 0
-        uses.used(key.workspace_id, key.pk, now + timedelta(seconds=1))
+        uses.record_use(key.workspace_id, key.pk, now + timedelta(seconds=1))
     assert uses.flush() == 1
     assert last_use(key) == now + timedelta(seconds=1)
 
@@ -101,7 +101,7 @@ def test_a_database_that_is_away_costs_no_call_and_no_use(uses, key):
 @pytest.mark.django_db(transaction=True)
 def test_the_thread_writes_by_itself_is_one_and_goes_when_it_is_told(workspace, by_alice):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
-    uses, now = KeyUseTracker(every=0.02), timezone.now()
+    uses, now = KeyUseTracker(interval=0.02), timezone.now()
     uses.start()
     callers = [threading.Thread(target=uses.record_use, args=(workspace.pk, key.pk, now)) for _ in range(20)]
     for caller in callers:
@@ -118,11 +118,11 @@ def test_the_thread_writes_by_itself_is_one_and_goes_when_it_is_told(workspace, 
 
 
 def test_a_thread_that_did_not_survive_a_fork_is_started_anew(uses):
-    uses.used(1, 1, timezone.now())
+    uses.record_use(1, 1, timezone.now())
     first = uses.thread
     uses._stopping.set()
     first.join(5)
-    uses.used(1, 1, timezone.now())
+    uses.record_use(1, 1, timezone.now())
     assert uses.thread is not first
     assert uses.thread.is_alive()
 
@@ -132,7 +132,7 @@ def test_a_process_without_room_for_a_thread_goes_on_serving(uses, monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    uses.used(1, 1, timezone.now())
+    uses.record_use(1, 1, timezone.now())
     assert uses.thread is None
 
 
@@ -141,11 +141,11 @@ import multiprocessing
 import django
 django.setup()
 from django.utils import timezone
-from personas import key_uses
+from personas.api_keys.last_used import record_key_use, start_tracking
 
 def serve():
-    key_uses.start()
-    key_uses.used({workspace}, {key}, timezone.now())
+    start_tracking()
+    record_key_use({workspace}, {key}, timezone.now())
 
 if {in_child}:
     child = multiprocessing.get_context("fork").Process(target=serve)
