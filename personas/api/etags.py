@@ -13,7 +13,7 @@ ETAG_PATTERN = re.compile(r'(W/)?"([^"]*)"')
 
 
 def get_record_etag(record: Record) -> str:
-    """Return the ETag of a record; it changes with every edit, and when the record is archived or restored."""
+    """Return the ETag of a record; it changes with every edit, and on archiving and restoring."""
     return f'"{record.revision}{"a" if record.is_archived else ""}"'
 
 

@@ -37,7 +37,7 @@ class CursorPage:
 
 
 def paginate_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: bool = False) -> CursorPage:
-    """Return the page of rows after the cursor; one extra row is read to know whether there is a next page."""
+    """Return the page of rows after the cursor; one extra row is read to detect a next page."""
     after = decode_cursor(cursor) if cursor else None
     if after is not None:
         rows = rows.filter(pk__lt=after) if newest_first else rows.filter(pk__gt=after)

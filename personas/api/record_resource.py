@@ -180,7 +180,7 @@ class RecordResource(RecordSchema, Generic[R]):
         return self.record_response(self.reload(saved))
 
     def check_agent_kept(self, call: ApiRequest, record: R, number: int) -> None:
-        """Reject a revision that assigns the record to another agent, if the key is limited to some agents."""
+        """Reject a revision that assigns the record to another agent, if the key is limited to agents."""
         if call.caller.agents is None:
             return
         old_values = record.values_from(get_revision(record, number).data)

@@ -59,7 +59,7 @@ def validate_full_pattern(_: Any, pattern: str, value: object, schema: Schema) -
 
 
 def bounded_list_validator(keyword: str) -> Callable[..., Iterator[ValidationError]]:
-    """Return a validator of a list keyword that skips lists longer than maxItems, which are invalid anyway."""
+    """Return a validator of a list keyword that skips lists longer than maxItems: they are invalid anyway."""
     validate = Draft202012Validator.VALIDATORS[keyword]
 
     def checked(by: Any, keyword_value: Any, value: object, schema: Schema) -> Iterator[ValidationError]:

@@ -60,7 +60,7 @@ def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
 
 
 def find_wider_dimension(requested: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
-    """Return the first dimension in which the requested scopes exceed the client's own; empty if none does."""
+    """Return the first dimension in which the requested scopes exceed the own ones; empty if none does."""
     if not get_key_verbs(requested, kind) <= get_key_verbs(own, ADMIN):
         return "verbs"
     for name in SCOPE_DIMENSIONS[1:]:

@@ -61,7 +61,7 @@ def build_key_summary(key: ApiKey) -> KeySummary:
 
 
 def get_creator_role(key: ApiKey) -> str:
-    """Return the current role of a key's creator; empty if they are no member or their account is inactive."""
+    """Return the current role of a key's creator; empty if they are no active member."""
     rows = Membership.objects.in_workspace(key.workspace_id)
     rows = rows.filter(user=key.created_by_id, user__is_active=True)
     return rows.values_list("role", flat=True).first() or ""
@@ -84,5 +84,5 @@ def find_example_target(key: ApiKey) -> tuple[str, str]:
 
 
 def can_rotate_key(key: ApiKey, user: User) -> bool:
-    """Return whether a user may rotate a key: rotating reveals a secret, and an admin key acts for its creator."""
+    """Return whether a user may rotate a key; an admin key only by its creator, because the secret is shown."""
     return key.kind != ADMIN or key.created_by_id == user.pk

@@ -128,7 +128,7 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
         return
     if by.user is None:
         raise InvalidInput.on("kind", _("An admin key acts for a person, so only a person can make one."))
-    # Lock the workspace row as removing a member does: otherwise a key created meanwhile would not be revoked.
+    # Lock the workspace row as remove_member does: otherwise a key created meanwhile would not be revoked.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
         raise InvalidInput.on(

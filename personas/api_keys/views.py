@@ -240,7 +240,7 @@ def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
 def render_secret_once(
     request: WorkspaceRequest, key: ApiKey, secret: str, before: ApiKey | None = None
 ) -> HttpResponse:
-    """Render the only page that contains a secret; no-store keeps it out of caches and the browser history."""
+    """Render the only page that contains a secret; no-store keeps it out of caches and browser history."""
     agent, channel = find_example_target(key)
     context: dict[str, Any] = {
         "summary": build_key_summary(key),

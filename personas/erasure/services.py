@@ -52,7 +52,7 @@ class NotErasable(DomainError):
 
 @transaction.atomic
 def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
-    """Erase the text of a record and of its history; `prompts` then erases it from versions by the tombstone."""
+    """Erase the text of a record and of its history; `prompts` erases it from versions by the tombstone."""
     if type(record) not in ERASABLE_FIELDS:
         raise NotErasable(_("Only memories and user profiles can be erased."))
     if not reason.strip():
@@ -120,7 +120,7 @@ def blank_record(record: Record) -> None:
 def blank_history(record: Record) -> None:
     """Replace revisions and audit events by TOMBSTONE.
 
-    The database triggers of these append-only tables allow only this update, and only after an Erasure exists.
+    The database triggers of these append-only tables allow only this update, and only if an Erasure exists.
     """
     revisions = Revision.objects.in_workspace(record.workspace_id)
     revisions.filter(kind=record.kind, object_id=record.pk).update(data=TOMBSTONE, message="")

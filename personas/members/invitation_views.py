@@ -25,7 +25,7 @@ from personas.workspaces.account_adapter import INVITATION_SESSION_KEY
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
-    """Show an invitation; accepting needs a POST, so that a mail scanner that opens the link accepts nothing."""
+    """Show an invitation; accepting needs a POST, so that mail scanners that open links accept nothing."""
     try:
         if request.method == "POST" and request.user.is_authenticated:
             member = accept_invitation(token, request.user)

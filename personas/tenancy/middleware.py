@@ -93,7 +93,7 @@ class TenancyMiddleware:
 def check_workspace_access(
     request: HttpRequest, view: ViewFunction, kwargs: dict[str, Any]
 ) -> HttpResponseBase | None:
-    """Check access to the workspace of a URL; return a response to send instead of calling the view, or None."""
+    """Check access to the workspace of a URL; return a response that replaces the view's, or None."""
     if "workspace" not in kwargs:
         return None
     workspace_request = resolve_workspace(request, kwargs.pop("workspace"))
