@@ -1,4 +1,4 @@
-"""Callers of the API: a client that speaks JSON with a key."""
+"""API client for tests: sends JSON with a key."""
 
 import json
 from collections.abc import Callable
@@ -19,18 +19,20 @@ V1 = "/api/v1/"
 
 @dataclass
 class Api:
-    """One key and what is said with it."""
+    """A key and a test client that sends it."""
 
     secret: str
     client: Client
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        said = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
+        auth_headers = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        address = path if path.startswith("/") else V1 + path
-        kind = headers.pop("content_type", "application/json")
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.generic(method, address, data, content_type=kind, headers=said | named)
+        url = path if path.startswith("/") else V1 + path
+        content_type = headers.pop("content_type", "application/json")
+        other_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.generic(
+            method, url, data, content_type=content_type, headers=auth_headers | other_headers
+        )
 
     def get(self, path: str, **headers: str) -> Any:
         return self.call("GET", path, **headers)
@@ -52,7 +54,7 @@ def full_budgets() -> None:
 
 @pytest.fixture
 def key_for(client: Client) -> Callable[..., Api]:
-    """Makes a key and the caller who has it."""
+    """Return a factory of keys, each with its client."""
     count = 0
 
     def make(workspace: Workspace, by: User, kind: str = ADMIN, **scopes: Any) -> Api:

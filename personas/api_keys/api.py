@@ -116,7 +116,7 @@ def api_revoke_key(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def limit_expiry(call: ApiRequest, ends_at: datetime | None) -> datetime:
-    """Limit the expiry of a new key to that of the client's key, so that a stolen key cannot extend itself."""
+    """Limit the expiry of a new key to that of the client's key, so that a stolen key cannot renew itself."""
     return min(ends_at or timezone.now() + DEFAULT_LIFETIME, call.caller.key.expires_at)
 
 

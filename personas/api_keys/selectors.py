@@ -84,5 +84,5 @@ def find_example_target(key: ApiKey) -> tuple[str, str]:
 
 
 def can_rotate_key(key: ApiKey, user: User) -> bool:
-    """Return whether a user may rotate a key; an admin key only by its creator, because the secret is shown."""
+    """Return whether a user may rotate a key; only its creator may rotate an admin key and get the secret."""
     return key.kind != ADMIN or key.created_by_id == user.pk

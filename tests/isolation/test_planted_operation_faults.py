@@ -56,7 +56,7 @@ def test_without_a_fault_nothing_is_found(findings):
 
 
 def test_a_resource_that_forgets_its_workspace_is_found(findings, monkeypatch):
-    monkeypatch.setattr(SoulResource, "rows", lambda self, workspace: Soul.unscoped.all())
+    monkeypatch.setattr(SoulResource, "get_queryset", lambda self, workspace: Soul.unscoped.all())
     assert any("leaks Soul.label of elsewhere" in said for said in findings("bot", "GET souls-list"))
     said = findings("editor", "GET souls-one", "PATCH souls-one", "DELETE souls-one")
     assert any("GET souls-one · crossed: expected 404, got 200" in one for one in said)

@@ -16,7 +16,7 @@ from typing import Any
 from project.supervisor.children import build_web_command
 from tests.clients.live import HOST, free_port
 from tests.database_dump import ready_database
-from tests.personas.api.revocation_load import Ask
+from tests.personas.api.revocation_load import RequestSpec
 from tests.project.backup.backup_stage import ROOT, empty_database
 from tests.project.supervisor.first_start import copy_start
 from tests.promises import FAULT
@@ -25,7 +25,7 @@ from tests.promises.load import Wish, hear
 from tests.workers import Worker, start_celery, wait_until_ready
 
 UP_SECONDS, OK = 60.0, 200
-IS_UP = Wish("up", Ask("/healthz"))
+IS_UP = Wish("up", RequestSpec("/healthz"))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tests.personas.api.revocation_load import Ask
+from tests.personas.api.revocation_load import RequestSpec
 
 # Longer than anybody is to wait; whoever waits so long was not served.
 PATIENCE = 8.0
@@ -26,7 +26,7 @@ class Wish:
     """One request; what it is called, and the words it brings."""
 
     what: str
-    ask: Ask
+    ask: RequestSpec
     about: str = ""
     words: str = ""
 
@@ -171,20 +171,20 @@ class Wanting:
     def fetch(self, place: int) -> Wish:
         agent = self.facts["agents"][place % len(self.facts["agents"])]
         path = f"/api/v1/agents/{agent}/prompt?channel={self.facts['channel']}"
-        return Wish("fetch", Ask(path, headers=self.bot), agent)
+        return Wish("fetch", RequestSpec(path, headers=self.bot), agent)
 
     def edit(self, place: int, words: str) -> Wish:
         """Each soul has one writer, so that nobody is told of somebody else's change."""
         slug = self.facts["souls"][place]
         headers = {**self.editor, "If-Match": "*"}
-        ask = Ask(f"/api/v1/souls/{slug}", "PATCH", headers, json.dumps({"text": words}).encode())
+        ask = RequestSpec(f"/api/v1/souls/{slug}", "PATCH", headers, json.dumps({"text": words}).encode())
         return Wish("edit", ask, slug, words)
 
     def read(self) -> Wish:
-        return Wish("read", Ask("/api/v1/souls", headers=self.editor))
+        return Wish("read", RequestSpec("/api/v1/souls", headers=self.editor))
 
     def page(self) -> Wish:
-        return Wish("page", Ask("/w/harbour/agents/", headers={"Cookie": self.facts["cookie"]}))
+        return Wish("page", RequestSpec("/w/harbour/agents/", headers={"Cookie": self.facts["cookie"]}))
 
 
 def slowest(heard: Sequence[Heard], share: float = 0.99) -> float:

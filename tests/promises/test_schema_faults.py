@@ -9,7 +9,14 @@ from django.core.wsgi import get_wsgi_application
 from schemathesis.checks import load_all_checks
 
 from personas.api.record_resource import RecordResource
-from tests.personas.api.generated_requests import GOOD, SCHEMA, Outcome, Stage, connection_kept, try_out
+from tests.personas.api.generated_requests import (
+    GOOD,
+    SCHEMA,
+    Outcome,
+    Stage,
+    keep_connection_open,
+    run_cases,
+)
 from tests.personas.api.generated_stage import make_stage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("R2")]
@@ -24,11 +31,11 @@ def stage(workspace, alice, bob) -> Stage:
 def violations(stage: Stage) -> list[str]:
     load_all_checks()
     outcome = Outcome()
-    with connection_kept():
+    with keep_connection_open():
         schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
         found: list[Any] = [one.ok() for one in schema.get_all_operations()]  # type: ignore[union-attr]  # ours
         [operation] = [one for one in found if one.label == SOULS]
-        try_out(stage, outcome, random.Random(1), operation, GOOD, CALLS, 1)  # noqa: S311  # repeatable
+        run_cases(stage, outcome, random.Random(1), operation, GOOD, CALLS, 1)  # noqa: S311  # repeatable
     assert outcome.cases
     return outcome.violations
 

@@ -1,4 +1,4 @@
-"""Calls made up from the schema alone, good and bad, against the real door; each is undone again."""
+"""Property-based API tests: schemathesis generates valid and invalid requests; each is rolled back."""
 
 import random
 from collections import Counter
@@ -18,92 +18,92 @@ from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.generation import GenerationMode
 
 from personas.api import rate_limits
-from tests.personas.api.altered_requests import alter
+from tests.personas.api.altered_requests import alter_request
 
 SCHEMA = "/api/v1/openapi.json"
-# What is named rightly is found most of the time, so that operations get to do their work.
+# Probability of naming an existing object, so that most requests succeed.
 RIGHT = 0.85
-# An operation that was never carried out is tried so many times more.
+# Attempts for an operation that has not succeeded yet.
 PATIENCE = 8
 GOOD, BAD = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
-# How often a call that was made up is asked once more, each time with one thing more put wrong.
+# Number of further requests per case, each with one more value altered.
 ALTERED = {GOOD: 2, BAD: 3}
 
 
 @dataclass
 class Outcome:
-    """What was tried and what was wrong with it."""
+    """Counts of requests and statuses, and the violations of the schema."""
 
     cases: int = 0
     statuses: dict[str, Counter[int]] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     last: dict[str, str] = field(default_factory=dict)
-    # Operations that were called without a key, and with a wrong one, too: once is enough to know.
+    # Operations whose authentication was checked (no key, wrong key); once per operation is enough.
     guarded: set[str] = field(default_factory=set)
 
     @property
     def only_refused(self) -> dict[str, str]:
-        """Operations that never once did what they are for, and what was said last."""
+        """Operations that never succeeded, with the last response."""
         return {
             name: self.last.get(name, "")
-            for name, seen in self.statuses.items()
-            if not any(status < 400 for status in seen)
+            for name, statuses in self.statuses.items()
+            if not any(status < 400 for status in statuses)
         }
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A key, and the names of things that are there: by the word in the address or the body."""
+    """A key, and the values of existing objects by path parameter or body field."""
 
     secret: str
     names: Mapping[str, Any]
 
 
 def run(stage: Stage, each: int, seeds: Sequence[int], *, first: int = 0, in_turn: int = 1) -> Outcome:
-    """So many cases made up per operation and seed, two thirds of them good, and each altered a few times; of
-    `in_turn` operations only one is tried.
+    """Run `each` cases per operation and seed, two thirds of them valid, and alter each a few times.
 
-    Making up the first case of a kind takes longer than ten more of it, so an operation gets all its seeds.
+    Only one of `in_turn` operations is tested. Generating the first case of an operation takes longer than
+    ten more, so an operation gets all seeds.
     """
     load_all_checks()
     outcome = Outcome()
-    with connection_kept():
+    with keep_connection_open():
         schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
-        for found in islice(schema.get_all_operations(), first, None, in_turn):
-            operation: Any = found.ok()  # type: ignore[union-attr]  # a document of ours has no others
+        for result in islice(schema.get_all_operations(), first, None, in_turn):
+            operation: Any = result.ok()  # type: ignore[union-attr]  # a document of ours has no others
             for start in seeds:
-                try_one(stage, outcome, operation, each, start)
+                run_operation(stage, outcome, operation, each, start)
     return outcome
 
 
-def try_one(stage: Stage, outcome: Outcome, operation: Any, each: int, start: int) -> None:
-    # Its own, so that an operation gets the same calls whoever comes before it.
+def run_operation(stage: Stage, outcome: Outcome, operation: Any, each: int, start: int) -> None:
+    # A generator of its own, so that the requests do not depend on the operations tested before.
     chance = random.Random(f"{start} {operation.label}")  # noqa: S311  # repeatable is the point
     for mode, count in ((GOOD, each - each // 3), (BAD, each // 3)):
-        try_out(stage, outcome, chance, operation, mode, count, start)
-    for more in range(1, PATIENCE):
+        run_cases(stage, outcome, chance, operation, mode, count, start)
+    for extra in range(1, PATIENCE):
         if operation.label in outcome.only_refused:
-            try_out(stage, outcome, chance, operation, GOOD, each, start + more)
+            run_cases(stage, outcome, chance, operation, GOOD, each, start + extra)
 
 
 @contextmanager
-def connection_kept() -> Iterator[None]:
-    """Between requests Django lets go of connections, and the tests' transaction would go with it."""
-    bells = (request_started, request_finished)
-    for bell in bells:
-        bell.disconnect(close_old_connections)
+def keep_connection_open() -> Iterator[None]:
+    """Keep Django from closing the connection after a request, which would end the test's transaction."""
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            # On a busy machine making up a call may take longer than a page may think.
+            # On a busy machine generating a request may take longer than the timeout.
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
     try:
         yield
     finally:
-        for bell in bells:
-            bell.connect(close_old_connections)
+        for signal in signals:
+            signal.connect(close_old_connections)
 
 
-def try_out(  # noqa: PLR0917  # one case of many, and all of it differs
+def run_cases(  # noqa: PLR0917  # one case of many, and all of it differs
     stage: Stage,
     outcome: Outcome,
     chance: random.Random,
@@ -125,25 +125,25 @@ def try_out(  # noqa: PLR0917  # one case of many, and all of it differs
     @given(case=operation.as_strategy(generation_mode=mode))
     def one(case: Any) -> None:
         if mode is GOOD:
-            named_rightly(case, stage.names, chance)
-        noted(stage, outcome, case, is_good=mode is GOOD)
+            insert_existing_names(case, stage.names, chance)
+        record_case(stage, outcome, case, is_good=mode is GOOD)
         for _ in range(ALTERED[mode]):
-            if alter(case, chance):
-                noted(stage, outcome, case, is_good=False)
+            if alter_request(case, chance):
+                record_case(stage, outcome, case, is_good=False)
 
     try:
         one()
     except schemathesis.errors.SchemathesisError:
-        # Nothing wrong can be sent to an operation without parameters.
+        # An operation without parameters has no invalid requests.
         if mode is GOOD:
             raise
 
 
-def noted(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> None:
+def record_case(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> None:
     label = case.operation.label
     outcome.cases += 1
     try:
-        status, said = asked(case, stage.secret, EXCLUDED + AGAIN * (label in outcome.guarded))
+        status, text = send_case(case, stage.secret, EXCLUDED + AGAIN * (label in outcome.guarded))
     except (Failure, FailureGroup) as error:
         outcome.violations.append(f"{label}: {error}"[:2_000])
         return
@@ -151,14 +151,14 @@ def noted(stage: Stage, outcome: Outcome, case: Any, *, is_good: bool) -> None:
     if 200 <= status < 300:
         outcome.guarded.add(label)
     if is_good:
-        outcome.last[label] = f"{case.body!r:.200} → {said:.400}"
+        outcome.last[label] = f"{case.body!r:.200} → {text:.400}"
 
 
-def asked(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
-    """Ask, hold the answer to the schema, and undo what it did."""
+def send_case(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
+    """Send a request, validate the response against the schema, and roll back."""
     rate_limits.PROCESS_LIMITER.clear()
     around = transaction.atomic()
-    # As the tests' own transaction is marked: to the house it is none.
+    # Marked like the test's own transaction, so that durable blocks are allowed inside.
     around._from_testcase = True  # type: ignore[attr-defined]
     with around:
         headers = {"Authorization": f"Bearer {secret}"}
@@ -168,17 +168,17 @@ def asked(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
     return int(answer.status_code), str(answer.text)
 
 
-# Rules that no schema tells (a name is taken, a release is closed) refuse data that fits it.
+# Rules that a schema cannot express (a name is taken, a release is closed) reject valid data.
 EXCLUDED = [schemathesis.checks.positive_data_acceptance]
 AGAIN = [schemathesis.checks.ignored_auth]
 
 
-def named_rightly(case: Any, names: Mapping[str, Any], chance: random.Random) -> None:
-    for name, made_up in (case.path_parameters or {}).items():
+def insert_existing_names(case: Any, names: Mapping[str, Any], chance: random.Random) -> None:
+    for name, generated in (case.path_parameters or {}).items():
         if chance.random() < RIGHT:
             kind = case.path.removeprefix("/api/v1/").partition("/")[0]
             places = (f"{case.path}.{name}", f"{case.method} {case.path}", f"{kind}.{name}", name)
-            case.path_parameters[name] = next((names[place] for place in places if place in names), made_up)
+            case.path_parameters[name] = next((names[place] for place in places if place in names), generated)
     if "If-Match" in (case.headers or {}) and chance.random() < RIGHT:
         case.headers["If-Match"] = "*"
     if isinstance(case.body, dict):
@@ -187,14 +187,14 @@ def named_rightly(case: Any, names: Mapping[str, Any], chance: random.Random) ->
         case.query = {**(case.query or {}), **query}
     for place in (case.body, case.query):
         if isinstance(place, dict):
-            replace(place, case.path, names, chance)
+            replace_names(place, case.path, names, chance)
 
 
-def replace(place: dict[str, Any], path: str, names: Mapping[str, Any], chance: random.Random) -> None:
+def replace_names(place: dict[str, Any], path: str, names: Mapping[str, Any], chance: random.Random) -> None:
     for name, value in place.items():
-        right = names.get(f"{path} {name}", names.get(f"body.{name}"))
-        if right is not None and value is not None and chance.random() < RIGHT:
-            place[name] = right
+        existing = names.get(f"{path} {name}", names.get(f"body.{name}"))
+        if existing is not None and value is not None and chance.random() < RIGHT:
+            place[name] = existing
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, dict):
-                replace(item, path, names, chance)
+                replace_names(item, path, names, chance)

@@ -1,4 +1,4 @@
-"""One of everything, so that made-up calls find what they name."""
+"""Test data: one of every object, so that generated requests can name existing ones."""
 
 from datetime import timedelta
 from typing import Any
@@ -36,9 +36,9 @@ from tests.personas.api.skills_stage import (
     SKILL_PATH,
     SKILL_TEXT,
     file_in,
-    look_at,
     make_pushed,
-    reads,
+    push_and_refresh,
+    read_source,
 )
 from tests.prompts.serving.serving_stage import fetch
 
@@ -95,7 +95,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "body.ends_at": soon,
         "/api/v1/agents/{agent}/responsibilities:remove title": duty.title,
         "/api/v1/tools name": "fresh-tool",
-        # Nobody leans on these, so they can go.
+        # Nothing refers to these, so they can be archived.
         "DELETE /api/v1/souls/{key}": make_soul(workspace, label="Free").slug,
         "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
         "DELETE /api/v1/tools/{key}": make_tool(workspace, name="free").name,
@@ -107,13 +107,13 @@ def personas(workspace: Workspace, by: Actor) -> Names:
 def files(workspace: Workspace, agent: Agent) -> Names:
     source, free = make_pushed(workspace), make_pushed(workspace, "Free")
     by_hand = make_pushed(workspace, "By hand", adoption="by_hand")
-    look_at(by_hand, {"AGENTS.md": "Be brief.", "CLAUDE.md": POISON})
-    seen, waived = file_in(by_hand), file_in(by_hand, "CLAUDE.md")
+    push_and_refresh(by_hand, {"AGENTS.md": "Be brief.", "CLAUDE.md": POISON})
+    proposed, waived = file_in(by_hand), file_in(by_hand, "CLAUDE.md")
     until = timezone.now().date() + timedelta(days=9)
     waiver = waive_findings(waived, digest=digest_of(waived), reason="Known.", until=until, by=BY)
-    look_at(source, {"AGENTS.md": POISON, "CLAUDE.md": "Be kind.", SKILL_PATH: SKILL_TEXT})
-    reads(agent, source)
-    poisoned, found = file_in(source), file_in(source, SKILL_PATH)
+    push_and_refresh(source, {"AGENTS.md": POISON, "CLAUDE.md": "Be kind.", SKILL_PATH: SKILL_TEXT})
+    read_source(agent, source)
+    poisoned, skill_file = file_in(source), file_in(source, SKILL_PATH)
     run = RefreshRun.objects.in_workspace(workspace).filter(source=source).latest("pk")
     grant = SourceGrant(workspace=workspace, path="/srv/granted")
     grant.save()
@@ -122,12 +122,12 @@ def files(workspace: Workspace, agent: Agent) -> Names:
         "/api/v1/sources folder": "",
         "sources.key": source.slug,
         "DELETE /api/v1/sources/{key}": free.slug,
-        "found-skills.key": found.pk,
+        "found-skills.key": skill_file.pk,
         "context-files.key": poisoned.pk,
         "path": "AGENTS.md",
         "/api/v1/sources/{key}/runs/{number}.number": run.pk,
-        "POST /api/v1/context-files/{key}:adopt": seen.pk,
-        "body of POST /api/v1/context-files/{key}:adopt": {"digest": digest_of(seen)},
+        "POST /api/v1/context-files/{key}:adopt": proposed.pk,
+        "body of POST /api/v1/context-files/{key}:adopt": {"digest": digest_of(proposed)},
         "body of POST /api/v1/context-files/{key}:waive": {
             "digest": digest_of(poisoned),
             "until": until.isoformat(),
@@ -146,7 +146,7 @@ def digest_of(file: ContextFile) -> str:
 
 
 def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Names:
-    """Two versions, a label moved twice, a release approved and one that waits, a fetch."""
+    """Create two versions, a label moved twice, an approved and an open release, and a fetch."""
     by = Actor.person(owner)
     rebuild_agents(workspace, [agent.pk])
     prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=agent)
@@ -162,27 +162,27 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     move_label(prompt, "canary", prompt.latest, expected=first.pk, by=by, note="")
     key, secret = create_key(workspace, "Fetcher", {}, by=by)
     served = fetch(secret, agent.slug, "harbour")
-    waiting = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="beta")
+    open_release = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="beta")
     approved = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="gamma")
     approve_release(approved, by=by)
     moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)
-    then = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
+    timestamp = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
     return {
         "prompt-versions.key": prompt.latest.digest,
         "body.against": first.digest,
         "body.digest": prompt.latest.digest,
         "body.version": first.number,
-        "body.at": then,
+        "body.at": timestamp,
         "body.label": "canary",
         "body.ledger_id": served.ledger_id,
         "ledger.key": served.ledger_id,
         "label": "canary",
-        # What the schema cannot say: these go together.
+        # Values that must be consistent, which the schema cannot express.
         "query of GET /api/v1/replay": {
             "agent": agent.slug,
             "channel": "harbour",
             "label": "canary",
-            "at": then,
+            "at": timestamp,
         },
         "body of PUT /api/v1/agents/{agent}/prompts/{channel}/labels/{label}": {
             "version": first.number,
@@ -197,7 +197,7 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
             "key": soul.slug,
             "values": {"text": "Be calmest."},
         },
-        "releases.number": waiting.number,
+        "releases.number": open_release.number,
         "POST /api/v1/releases/{number}:carryOut": approved.number,
         "body.key": key.pk,
     }

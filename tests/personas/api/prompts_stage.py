@@ -1,4 +1,4 @@
-"""Prompts to ask about: two agents on one channel, a key that fetches, and answers held to their shape."""
+"""Fixtures of prompts: two agents on one channel, keys, and checks of responses against their schemas."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from tests.prompts.serving.serving_stage import fetch
 
 @dataclass
 class Deck:
-    """A pilot and a cook with one soul; whoever rewords it makes a version of each."""
+    """Two agents, pilot and cook, with one soul; editing it creates a version of each prompt."""
 
     workspace: Workspace
     soul: Soul
@@ -33,7 +33,7 @@ class Deck:
         self.build()
 
     def build(self) -> None:
-        """A test in a transaction of its own never commits, and so does not hear the bell."""
+        """Rebuild the prompts: a test inside a transaction never commits, so the signal has no effect."""
         rebuild_agents(self.workspace, [agent.pk for agent in self.agents])
 
     def prompt(self, agent: str = "pilot") -> AgentPrompt:
@@ -44,8 +44,8 @@ class Deck:
         rows = PromptVersion.objects.in_workspace(self.workspace).select_related("prompt")
         return rows.get(prompt=self.prompt(agent), number=number)
 
-    def fetch(self, api: Api, agent: str = "pilot", **asked: Any) -> ServedPrompt:
-        return fetch(api.secret, agent, "deck", **asked)
+    def fetch(self, api: Api, agent: str = "pilot", **options: Any) -> ServedPrompt:
+        return fetch(api.secret, agent, "deck", **options)
 
 
 def make_deck(workspace: Workspace, **values: Any) -> Deck:
@@ -65,14 +65,14 @@ def a_deck(workspace: Workspace) -> Deck:
 
 @pytest.fixture(name="elsewhere_deck")
 def a_foreign_deck(elsewhere: Workspace) -> Deck:
-    made = make_deck(elsewhere)
-    made.reword("Be foreign.")
-    return made
+    deck = make_deck(elsewhere)
+    deck.reword("Be foreign.")
+    return deck
 
 
 @pytest.fixture(name="narrow")
 def a_narrow_key(key_for: Callable[..., Api], deck: Deck, alice: User) -> Api:
-    """A key that acts for Alice, for the cook alone."""
+    """An admin key of Alice, limited to the cook."""
     return key_for(deck.workspace, alice, agents=["cook"])
 
 
@@ -83,7 +83,7 @@ def a_narrow_bot(key_for: Callable[..., Api], deck: Deck, alice: User) -> Api:
 
 @pytest.fixture(name="scoped")
 def keys_of_alice(key_for: Callable[..., Api], deck: Deck, alice: User) -> Callable[..., Api]:
-    """Makes keys that act for Alice, or bots, with these scopes."""
+    """Return a factory of keys of Alice with these scopes."""
 
     def make(kind: str = ADMIN, **scopes: Any) -> Api:
         return key_for(deck.workspace, alice, kind, **scopes)
@@ -97,27 +97,27 @@ def a_foreign_bot(key_for: Callable[..., Api], elsewhere_deck: Deck, mallory: Us
 
 
 def good(answer: Any, status: int = 200) -> Any:
-    """What was answered, after it was held to the shape that is published for it."""
+    """Return the JSON of a successful response after validating it against the schema of its operation."""
     assert answer.status_code == status, answer.content
     request = answer.wsgi_request
     try:
-        found = resolve(request.path)
+        match = resolve(request.path)
     except Resolver404:
         raise AssertionError(f"There is no address {request.path}.") from None
-    operation = found.func.cls.operations[request.method]  # type: ignore[attr-defined]  # a view of the base
-    said = answer.json()
-    wrong = [
-        f"{error.json_path}: {error.message}" for error in build_validator(operation.answer).iter_errors(said)
+    operation = match.func.cls.operations[request.method]  # type: ignore[attr-defined]  # a view of the base
+    body = answer.json()
+    errors = [
+        f"{error.json_path}: {error.message}" for error in build_validator(operation.answer).iter_errors(body)
     ]
-    assert not wrong, wrong
+    assert not errors, errors
     assert answer.status_code == operation.status
-    return said
+    return body
 
 
 def problem(answer: Any, status: int, code: str = "") -> Any:
     assert answer.status_code == status, answer.content
     assert answer["Content-Type"] == "application/problem+json"
-    said = answer.json()
-    assert not code or said["code"] == code, said
-    assert V1 in said["type"]
-    return said
+    body = answer.json()
+    assert not code or body["code"] == code, body
+    assert V1 in body["type"]
+    return body

@@ -1,4 +1,4 @@
-"""A caller that holds every answer against what the document says of it."""
+"""API client that checks every response against the OpenAPI document."""
 
 from typing import Any
 
@@ -10,42 +10,42 @@ from project.api.urls import urlpatterns
 from tests.api_client import V1, Api
 
 PATTERNS = {pattern.name: pattern for pattern in urlpatterns}
-# The document's own reference leads elsewhere.
+# Without the $ref, which can be resolved only inside the document.
 OPEN_PROBLEM = PROBLEM_SCHEMA | {"properties": PROBLEM_SCHEMA["properties"] | {"errors": {"type": "array"}}}
 
 
 class TrueApi(Api):
-    """Fails the test as soon as an answer is not as published."""
+    """Fails the test if a response does not conform to the document."""
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         answer = super().call(method, path, body, **headers)
-        hold(method, path if path.startswith("/") else V1 + path, answer)
+        check_response(method, path if path.startswith("/") else V1 + path, answer)
         return answer
 
     def put(self, path: str, body: Any, etag: str = "") -> Any:
         return self.call("PUT", path, body, **({"If_Match": etag} if etag else {}))
 
 
-def hold(method: str, address: str, answer: Any) -> None:
-    pattern = PATTERNS[resolve(address.partition("?")[0]).url_name]
+def check_response(method: str, url: str, answer: Any) -> None:
+    pattern = PATTERNS[resolve(url.partition("?")[0]).url_name]
     operation = get_operations(pattern)[method]
-    others = [status for status, _ in operation.extra_responses]
+    other_statuses = [status for status, _ in operation.extra_responses]
     if answer.status_code == operation.status:
         if operation.answer is not None and answer["Content-Type"] == "application/json":
-            fit(operation.answer, answer.json())
-    elif answer.status_code not in others:
-        assert answer.status_code in get_problem_codes(pattern, operation), (method, address, answer.content)
-        fit(OPEN_PROBLEM, answer.json())
+            check_schema(operation.answer, answer.json())
+    elif answer.status_code not in other_statuses:
+        assert answer.status_code in get_problem_codes(pattern, operation), (method, url, answer.content)
+        check_schema(OPEN_PROBLEM, answer.json())
 
 
-def fit(shape: dict[str, Any], value: Any) -> None:
-    wrong = [
+def check_schema(schema: dict[str, Any], value: Any) -> None:
+    errors = [
         f"{list(error.absolute_path)}: {error.message}"[:300]
-        for error in build_validator(shape).iter_errors(value)
+        for error in build_validator(schema).iter_errors(value)
     ]
-    assert not wrong, wrong
+    assert not errors, errors
 
 
 def without_id(answer: Any) -> tuple[int, dict[str, Any]]:
-    """An answer as a stranger could compare it with another."""
-    return answer.status_code, {name: said for name, said in answer.json().items() if name != "request_id"}
+    """Return status and body without the request id, to compare two responses."""
+    return answer.status_code, {name: value for name, value in answer.json().items() if name != "request_id"}

@@ -1,4 +1,4 @@
-"""Asks several servers at once, again and again, and counts whom they still let in."""
+"""Send requests to several servers concurrently and count the accepted ones."""
 
 import http.client
 from collections import Counter
@@ -12,8 +12,8 @@ THREADS_EACH = 4
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One request, the same for everybody who sends it."""
+class RequestSpec:
+    """One request to send."""
 
     path: str
     method: str = "GET"
@@ -23,33 +23,33 @@ class Ask:
 
 @dataclass
 class Tally:
-    """How often which server answered what."""
+    """Counts of statuses by server and request."""
 
-    seen: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
     @property
-    def asked(self) -> int:
-        return self.seen.total()
+    def total(self) -> int:
+        return self.counts.total()
 
     def accepted(self) -> dict[tuple[str, str, int], int]:
-        return {key: count for key, count in self.seen.items() if key[2] < 400}
+        return {key: count for key, count in self.counts.items() if key[2] < 400}
 
     def statuses(self) -> set[int]:
-        return {status for _, _, status in self.seen}
+        return {status for _, _, status in self.counts}
 
 
-def with_key(secret: str, *paths: str) -> list[Ask]:
-    return [Ask(path, headers={"Authorization": f"Bearer {secret}"}) for path in paths]
+def with_key(secret: str, *paths: str) -> list[RequestSpec]:
+    return [RequestSpec(path, headers={"Authorization": f"Bearer {secret}"}) for path in paths]
 
 
-def ask_all(servers: Sequence[str], asks: list[Ask], count: int) -> Tally:
-    """So many requests, shared out evenly; none is begun before all threads are ready."""
+def send_all(servers: Sequence[str], asks: list[RequestSpec], count: int) -> Tally:
+    """Send so many requests, evenly distributed over threads that start together."""
     tally, lock = Tally(), Lock()
     barrier = Barrier(len(servers) * THREADS_EACH)
     share = -(-count // (len(servers) * THREADS_EACH))
     threads = [
         Thread(
-            target=_ask,
+            target=_send_requests,
             args=(server, list(islice(cycle(asks[place:] + asks[:place]), share)), barrier, tally, lock),
         )
         for server in servers
@@ -62,27 +62,31 @@ def ask_all(servers: Sequence[str], asks: list[Ask], count: int) -> Tally:
     return tally
 
 
-def _ask(server: str, asks: Sequence[Ask], barrier: Barrier, tally: Tally, lock: Lock) -> None:
+def _send_requests(
+    server: str, asks: Sequence[RequestSpec], barrier: Barrier, tally: Tally, lock: Lock
+) -> None:
     place = urlsplit(server)
     connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)
     barrier.wait(30)
-    for ask, status in _answers(connection, asks):
+    for ask, status in _iterate_statuses(connection, asks):
         with lock:
-            tally.seen[server, f"{ask.method} {ask.path}", status] += 1
+            tally.counts[server, f"{ask.method} {ask.path}", status] += 1
     connection.close()
 
 
-def _answers(connection: http.client.HTTPConnection, asks: Sequence[Ask]) -> Iterator[tuple[Ask, int]]:
+def _iterate_statuses(
+    connection: http.client.HTTPConnection, asks: Sequence[RequestSpec]
+) -> Iterator[tuple[RequestSpec, int]]:
     for ask in asks:
         try:
             yield ask, _status(connection, ask)
         except (OSError, http.client.HTTPException):
-            # Whoever refuses a body unread may hang up; then it is asked anew, and once.
+            # A server that rejects a body unread may close the connection: retry once.
             connection.close()
             yield ask, _status(connection, ask)
 
 
-def _status(connection: http.client.HTTPConnection, ask: Ask) -> int:
+def _status(connection: http.client.HTTPConnection, ask: RequestSpec) -> int:
     connection.request(ask.method, ask.path, ask.body, dict(ask.headers))
     answer = connection.getresponse()
     answer.read()

@@ -1,4 +1,4 @@
-"""The deck and its people, built once for a module: import these fixtures in place of the common ones."""
+"""The deck and its users, created once per module: import these fixtures in place of the common ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from tests.personas.api.prompts_stage import Deck, make_deck
 
 
 @dataclass(frozen=True)
-class Ashore:
-    """Which rows there are; each test reads them anew."""
+class SharedRowIds:
+    """Ids of the shared rows; each test loads them again."""
 
     alice: int
     bob: int
@@ -24,7 +24,7 @@ class Ashore:
 
 
 @pytest.fixture(scope="module")
-def ashore(django_db_setup: None, django_db_blocker: Any) -> Iterator[Ashore]:
+def ashore(django_db_setup: None, django_db_blocker: Any) -> Iterator[SharedRowIds]:
     with rows_of_a_module(django_db_blocker):
         with django_db_blocker.unblock():
             alice, bob = make_user("Alice"), make_user("Bob")
@@ -32,27 +32,27 @@ def ashore(django_db_setup: None, django_db_blocker: Any) -> Iterator[Ashore]:
             join(workspace, bob)
             deck = make_deck(workspace)
             agents = [agent.pk for agent in deck.agents]
-            built = Ashore(alice.pk, bob.pk, workspace.pk, deck.soul.pk, agents)
+            built = SharedRowIds(alice.pk, bob.pk, workspace.pk, deck.soul.pk, agents)
         yield built
 
 
 @pytest.fixture(name="alice")
-def shared_alice(ashore: Ashore, db: None) -> User:
+def shared_alice(ashore: SharedRowIds, db: None) -> User:
     return User.objects.get(pk=ashore.alice)
 
 
 @pytest.fixture(name="bob")
-def shared_bob(ashore: Ashore, db: None) -> User:
+def shared_bob(ashore: SharedRowIds, db: None) -> User:
     return User.objects.get(pk=ashore.bob)
 
 
 @pytest.fixture(name="workspace")
-def shared_workspace(ashore: Ashore, db: None) -> Workspace:
+def shared_workspace(ashore: SharedRowIds, db: None) -> Workspace:
     return Workspace.objects.get(pk=ashore.workspace)
 
 
 @pytest.fixture(name="deck")
-def shared_deck(ashore: Ashore, workspace: Workspace) -> Deck:
+def shared_deck(ashore: SharedRowIds, workspace: Workspace) -> Deck:
     soul = Soul.objects.in_workspace(workspace).get(pk=ashore.soul)
     agents = Agent.objects.in_workspace(workspace).in_bulk(ashore.agents)
     return Deck(workspace, soul, [agents[key] for key in ashore.agents])

@@ -1,6 +1,6 @@
-"""What tests of skills, sources and files play with: true callers and a source that files are pushed to.
+"""Fixtures of skills, sources and files: checked API clients and a source for pushed files.
 
-Its rows are made once for a module, beside those of `tests.shared_workspaces`.
+The rows are created once per module, in addition to those of `tests.shared_workspaces`.
 """
 
 from collections.abc import Callable
@@ -33,18 +33,18 @@ HARNESS = "opal"
 
 @pytest.fixture
 def key_for(key_for: Callable[..., Api]) -> Callable[..., TrueApi]:
-    """The usual callers, each answer held against the document."""
+    """The usual API clients, with every response checked against the document."""
 
     def make(*args: Any, **scopes: Any) -> TrueApi:
-        made = key_for(*args, **scopes)
-        return TrueApi(made.secret, made.client)
+        api = key_for(*args, **scopes)
+        return TrueApi(api.secret, api.client)
 
     return make
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Which rows there are for all tests of a module, and what opens them."""
+class SharedRows:
+    """Ids of the rows shared by the tests of a module, and two secrets."""
 
     mira: int
     nils: int
@@ -55,14 +55,14 @@ class Shelf:
 
 
 @pytest.fixture(scope="module")
-def shelf(house: House, django_db_blocker: Any) -> Shelf:
-    """Two agents, a source without files, somebody else's source with some, and two keys of Alice."""
+def shelf(house: House, django_db_blocker: Any) -> SharedRows:
+    """Create two agents, a source without files, another workspace's source with files, two keys of Alice."""
     with django_db_blocker.unblock():
         workspace = Workspace.objects.get(pk=house.workspace)
         by = Actor.person(User.objects.get(pk=house.alice))
         foreign = make_pushed(Workspace.objects.get(pk=house.elsewhere), "Foreign")
-        look_at(foreign, {"AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
-        return Shelf(
+        push_and_refresh(foreign, {"AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
+        return SharedRows(
             make_agent(workspace, "mira").pk,
             make_agent(workspace, "nils").pk,
             make_pushed(workspace).pk,
@@ -73,22 +73,22 @@ def shelf(house: House, django_db_blocker: Any) -> Shelf:
 
 
 @pytest.fixture
-def admin(shelf: Shelf, workspace: Workspace) -> TrueApi:
+def admin(shelf: SharedRows, workspace: Workspace) -> TrueApi:
     return TrueApi(shelf.admin, Client(raise_request_exception=False))
 
 
 @pytest.fixture
-def bot(shelf: Shelf, workspace: Workspace) -> TrueApi:
+def bot(shelf: SharedRows, workspace: Workspace) -> TrueApi:
     return TrueApi(shelf.bot, Client(raise_request_exception=False))
 
 
 @pytest.fixture
-def mira(shelf: Shelf, workspace: Workspace) -> Agent:
+def mira(shelf: SharedRows, workspace: Workspace) -> Agent:
     return Agent.objects.in_workspace(workspace).get(pk=shelf.mira)
 
 
 @pytest.fixture
-def nils(shelf: Shelf, workspace: Workspace) -> Agent:
+def nils(shelf: SharedRows, workspace: Workspace) -> Agent:
     return Agent.objects.in_workspace(workspace).get(pk=shelf.nils)
 
 
@@ -103,37 +103,37 @@ def narrow_admin(key_for: Callable[..., TrueApi], workspace: Workspace, alice: U
 
 
 @pytest.fixture
-def pushed(shelf: Shelf, workspace: Workspace) -> Source:
+def pushed(shelf: SharedRows, workspace: Workspace) -> Source:
     return Source.objects.in_workspace(workspace).get(pk=shelf.pushed)
 
 
 @pytest.fixture
-def foreign(shelf: Shelf, elsewhere: Workspace) -> Source:
-    """Somebody else's source with a file in it."""
+def foreign(shelf: SharedRows, elsewhere: Workspace) -> Source:
+    """A source of another workspace with a file in it."""
     return Source.objects.in_workspace(elsewhere).get(pk=shelf.foreign)
 
 
 def make_pushed(workspace: Workspace, label: str = "Pushed", **values: Any) -> Source:
-    made, _ = add_source(workspace, {"label": label, "source_kind": "pushed"} | values, by=BY)
-    refreshed(made)
-    return made
+    source, _ = add_source(workspace, {"label": label, "source_kind": "pushed"} | values, by=BY)
+    refreshed(source)
+    return source
 
 
-def look_at(source: Source, files: dict[str, str]) -> None:
-    """Push and look, as a worker would."""
+def push_and_refresh(source: Source, files: dict[str, str]) -> None:
+    """Push files and refresh the source, as a worker would."""
     for path, text in files.items():
         run = push_file(source, path, text.encode(), by=BY)
-    carried_out(run)
+    run_refresh(run)
 
 
-def carried_out(run: RefreshRun | int, workspace_id: int = 0) -> RefreshRun:
+def run_refresh(run: RefreshRun | int, workspace_id: int = 0) -> RefreshRun:
     number = run if isinstance(run, int) else run.pk
     claimed = claim_run(workspace_id or run.workspace_id, number)  # type: ignore[union-attr]  # one is given
     assert claimed is not None
     return refresh_source(claimed)
 
 
-def reads(agent: Agent, source: Source) -> None:
+def read_source(agent: Agent, source: Source) -> None:
     agent.refresh_from_db()
     choose_context(agent, source, HARNESS, working_directory="", expected=agent.revision, by=BY)
 

@@ -1,4 +1,4 @@
-"""The guide for those who write bots: each of its commands and programs is run against a server."""
+"""Every command and program of the API guide runs against a live server."""
 
 import json
 import os
@@ -20,8 +20,8 @@ from tests.factories import make_agent
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "api.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMANDS = [words for kind, words in BLOCK.findall(GUIDE) if kind == "sh" and "export" not in words]
-PROGRAMS = [words for kind, words in BLOCK.findall(GUIDE) if kind == "python"]
+COMMANDS = [code for kind, code in BLOCK.findall(GUIDE) if kind == "sh" and "export" not in code]
+PROGRAMS = [code for kind, code in BLOCK.findall(GUIDE) if kind == "python"]
 
 
 @pytest.fixture
@@ -46,24 +46,24 @@ def test_the_guide_has_commands_for_each_thing() -> None:
 
 
 def test_every_command_of_the_guide_works(environment: dict[str, str]) -> None:
-    for words in COMMANDS:
+    for code in COMMANDS:
         done = subprocess.run(
-            ["/bin/sh", "-e", "-c", words],
+            ["/bin/sh", "-e", "-c", code],
             env=environment,
             capture_output=True,
             text=True,
             timeout=30,
             check=False,
         )
-        assert done.returncode == 0, f"{words}\n{done.stderr}"
-        if "text/markdown" not in words:
+        assert done.returncode == 0, f"{code}\n{done.stderr}"
+        if "text/markdown" not in code:
             assert json.loads(done.stdout)
 
 
 def test_every_program_of_the_guide_works(environment: dict[str, str], tmp_path: Path) -> None:
-    for words in PROGRAMS:
+    for code in PROGRAMS:
         done = subprocess.run(
-            [sys.executable, "-c", words],
+            [sys.executable, "-c", code],
             env=environment,
             cwd=tmp_path,
             capture_output=True,

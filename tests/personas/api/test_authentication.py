@@ -1,4 +1,4 @@
-"""The gate: keys, budgets, problems outside of views."""
+"""Authentication, rate limits, and problems that occur outside of views."""
 
 from datetime import timedelta
 from typing import Any
@@ -33,17 +33,15 @@ from tests.shared_workspaces import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("said", ["", "Bearer", "Bearer x", "Basic YTpi", "Bearer drm_bot_" + "a" * 36])
-def test_what_cannot_be_a_key_costs_no_query(
-    said: str, client: Client, django_assert_num_queries: Any
-) -> None:
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic YTpi", "Bearer drm_bot_" + "a" * 36])
+def test_a_malformed_key_costs_no_query(header: str, client: Client, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
-        answer = client.get("/api/v1/souls", headers={"Authorization": said} if said else {})
+        answer = client.get("/api/v1/souls", headers={"Authorization": header} if header else {})
     assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
     assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_every_reason_to_refuse_a_key_looks_alike(admin: Api, workspace: Workspace, alice: User) -> None:
+def test_all_rejected_keys_get_the_same_response(admin: Api, workspace: Workspace, alice: User) -> None:
     rows = ApiKey.objects.in_workspace(workspace)
     unknown = Api(generate_key_secret(ADMIN), admin.client).get("souls").json()
     rows.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -52,8 +50,8 @@ def test_every_reason_to_refuse_a_key_looks_alike(admin: Api, workspace: Workspa
     assert admin.get("souls").status_code == 200
     revoke_key(rows.get(), by=Actor.person(alice))
     revoked = admin.get("souls").json()
-    for said in (unknown, expired, revoked):
-        del said["request_id"]
+    for body in (unknown, expired, revoked):
+        del body["request_id"]
     assert unknown == expired == revoked
     assert unknown["status"] == 401
 
@@ -62,7 +60,7 @@ def test_a_cookie_is_no_key(as_alice: Client) -> None:
     assert as_alice.get("/api/v1/souls").status_code == 401
 
 
-def test_an_admin_key_may_what_its_maker_may_now(
+def test_an_admin_key_has_the_current_role_of_its_creator(
     key_for: Any, workspace: Workspace, alice: User, bob: User
 ) -> None:
     api = key_for(workspace, bob)
@@ -75,7 +73,7 @@ def test_an_admin_key_may_what_its_maker_may_now(
     assert api.get("souls").status_code == 401
 
 
-def test_a_budget_runs_out_and_fills_again(admin: Api, settings: Any) -> None:
+def test_a_rate_limit_budget_runs_out_and_refills(admin: Api, settings: Any) -> None:
     settings.DRAMATIS_RATE_LIMITS = {"read": (2, 100), "write": (9, 9)}
     first = admin.get("souls")
     assert first["RateLimit-Policy"] == '"read";q=2;w=60'
@@ -87,17 +85,17 @@ def test_a_budget_runs_out_and_fills_again(admin: Api, settings: Any) -> None:
     assert admin.post("souls", {"label": "Calm"}).status_code == 201
 
 
-def test_a_workspace_has_a_budget_of_its_own(settings: Any) -> None:
+def test_a_workspace_has_its_own_rate_limit_budget(settings: Any) -> None:
     settings.DRAMATIS_RATE_LIMITS = {"read": (10, 3)}
     now = [0.0]
-    buckets = RateLimiter(lambda: now[0])
+    limiter = RateLimiter(lambda: now[0])
     for key in (1, 2, 3):
-        rate_limits.charge_rate_limit(key, 7, "read", limiter=buckets)
+        rate_limits.charge_rate_limit(key, 7, "read", limiter=limiter)
     with pytest.raises(ProblemError):
-        rate_limits.charge_rate_limit(4, 7, "read", limiter=buckets)
+        rate_limits.charge_rate_limit(4, 7, "read", limiter=limiter)
     now[0] += 20
-    rate_limits.charge_rate_limit(4, 7, "read", limiter=buckets)
-    rate_limits.charge_rate_limit(4, 8, "read", limiter=buckets)
+    rate_limits.charge_rate_limit(4, 7, "read", limiter=limiter)
+    rate_limits.charge_rate_limit(4, 8, "read", limiter=limiter)
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "nowhere", 404), ("DELETE", "souls", 405)])
@@ -111,7 +109,7 @@ def test_a_405_says_what_is_allowed(admin: Api) -> None:
     assert admin.call("DELETE", "souls")["Allow"] == "GET, POST, HEAD"
 
 
-def test_a_fault_of_ours_says_no_more_than_that(admin: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_error_reveals_no_details(admin: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object) -> None:
         raise RuntimeError("a path: /etc/secret")
 
@@ -122,29 +120,29 @@ def test_a_fault_of_ours_says_no_more_than_that(admin: Api, monkeypatch: pytest.
 
 
 def test_the_schema_is_for_everybody(client: Client) -> None:
-    said = client.get("/api/v1/openapi.json").json()
-    assert said["openapi"] == "3.1.0"
+    document = client.get("/api/v1/openapi.json").json()
+    assert document["openapi"] == "3.1.0"
     ids = [
         method["operationId"]
-        for item in said["paths"].values()
+        for item in document["paths"].values()
         for method in item.values()
         if isinstance(method, dict)
     ]
     assert len(ids) == len(set(ids))
 
 
-def test_every_refusal_has_its_words() -> None:
-    """A code that the document does not know would be a violation of it."""
-    kinds, found = [DomainError], set()
+def test_every_problem_code_has_a_title_and_advice() -> None:
+    """Every error code must have a title and advice in the documentation."""
+    kinds, codes = [DomainError], set()
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        found.add(kind.code)
-    assert found - set(PROBLEM_TITLES) == set()
+        codes.add(kind.code)
+    assert codes - set(PROBLEM_TITLES) == set()
     assert set(PROBLEM_TITLES) == set(PROBLEM_ADVICE)
 
 
-def test_nobody_makes_a_key_that_may_more_than_his_own(
+def test_a_key_cannot_create_a_key_with_wider_scopes(
     key_for: Any, workspace: Workspace, alice: User, admin: Api
 ) -> None:
     make_agent(workspace, slug="mira")
@@ -159,8 +157,8 @@ def test_nobody_makes_a_key_that_may_more_than_his_own(
         assert manager.post(f"keys/{mine}:{verb}", {}).status_code == 404
 
 
-def test_a_stranger_is_refused_before_a_body_is_read(client: Client) -> None:
-    """However it was made to hurt: what strangers send is not looked at."""
+def test_an_unauthenticated_request_is_rejected_before_the_body_is_parsed(client: Client) -> None:
+    """The body of an unauthenticated request is not parsed."""
     for path in ("agents/mira/prompt:render", "prompts:batchGet"):
         answer = client.post(
             f"/api/v1/{path}",
@@ -171,21 +169,23 @@ def test_a_stranger_is_refused_before_a_body_is_read(client: Client) -> None:
         assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
 
 
-def test_refused_fetches_are_paid_for(key_for: Any, workspace: Workspace, alice: User, settings: Any) -> None:
+def test_failed_fetches_count_towards_the_rate_limit(
+    key_for: Any, workspace: Workspace, alice: User, settings: Any
+) -> None:
     settings.DRAMATIS_RATE_LIMITS = {"fetch": (2, 100)}
     bot = key_for(workspace, alice, "bot")
     codes = [bot.get("agents/mira/prompt?channel=web").status_code for _ in range(3)]
     assert codes == [404, 404, 429]
 
 
-def test_a_key_does_not_outlive_the_one_that_made_it(admin: Api, workspace: Workspace) -> None:
+def test_a_key_does_not_outlive_the_key_that_created_it(admin: Api, workspace: Workspace) -> None:
     soon = timezone.now() + timedelta(hours=1)
     ApiKey.objects.in_workspace(workspace).update(expires_at=soon)
-    made = admin.post("keys", {"name": "Heir"}).json()
-    assert ApiKey.objects.in_workspace(workspace).get(pk=made["id"]).expires_at == soon
+    key = admin.post("keys", {"name": "Heir"}).json()
+    assert ApiKey.objects.in_workspace(workspace).get(pk=key["id"]).expires_at == soon
 
 
-def test_a_retry_of_another_key_is_another_call(
+def test_idempotency_keys_belong_to_one_api_key(
     admin: Api, key_for: Any, workspace: Workspace, bob: User
 ) -> None:
     other = key_for(workspace, bob)
@@ -194,13 +194,13 @@ def test_a_retry_of_another_key_is_another_call(
     assert first["slug"] != second["slug"]
 
 
-def test_erased_words_are_not_kept_for_retries(admin: Api, workspace: Workspace, alice: User) -> None:
-    made = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()
+def test_erased_text_is_not_stored_for_retries(admin: Api, workspace: Workspace, alice: User) -> None:
+    created = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()
     erase_record_text(
-        Memory.objects.in_workspace(workspace).get(pk=made["id"]), reason="Asked", by=Actor.person(alice)
+        Memory.objects.in_workspace(workspace).get(pk=created["id"]), reason="Asked", by=Actor.person(alice)
     )
     again = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()
-    assert again["id"] != made["id"]
+    assert again["id"] != created["id"]
 
 
 def test_a_key_of_one_agent_cannot_give_a_memory_back_to_another(
@@ -208,8 +208,8 @@ def test_a_key_of_one_agent_cannot_give_a_memory_back_to_another(
 ) -> None:
     for slug in ("mira", "nils"):
         make_agent(workspace, slug=slug)
-    made = admin.post("memories", {"text": "Likes tea.", "agent": "nils"})
-    moved = admin.patch(f"memories/{made.json()['id']}", {"agent": "mira"}, made["ETag"])
+    created = admin.post("memories", {"text": "Likes tea.", "agent": "nils"})
+    moved = admin.patch(f"memories/{created.json()['id']}", {"agent": "mira"}, created["ETag"])
     narrow = key_for(workspace, alice, agents=["mira"])
-    back = narrow.call("POST", f"memories/{made.json()['id']}/revisions/1:restore", If_Match=moved["ETag"])
+    back = narrow.call("POST", f"memories/{created.json()['id']}/revisions/1:restore", If_Match=moved["ETag"])
     assert (back.status_code, back.json()["code"]) == (403, "out_of_scope")

@@ -1,4 +1,4 @@
-"""R8: bad input is refused with its reason and costs nothing."""
+"""R8: bad input is rejected with a reason, quickly and without effect."""
 
 import time
 from collections import Counter
@@ -16,7 +16,7 @@ from personas.models import AuditEvent, Memory, Soul, Workspace
 from tests.api_client import Api
 from tests.factories import make_memory, make_soul, make_task, make_user, make_workspace
 from tests.module_fixtures import rows_of_a_module
-from tests.personas.api.bad_bodies import BAD, Bad
+from tests.personas.api.bad_bodies import BAD, BadRequest
 
 pytestmark = pytest.mark.django_db
 LONGEST = 1.0
@@ -24,7 +24,7 @@ LONGEST = 1.0
 
 @dataclass(frozen=True)
 class House:
-    """One of what the corpus speaks of: a soul, a task and a memory; and a key to it."""
+    """A workspace with the objects that the corpus names (soul, task, memory) and a key."""
 
     workspace: Workspace
     memory: Memory
@@ -33,14 +33,14 @@ class House:
 
 @pytest.fixture(scope="module")
 def house(django_db_setup: None, django_db_blocker: Any) -> Iterator[House]:
-    """Built once: what is refused changes nothing, which each test makes sure of."""
+    """Create the rows once per module: rejected requests change nothing, which each test checks."""
     with rows_of_a_module(django_db_blocker):
         with django_db_blocker.unblock():
             alice = make_user("Alice")
             workspace = make_workspace("Harbour", owner=alice)
             _, secret = create_key(workspace, "Key", {}, by=Actor.person(alice), kind=ADMIN)
             api = Api(secret, Client(raise_request_exception=False))
-            # The first call of a process loads all addresses; that is nobody's bad request.
+            # The first request of a process loads all URLs, which must not count as the time of a test.
             api.get("souls")
             make_soul(workspace, label="There")
             make_task(workspace, steps=[{"title": "One", "is_done": False}])
@@ -49,35 +49,35 @@ def house(django_db_setup: None, django_db_blocker: Any) -> Iterator[House]:
 
 
 @pytest.mark.promise("R8", "at least 60 bodies")
-def test_the_corpus_is_large_and_says_each_thing_once() -> None:
+def test_the_corpus_is_large_and_has_no_duplicates() -> None:
     assert len(BAD) >= 60
     assert [name for name, count in Counter(bad.name for bad in BAD).items() if count > 1] == []
 
 
 @pytest.mark.promise("R8")
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
-def test_a_bad_request_is_told_what_is_wrong(bad: Bad, house: House) -> None:
+def test_a_bad_request_gets_a_problem_with_the_location_of_the_error(bad: BadRequest, house: House) -> None:
     workspace = house.workspace
     events = AuditEvent.objects.in_workspace(workspace).count()
     path, _, odd = bad.path.partition("#")
-    more = {"Idempotency_Key": "a b"} if odd else {}
-    begun = time.monotonic()
+    headers = {"Idempotency_Key": "a b"} if odd else {}
+    started = time.monotonic()
     answer = house.api.call(
         bad.method,
         path.replace("memories/1:", f"memories/{house.memory.pk}:"),
         bad.body,
         content_type=bad.kind,
-        **more,
+        **headers,
     )
-    assert time.monotonic() - begun < LONGEST
-    said = answer.json()
+    assert time.monotonic() - started < LONGEST
+    body = answer.json()
     assert answer["Content-Type"] == "application/problem+json"
-    assert (answer.status_code, said["code"]) == (bad.status, bad.code), said
-    assert said["request_id"] == answer["X-Request-ID"]
-    assert said["title"]
-    assert said["detail"]
+    assert (answer.status_code, body["code"]) == (bad.status, bad.code), body
+    assert body["request_id"] == answer["X-Request-ID"]
+    assert body["title"]
+    assert body["detail"]
     if bad.where or bad.status == 422:
-        assert bad.where in {place for error in said["errors"] for place in places(error)}, said
+        assert bad.where in {place for error in body["errors"] for place in places(error)}, body
     assert AuditEvent.objects.in_workspace(workspace).count() == events
     assert [soul.label for soul in Soul.objects.in_workspace(workspace)] == ["There"]
 

@@ -1,4 +1,4 @@
-"""R2: the API does what its schema says, whatever is sent."""
+"""R2: the API conforms to its schema for generated requests."""
 
 import random
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from tests.personas.api.generated_requests import Outcome, Stage, run
 from tests.personas.api.generated_stage import make_stage
 
 pytestmark = pytest.mark.django_db
-# The same calls as in the long proof, so that nothing new comes up where a change is tried.
+# The same requests as in the long test, so that this one does not fail on unrelated changes.
 EACH, SEED = 6, 1
-# Of so many operations each run tries one; which, pytest-randomly's seed says.
+# Each run tests one of so many operations, chosen by the seed of pytest-randomly.
 IN_TURN = 16
 HARD_SEEDS = (1, 2, 3)
-# Beside each other.
+# Number of parallel parts.
 PARTS = 4
 
 
@@ -24,31 +24,31 @@ def stage(workspace: Workspace, alice: User, bob: User) -> Stage:
     return make_stage(workspace, alice, bob)
 
 
-def told(outcome: Outcome) -> str:
+def summarize(outcome: Outcome) -> str:
     return f"{outcome.cases:,} cases over {len(outcome.statuses)} operations"
 
 
-def refuse_wrong(outcome: Outcome) -> None:
-    print(told(outcome))
-    wrong = "\n\n".join(outcome.violations[:40])
-    assert not outcome.violations, f"{len(outcome.violations)} of {outcome.cases}:\n{wrong}"
-    never = [f"{name}: {said}" for name, said in outcome.only_refused.items()]
+def check_outcome(outcome: Outcome) -> None:
+    print(summarize(outcome))
+    violations = "\n\n".join(outcome.violations[:40])
+    assert not outcome.violations, f"{len(outcome.violations)} of {outcome.cases}:\n{violations}"
+    never = [f"{name}: {response}" for name, response in outcome.only_refused.items()]
     assert not never, "\n".join(never)
 
 
-def test_generated_calls_are_answered_as_the_schema_says(stage: Stage) -> None:
+def test_generated_requests_conform_to_the_schema(stage: Stage) -> None:
     outcome = run(stage, EACH, [SEED], first=random.randrange(IN_TURN), in_turn=IN_TURN)  # noqa: S311
-    refuse_wrong(outcome)
+    check_outcome(outcome)
     assert outcome.cases >= 100
 
 
 @pytest.mark.promise("R2")
 @pytest.mark.hard
 @pytest.mark.parametrize("part", range(PARTS))
-def test_ten_thousand_calls_are_answered_as_the_schema_says(
+def test_ten_thousand_requests_conform_to_the_schema(
     stage: Stage, part: int, record_property: Callable[[str, object], None]
 ) -> None:
     outcome = run(stage, EACH, HARD_SEEDS, first=part, in_turn=PARTS)
     record_property("generated calls", outcome.cases)
-    refuse_wrong(outcome)
+    check_outcome(outcome)
     assert outcome.cases * PARTS >= 10_000

@@ -1,4 +1,4 @@
-"""R12: a retry makes one record; another body, or a call still under way, is told so."""
+"""R12: retries with an Idempotency-Key create one record; another body gets 422, a running request 409."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ HARD_KEYS = 100
 
 
 @pytest.mark.django_db
-def test_the_first_answer_is_given_again(admin: Api, workspace: Workspace) -> None:
+def test_a_retry_gets_the_first_response(admin: Api, workspace: Workspace) -> None:
     first = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
     again = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
     assert (first.status_code, again.status_code, again.content) == (201, 201, first.content)
@@ -40,19 +40,19 @@ def test_another_body_is_refused(admin: Api) -> None:
 
 
 @pytest.mark.django_db
-def test_the_same_word_elsewhere_is_another(admin: Api) -> None:
+def test_idempotency_keys_are_separate_per_url(admin: Api) -> None:
     assert admin.post("souls", {"label": "Calm"}, Idempotency_Key="one").status_code == 201
     assert admin.post("identities", {"label": "Fox"}, Idempotency_Key="one").status_code == 201
 
 
 @pytest.mark.django_db
-def test_a_refusal_is_not_kept(admin: Api, workspace: Workspace) -> None:
+def test_an_error_response_is_not_stored(admin: Api, workspace: Workspace) -> None:
     assert admin.post("agents", {"slug": "new", "name": "N"}, Idempotency_Key="one").status_code == 422
     assert not KeptAnswer.objects.in_workspace(workspace).exists()
 
 
 @pytest.mark.django_db
-def test_answers_are_kept_for_a_day(admin: Api, workspace: Workspace) -> None:
+def test_responses_are_stored_for_a_day(admin: Api, workspace: Workspace) -> None:
     with time_machine.travel(timezone.now() - timedelta(hours=25)):
         admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
     admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
@@ -61,7 +61,7 @@ def test_answers_are_kept_for_a_day(admin: Api, workspace: Workspace) -> None:
 
 
 @pytest.mark.django_db
-def test_a_secret_is_not_kept(admin: Api, workspace: Workspace) -> None:
+def test_a_secret_is_not_stored(admin: Api, workspace: Workspace) -> None:
     first = admin.post("keys", {"name": "Desk"}, Idempotency_Key="one").json()
     again = admin.post("keys", {"name": "Desk"}, Idempotency_Key="one").json()
     assert first["secret"].startswith("drm_bot_")
@@ -76,14 +76,14 @@ def route_of(admin: Api, workspace: Workspace) -> str:
 
 
 def remember(api: Api, number: int, barrier: Barrier) -> tuple[int, bytes]:
-    """One of ten who post the same; a call still under way is asked again, as the guide says."""
+    """Send the same POST as nine other threads; retry on 409, as the guide says."""
     barrier.wait()
     try:
         for _ in range(500):
             answer = api.post("memories", {"text": f"Fact {number}."}, Idempotency_Key=f"fact-{number}")
             if answer.status_code != 409:
                 break
-            # Whoever asks again at once only keeps the first from its work.
+            # An immediate retry would only slow down the first request.
             time.sleep(0.01)
         return answer.status_code, answer.content
     finally:
@@ -93,11 +93,11 @@ def remember(api: Api, number: int, barrier: Barrier) -> tuple[int, bytes]:
 @pytest.mark.promise("R12")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("keys", [KEYS, pytest.param(HARD_KEYS, marks=pytest.mark.hard)])
-def test_so_many_keys_and_ten_posts_each_make_so_many_records(
+def test_ten_posts_with_one_idempotency_key_create_one_record(
     keys: int, admin: Api, workspace: Workspace, settings: Any
 ) -> None:
     settings.DRAMATIS_RATE_LIMITS = {"write": (100_000, 100_000)}
-    # Each of the ten keeps its client: to put the middleware together takes as long as the call.
+    # Reuse the ten clients: building the middleware takes as long as a request.
     apis = [Api(admin.secret, Client(raise_request_exception=False)) for _ in range(EACH)]
     with ThreadPoolExecutor(EACH) as pool:
         for number in range(keys):
@@ -113,7 +113,7 @@ def test_so_many_keys_and_ten_posts_each_make_so_many_records(
 @pytest.mark.skipif(
     "connection.vendor != 'postgresql'", reason="on SQLite the second writer waits for the first"
 )
-def test_a_call_still_under_way_is_said_to_be(admin: Api, workspace: Workspace) -> None:
+def test_a_retry_of_a_running_request_gets_409(admin: Api, workspace: Workspace) -> None:
     is_held, may_go = Event(), Event()
 
     def hold() -> None:
@@ -136,7 +136,7 @@ def test_a_call_still_under_way_is_said_to_be(admin: Api, workspace: Workspace) 
 @pytest.mark.promise("R12")
 @pytest.mark.planted
 @pytest.mark.django_db
-def test_without_the_kept_row_a_retry_makes_two(
+def test_without_the_stored_response_a_retry_creates_two_records(
     admin: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "store_response", lambda *args: None)

@@ -1,4 +1,4 @@
-"""Records through the API: the same verbs as on the pages, with conditions, pages and problems."""
+"""Record resources of the API: the same actions as on the pages, with ETags, pagination and problems."""
 
 from collections.abc import Callable
 
@@ -20,12 +20,12 @@ from tests.shared_workspaces import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 
 
-def test_a_record_lives_its_life(admin: Api) -> None:
-    made = admin.post("souls", {"label": "Calm", "text": "Breathe."})
-    assert made.status_code == 201, made.content
-    assert made["Location"] == "/api/v1/souls/calm"
-    assert made.json()["text"] == "Breathe."
-    etag = made["ETag"]
+def test_a_record_is_created_changed_archived_and_restored(admin: Api) -> None:
+    created = admin.post("souls", {"label": "Calm", "text": "Breathe."})
+    assert created.status_code == 201, created.content
+    assert created["Location"] == "/api/v1/souls/calm"
+    assert created.json()["text"] == "Breathe."
+    etag = created["ETag"]
     changed = admin.patch("souls/calm", {"text": "Breathe out.", "message": "Slower"}, etag)
     assert changed.status_code == 200, changed.content
     assert changed["ETag"] != etag
@@ -40,7 +40,7 @@ def test_a_record_lives_its_life(admin: Api) -> None:
     assert again.json()["text"] == "Breathe."
 
 
-def test_a_change_needs_to_say_what_was_seen(admin: Api, workspace: Workspace) -> None:
+def test_a_change_requires_if_match(admin: Api, workspace: Workspace) -> None:
     soul = make_soul(workspace, text="Before.")
     without = admin.call("PATCH", f"souls/{soul.slug}", {"text": "After."})
     assert (without.status_code, without.json()["code"]) == (428, "precondition_required")
@@ -49,16 +49,16 @@ def test_a_change_needs_to_say_what_was_seen(admin: Api, workspace: Workspace) -
     assert Soul.objects.in_workspace(workspace).get().text == "Before."
 
 
-def test_put_sets_back_what_it_does_not_name(admin: Api) -> None:
-    made = admin.post("identities", {"label": "Fox", "name": "Mira", "vibe": "dry"})
-    put = admin.call("PUT", "identities/fox", {"label": "Fox", "name": "Mira"}, If_Match=made["ETag"])
+def test_put_resets_missing_fields(admin: Api) -> None:
+    created = admin.post("identities", {"label": "Fox", "name": "Mira", "vibe": "dry"})
+    put = admin.call("PUT", "identities/fox", {"label": "Fox", "name": "Mira"}, If_Match=created["ETag"])
     assert (put.status_code, put.json()["vibe"]) == (200, "")
 
 
 def test_links_are_names_of_this_workspace(admin: Api, workspace: Workspace, elsewhere: Workspace) -> None:
     soul, foreign = make_soul(workspace), make_soul(elsewhere, label="Foreign")
-    made = admin.post("agents", {"slug": "mira", "name": "Mira", "soul": soul.slug})
-    assert made.json()["soul"] == soul.slug, made.content
+    created = admin.post("agents", {"slug": "mira", "name": "Mira", "soul": soul.slug})
+    assert created.json()["soul"] == soul.slug, created.content
     for name in (foreign.slug, "no-such"):
         refused = admin.post("agents", {"slug": "nils", "name": "Nils", "soul": name})
         assert refused.status_code == 422
@@ -68,22 +68,22 @@ def test_links_are_names_of_this_workspace(admin: Api, workspace: Workspace, els
 def test_one_set_of_tools_stays_when_the_other_is_named(admin: Api) -> None:
     for name in ("read", "write"):
         assert admin.post("tools", {"name": name}).status_code == 201
-    made = admin.post(
+    created = admin.post(
         "agents", {"slug": "mira", "name": "Mira", "tools": ["read"], "planning_tools": ["write"]}
     )
-    changed = admin.patch("agents/mira", {"tools": []}, made["ETag"]).json()
+    changed = admin.patch("agents/mira", {"tools": []}, created["ETag"]).json()
     assert (changed["tools"], changed["planning_tools"]) == ([], ["write"])
 
 
 def test_lists_come_in_pages(admin: Api, workspace: Workspace) -> None:
     for number in range(5):
         make_soul(workspace, label=f"Soul {number}")
-    seen, cursor = [], ""
+    slugs, cursor = [], ""
     for _ in range(3):
         page = admin.get(f"souls?limit=2&fields=slug{cursor}").json()
-        seen += [row["slug"] for row in page["data"]]
+        slugs += [row["slug"] for row in page["data"]]
         cursor = f"&cursor={page['next_cursor']}"
-    assert (seen, page["has_more"]) == ([f"soul-{number}" for number in range(5)], False)
+    assert (slugs, page["has_more"]) == ([f"soul-{number}" for number in range(5)], False)
 
 
 def test_bots_propose_and_do_not_edit(bot: Api, admin: Api, workspace: Workspace) -> None:
@@ -124,9 +124,9 @@ def test_a_task_is_ticked_and_a_duty_given_up(bot: Api, admin: Api, workspace: W
     assert bot.post("agents/mira/responsibilities:remove", {"title": "Water"}).status_code == 404
 
 
-def test_strangers_rows_are_not_there(admin: Api, elsewhere: Workspace) -> None:
+def test_rows_of_other_workspaces_get_the_same_404_as_missing_ones(admin: Api, elsewhere: Workspace) -> None:
     foreign = make_soul(elsewhere, label="Foreign")
     one, other = admin.get(f"souls/{foreign.slug}"), admin.get("souls/no-such")
-    said, missing = one.json(), other.json()
-    del said["request_id"], missing["request_id"]
-    assert (one.status_code, said) == (404, missing)
+    foreign_body, missing_body = one.json(), other.json()
+    del foreign_body["request_id"], missing_body["request_id"]
+    assert (one.status_code, foreign_body) == (404, missing_body)

@@ -1,4 +1,4 @@
-"""The caller that holds answers against the document notices when one is not as published."""
+"""The checking API client detects responses that differ from the OpenAPI document."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.personas.api.response_checker import TrueApi
 pytestmark = pytest.mark.django_db
 
 
-def true(api: Api) -> TrueApi:
+def checked(api: Api) -> TrueApi:
     return TrueApi(api.secret, Client(raise_request_exception=False))
 
 
@@ -23,15 +23,15 @@ def test_a_field_that_was_not_published_is_noticed(
     bot: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_skill(workspace, "tea", agents=[make_agent(workspace, "mira")])
-    true(bot).get("agents/mira/skills/tea")
-    told = agent_api.instructions_json
+    checked(bot).get("agents/mira/skills/tea")
+    instructions_json = agent_api.instructions_json
 
-    def chatty(found: Any) -> dict[str, Any]:
-        return told(found) | {"secret": 1}
+    def chatty(skill: Any) -> dict[str, Any]:
+        return instructions_json(skill) | {"secret": 1}
 
     monkeypatch.setattr(agent_api, "instructions_json", chatty)
     with pytest.raises(AssertionError, match="secret"):
-        true(bot).get("agents/mira/skills/tea")
+        checked(bot).get("agents/mira/skills/tea")
 
 
 def test_a_status_that_was_not_published_is_noticed(
@@ -44,4 +44,4 @@ def test_a_status_that_was_not_published_is_noticed(
 
     monkeypatch.setattr(agent_api, "get_effective_context", refuse)
     with pytest.raises(AssertionError, match="Gone"):
-        true(bot).get("agents/mira/skills")
+        checked(bot).get("agents/mira/skills")

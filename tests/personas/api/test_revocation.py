@@ -19,7 +19,7 @@ from prompts.builds.services import rebuild_agents
 from tests.clients.live import LiveServer
 from tests.clients.standing import Heard, Said, StandIn, standing
 from tests.factories import join, make_agent, make_channel, make_soul, signed_in
-from tests.personas.api.revocation_load import Ask, ask_all, with_key
+from tests.personas.api.revocation_load import RequestSpec, send_all, with_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY, SOME = 1_000, 200
@@ -28,7 +28,7 @@ FETCH, SOULS = "/api/v1/agents/pilot/prompt?channel=deck", "/api/v1/souls"
 
 @pytest.fixture(scope="module")
 def processes(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Two servers that know nothing of each other but the database."""
+    """Two servers that share nothing but the database."""
     folder = tmp_path_factory.mktemp("web")
     servers = [LiveServer(folder / f"{number}.log") for number in (1, 2)]
     try:
@@ -42,7 +42,7 @@ def processes(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def harbour(workspace: Workspace) -> Workspace:
-    """With a prompt to be fetched."""
+    """A workspace with a prompt."""
     soul, channel = make_soul(workspace), make_channel(workspace, "deck")
     agent = make_agent(workspace, "pilot", soul=soul, channels=[channel])
     rebuild_agents(workspace, [agent.pk])
@@ -53,33 +53,33 @@ def new_key(workspace: Workspace, by: User, kind: str = BOT) -> tuple[ApiKey, st
     return create_key(workspace, f"{kind} {time.monotonic_ns()}", {}, by=Actor.person(by), kind=kind)
 
 
-def refused_everywhere(
-    processes: list[str], asks: list[Ask], end: Callable[[], object], count: int, status: int = 401
+def check_rejected_everywhere(
+    processes: list[str], asks: list[RequestSpec], end: Callable[[], object], count: int, status: int = 401
 ) -> None:
-    """All are let in, over and over; then it ends; then none is."""
-    before = ask_all(processes, asks, 16 * len(asks))
+    """Check that all requests are accepted before the end of the key or session, and none after it."""
+    before = send_all(processes, asks, 16 * len(asks))
     assert {(server, path) for server, path, _ in before.accepted()} == {
         (server, f"{ask.method} {ask.path}") for server in processes for ask in asks
-    }, before.seen
+    }, before.counts
     assert before.statuses() <= {200, 201}
     end()
-    after = ask_all(processes, asks, count)
-    assert after.asked >= count
+    after = send_all(processes, asks, count)
+    assert after.total >= count
     assert not after.accepted()
-    assert after.statuses() == {status}, after.seen
+    assert after.statuses() == {status}, after.counts
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R11", "1,000 requests to 2 processes after the revocation, 0 accepted")
-def test_a_revoked_key_opens_nothing_in_any_process(processes, harbour, alice):
+def test_a_revoked_key_is_rejected_by_every_process(processes, harbour, alice):
     key, secret = new_key(harbour, alice)
     asks = with_key(secret, FETCH, SOULS)
-    refused_everywhere(processes, asks, lambda: revoke_key(key, by=Actor.person(alice)), MANY)
+    check_rejected_everywhere(processes, asks, lambda: revoke_key(key, by=Actor.person(alice)), MANY)
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R11")
-def test_a_key_that_has_expired_opens_nothing(processes, harbour, alice):
+def test_an_expired_key_is_rejected(processes, harbour, alice):
     key, secret = new_key(harbour, alice)
 
     def expire() -> None:
@@ -87,47 +87,47 @@ def test_a_key_that_has_expired_opens_nothing(processes, harbour, alice):
         ApiKey.unscoped.filter(pk=key.pk).update(expires_at=ends_at)
         time.sleep(0.35)
 
-    refused_everywhere(processes, with_key(secret, FETCH, SOULS), expire, SOME)
+    check_rejected_everywhere(processes, with_key(secret, FETCH, SOULS), expire, SOME)
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R11")
-def test_the_keys_of_somebody_who_was_removed_open_nothing(processes, harbour, alice, bob):
+def test_the_keys_of_a_removed_member_are_rejected(processes, harbour, alice, bob):
     member = Membership.objects.in_workspace(harbour).get(user=bob)
     _, secret = new_key(harbour, bob, ADMIN)
     asks = with_key(secret, FETCH, SOULS)
-    refused_everywhere(processes, asks, lambda: remove_member(member, by=Actor.person(alice)), SOME)
+    check_rejected_everywhere(processes, asks, lambda: remove_member(member, by=Actor.person(alice)), SOME)
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R11")
-def test_an_admin_key_may_no_more_than_its_maker_may_now(processes, harbour, alice, mallory):
+def test_an_admin_key_follows_the_current_role_of_its_creator(processes, harbour, alice, mallory):
     member = join(harbour, mallory, Role.EDITOR)
     _, secret = new_key(harbour, mallory, ADMIN)
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-    ask = Ask("/api/v1/memories", "POST", headers, json.dumps({"text": "Fresh."}).encode())
+    ask = RequestSpec("/api/v1/memories", "POST", headers, json.dumps({"text": "Fresh."}).encode())
     lower = lambda: change_role(member, Role.VIEWER, by=Actor.person(alice))  # noqa: E731
-    refused_everywhere(processes, [ask], lower, SOME, status=403)
+    check_rejected_everywhere(processes, [ask], lower, SOME, status=403)
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R11", "the same for an expired key, a removed member, a lowered role, an ended session")
-def test_an_ended_session_opens_no_page(processes, harbour, alice):
+def test_an_ended_session_is_rejected(processes, harbour, alice):
     browser = signed_in(alice)
     cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
-    before = ask_all(processes, [Ask("/profile/", headers={"Cookie": cookie})], 16)
+    before = send_all(processes, [RequestSpec("/profile/", headers={"Cookie": cookie})], 16)
     assert before.statuses() == {200}
     browser.session.flush()
-    after = ask_all(processes, [Ask("/profile/", headers={"Cookie": cookie})], SOME)
-    assert after.asked >= SOME
+    after = send_all(processes, [RequestSpec("/profile/", headers={"Cookie": cookie})], SOME)
+    assert after.total >= SOME
     assert after.statuses() == {302}
 
 
 # --- planted faults ------------------------------------------------------------------------------------
 
 
-class Rows:
-    """What the stand-ins ask, as the servers ask the database."""
+class KeyTable:
+    """The keys that the stand-in servers check, in place of the database."""
 
     def __init__(self) -> None:
         self.good = {"a-key"}
@@ -136,10 +136,10 @@ class Rows:
         return Said(200 if heard.headers["authorization"][7:] in self.good else 401)
 
 
-def remembering(rows: Rows) -> Callable[[Heard], Said]:
-    """A process that asks once for each key."""
-    known: dict[str, Said] = {}
-    return lambda heard: known.setdefault(heard.headers["authorization"], rows.answer(heard))
+def caching_reply(rows: KeyTable) -> Callable[[Heard], Said]:
+    """Return the reply function of a server that caches the result of each key."""
+    replies: dict[str, Said] = {}
+    return lambda heard: replies.setdefault(heard.headers["authorization"], rows.answer(heard))
 
 
 @pytest.fixture
@@ -150,19 +150,19 @@ def pair() -> Iterator[tuple[StandIn, StandIn]]:
 
 @pytest.mark.promise("R11")
 @pytest.mark.planted
-def test_one_process_of_two_that_remembers_keys_is_found(pair):
-    rows, asks = Rows(), with_key("a-key", SOULS)
-    pair[0].reply, pair[1].reply = rows.answer, remembering(rows)
+def test_one_process_of_two_that_caches_keys_is_detected(pair):
+    rows, asks = KeyTable(), with_key("a-key", SOULS)
+    pair[0].reply, pair[1].reply = rows.answer, caching_reply(rows)
     servers = [stand_in.url for stand_in in pair]
     with pytest.raises(AssertionError):
-        refused_everywhere(servers, asks, rows.good.clear, SOME)
-    accepted = ask_all(servers, asks, SOME).accepted()
+        check_rejected_everywhere(servers, asks, rows.good.clear, SOME)
+    accepted = send_all(servers, asks, SOME).accepted()
     assert {server for server, _, _ in accepted} == {pair[1].url}
 
 
 @pytest.mark.planted
-def test_two_processes_that_ask_each_time_pass(pair):
-    rows = Rows()
+def test_two_processes_that_check_each_time_pass(pair):
+    rows = KeyTable()
     pair[0].reply = pair[1].reply = rows.answer
     servers = [stand_in.url for stand_in in pair]
-    refused_everywhere(servers, with_key("a-key", SOULS), rows.good.clear, SOME)
+    check_rejected_everywhere(servers, with_key("a-key", SOULS), rows.good.clear, SOME)

@@ -1,4 +1,4 @@
-"""Two kinds of key: bots' keys are the workspace's, admin keys act for a person, and go when they go."""
+"""Kinds of keys: bot keys belong to the workspace, admin keys act for a user and are revoked with them."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -41,8 +41,8 @@ MANAGING = {Permission.MANAGE_SOURCES, Permission.MANAGE_KEYS, Permission.MANAGE
 
 
 @dataclass(frozen=True)
-class Key:
-    """As much of a key as counts here."""
+class FakeKey:
+    """The attributes of a key that determine its permissions."""
 
     kind: str
     scopes: dict[str, Any] = field(default_factory=dict)
@@ -59,22 +59,22 @@ def test_a_bots_key_may_never_approve_or_manage_whatever_its_scopes_say():
         assert is_in_scope(scopes, "manage", kind=ADMIN)
 
 
-def test_a_kind_that_is_not_known_opens_nothing():
+def test_an_unknown_kind_has_no_permissions():
     assert not any(is_in_scope({}, verb, kind="root") for verb in VERBS)
-    assert not any(resolve_permissions(Key("root"), role) for role in Role.values)
+    assert not any(resolve_permissions(FakeKey("root"), role) for role in Role.values)
 
 
 @pytest.mark.parametrize("verb", ["approve", "manage"])
-def test_verbs_of_people_are_refused_to_bots_by_name(verb):
+def test_bot_keys_cannot_approve_or_manage(verb):
     with pytest.raises(BadScopes, match=f"may not {verb}: that takes an admin key"):
         normalise_scopes({"verbs": ["read", verb]}, BOT)
     assert normalise_scopes({"verbs": [verb]}, ADMIN) == {"verbs": [verb]}
 
 
-# --- powers --------------------------------------------------------------------------------------------
+# --- permissions ---------------------------------------------------------------------------------------
 
 
-def test_an_admin_key_may_do_what_its_scopes_and_its_makers_role_both_allow():
+def test_an_admin_key_may_do_what_its_scopes_and_its_creators_role_both_allow():
     gives = {
         "read": {Permission.READ},
         "write": {Permission.EDIT},
@@ -84,40 +84,43 @@ def test_an_admin_key_may_do_what_its_scopes_and_its_makers_role_both_allow():
     for role in (*Role.values, "", "emperor"):
         for size in range(1, len(VERBS) + 1):
             for verbs in combinations(VERBS, size):
-                wanted = {one for verb in verbs for one in gives.get(verb, ()) if has_permission(role, one)}
-                assert resolve_permissions(Key(ADMIN, {"verbs": list(verbs)}), role) == wanted, (role, verbs)
+                expected = {one for verb in verbs for one in gives.get(verb, ()) if has_permission(role, one)}
+                assert resolve_permissions(FakeKey(ADMIN, {"verbs": list(verbs)}), role) == expected, (
+                    role,
+                    verbs,
+                )
 
 
-def test_no_admin_key_may_do_more_than_its_maker():
+def test_no_admin_key_may_do_more_than_its_creator():
     for role in Role:
-        assert resolve_permissions(Key(ADMIN), role) == {
+        assert resolve_permissions(FakeKey(ADMIN), role) == {
             one for one in Permission if role in ROLES_BY_PERMISSION[one]
         }
-    assert resolve_permissions(Key(ADMIN), "") == frozenset()
+    assert resolve_permissions(FakeKey(ADMIN), "") == frozenset()
 
 
-def test_a_bots_key_reads_whoever_made_it_and_never_edits_records():
+def test_a_bots_key_reads_regardless_of_its_creator_and_never_edits_records():
     for role in ("", *Role.values):
-        assert resolve_permissions(Key(BOT), role) == {Permission.READ}
-        assert resolve_permissions(Key(BOT, {"verbs": list(VERBS)}), role) == {Permission.READ}
-        assert resolve_permissions(Key(BOT, {"verbs": ["fetch", "write"]}), role) == frozenset()
+        assert resolve_permissions(FakeKey(BOT), role) == {Permission.READ}
+        assert resolve_permissions(FakeKey(BOT, {"verbs": list(VERBS)}), role) == {Permission.READ}
+        assert resolve_permissions(FakeKey(BOT, {"verbs": ["fetch", "write"]}), role) == frozenset()
 
 
 @pytest.mark.planted
-def test_a_power_that_does_not_look_at_the_role_is_found(monkeypatch):
+def test_permissions_that_ignore_the_role_are_detected(monkeypatch):
     monkeypatch.setattr(api_keys_scopes, "has_permission", lambda role, permission: True)
     with pytest.raises(AssertionError):
-        test_no_admin_key_may_do_more_than_its_maker()
+        test_no_admin_key_may_do_more_than_its_creator()
 
 
 @pytest.mark.planted
-def test_verbs_that_a_bots_list_could_add_to_are_found(monkeypatch):
+def test_bot_scopes_that_add_actions_are_detected(monkeypatch):
     monkeypatch.setitem(VERBS_BY_KIND, BOT, VERBS)
     with pytest.raises(AssertionError):
         test_a_bots_key_may_never_approve_or_manage_whatever_its_scopes_say()
 
 
-# --- making and rotating -------------------------------------------------------------------------------
+# --- creation and rotation -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -130,7 +133,7 @@ def bobs_admin_key(workspace, by_bob):
     return create_key(workspace, "Bob's script", {}, by=by_bob, kind=ADMIN)
 
 
-def test_an_admin_key_is_known_by_its_beginning_and_kept_with_its_maker(bobs_admin_key, bob):
+def test_an_admin_key_has_its_own_prefix_and_its_creator(bobs_admin_key, bob):
     key, secret = bobs_admin_key
     assert secret.startswith("drm_admin_")
     assert (key.prefix, key.kind, key.created_by) == (secret[:16], ADMIN, bob)
@@ -160,13 +163,13 @@ def test_there_is_no_third_kind(workspace, by_alice):
     ("rule", "change"),
     [("admin_key_has_its_maker", {"created_by": None}), ("key_kind_known", {"kind": "root"})],
 )
-def test_the_database_itself_keeps_kinds_and_makers(bobs_admin_key, workspace, rule, change):
+def test_database_constraints_check_kinds_and_creators(bobs_admin_key, workspace, rule, change):
     rows = ApiKey.objects.in_workspace(workspace).filter(pk=bobs_admin_key[0].pk)
     with pytest.raises(DatabaseError, match=rule):
         rows.update(**change)
 
 
-def test_nobody_gets_to_act_for_another_by_rotating_their_key(bobs_admin_key, by_alice, by_bob):
+def test_only_the_creator_can_rotate_an_admin_key(bobs_admin_key, by_alice, by_bob):
     key, ends = bobs_admin_key[0], timezone.now() + timedelta(hours=1)
     for stranger in (by_alice, Actor.bot("scout")):
         with pytest.raises((NotKeyOwner, InvalidInput)):
@@ -176,7 +179,7 @@ def test_nobody_gets_to_act_for_another_by_rotating_their_key(bobs_admin_key, by
     revoke_key(new, by=by_alice)
 
 
-def test_a_rotation_sent_twice_makes_one_key(workspace, by_alice):
+def test_a_rotation_submitted_twice_creates_one_key(workspace, by_alice):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
     ends = timezone.now() + timedelta(days=400)
     rotate_key(key, ends_at=ends, by=by_alice, name="Desk next")
@@ -186,7 +189,7 @@ def test_a_rotation_sent_twice_makes_one_key(workspace, by_alice):
     assert ApiKey.objects.in_workspace(workspace).count() == 2
 
 
-# --- when people go ------------------------------------------------------------------------------------
+# --- removed members -----------------------------------------------------------------------------------
 
 
 def membership(workspace, user):
@@ -220,7 +223,7 @@ def assert_no_key_outlives(workspace, person):
     assert not rows.exists()
 
 
-def test_a_key_does_not_come_back_with_its_maker(workspace, bob, bobs_admin_key, by_alice):
+def test_a_key_stays_revoked_when_its_creator_rejoins(workspace, bob, bobs_admin_key, by_alice):
     remove_member(membership(workspace, bob), by=by_alice)
     accept_invitation(
         build_invitation_token(invite_member(workspace, bob.email, Role.OWNER, by=by_alice)), bob
@@ -237,7 +240,7 @@ def test_a_member_who_cannot_be_removed_keeps_their_keys(workspace, alice, by_al
     assert key.revoked_at is None
 
 
-def test_a_lowered_role_counts_at_once_for_the_keys_too(workspace, bob, bobs_admin_key, by_alice):
+def test_a_lowered_role_applies_to_admin_keys_at_once(workspace, bob, bobs_admin_key, by_alice):
     key, _ = bobs_admin_key
     assert get_key_permissions(key) == {Permission.READ, Permission.EDIT}
     change_role(membership(workspace, bob), Role.VIEWER, by=by_alice)
@@ -249,15 +252,15 @@ def test_a_lowered_role_counts_at_once_for_the_keys_too(workspace, bob, bobs_adm
 
 @pytest.mark.planted
 @pytest.mark.usefixtures("bobs_admin_key")
-def test_a_removal_that_forgets_the_keys_is_found(workspace, elsewhere, bob, by_alice, monkeypatch):
+def test_a_removal_that_does_not_revoke_keys_is_detected(workspace, elsewhere, bob, by_alice, monkeypatch):
     monkeypatch.setattr(members_services, "revoke_member_keys", lambda *args, **kwargs: [])
     with pytest.raises(AssertionError):
         test_the_admin_keys_of_a_removed_member_end_with_the_membership(workspace, elsewhere, bob, by_alice)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_is_removed_while_making_keys_keeps_none(workspace, bob, by_bob, by_alice):
-    """Made before and ended, or refused: never between the two; and nobody waits for ever."""
+def test_a_member_removed_while_creating_keys_keeps_none(workspace, bob, by_bob, by_alice):
+    """A concurrent key is either created before and revoked, or rejected; and there is no deadlock."""
     for turn in range(8):
         old, _ = create_key(workspace, f"Old {turn}.", {}, by=by_bob, kind=ADMIN)
         ends = timezone.now() + timedelta(hours=1)

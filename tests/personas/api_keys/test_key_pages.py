@@ -1,4 +1,4 @@
-"""Keys as people manage them: listed, made and shown once, rotated, revoked."""
+"""Pages of API keys: list, create, rotate, revoke."""
 
 import html
 import json
@@ -52,16 +52,16 @@ def day(days: int) -> str:
     return (timezone.now() + timedelta(days=days)).date().isoformat()
 
 
-def said(**values):
+def form_data(**values):
     return {"name": "Desk", "kind": "bot", "verbs": ["fetch"], "expires_at": day(30)} | values
 
 
-def words(answer):
+def page_text(answer):
     return html.unescape(answer.content.decode())
 
 
 def secret_in(answer):
-    [secret] = set(SECRET.findall(words(answer)))
+    [secret] = set(SECRET.findall(page_text(answer)))
     return secret
 
 
@@ -72,13 +72,13 @@ def keys_in(workspace):
 # --- the list ------------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_all_there_is_to_know_of_a_key(as_alice, home, workspace, by_alice):
+def test_the_list_shows_everything_about_a_key_but_the_secret(as_alice, home, workspace, by_alice):
     make_agent(workspace, "pilot")
     scopes = {"verbs": ["render", "fetch"], "agents": ["pilot"], "labels": ["canary"]}
     key, secret = create_key(workspace, "Front desk", scopes, by=by_alice)
     save_last_used(workspace, {key.pk: timezone.now()})
-    page = words(as_alice.get(home))
-    for word in (
+    page = page_text(as_alice.get(home))
+    for text in (
         "Front desk",
         secret[:14],
         "Fetch, render",
@@ -87,43 +87,47 @@ def test_the_list_tells_all_there_is_to_know_of_a_key(as_alice, home, workspace,
         "Alice",
         "Active",
     ):
-        assert word in page
+        assert text in page
     assert secret not in page
     assert key.digest not in page
 
 
-def test_active_and_ended_keys_stand_on_different_shelves(as_alice, home, workspace, by_alice):
+def test_the_list_filters_active_and_ended_keys(as_alice, home, workspace, by_alice):
     for name, change in {
         "Gone": {"revoked_at": timezone.now()},
         "Late": {"expires_at": timezone.now() - timedelta(seconds=1)},
         "Soon": {"expires_at": timezone.now() + timedelta(days=2)},
         "Fine": {},
     }.items():
-        made, _ = create_key(workspace, name, {}, by=by_alice)
-        keys_in(workspace).filter(pk=made.pk).update(**change) if change else None
-    shelves = {"": {"Soon", "Fine"}, "?shelf=ended": {"Gone", "Late"}, "?shelf=all&q=o": {"Gone", "Soon"}}
-    for query, wanted in shelves.items():
-        page = words(as_alice.get(home + query))
-        assert {name for name in ("Gone", "Late", "Soon", "Fine") if f'dir="auto">{name}<' in page} == wanted
-    assert "Ends soon" in words(as_alice.get(home))
-    assert {"Expired", "Revoked"} <= set(re.findall(r"\w+", words(as_alice.get(home + "?shelf=ended"))))
+        key, _ = create_key(workspace, name, {}, by=by_alice)
+        keys_in(workspace).filter(pk=key.pk).update(**change) if change else None
+    names_by_query = {
+        "": {"Soon", "Fine"},
+        "?shelf=ended": {"Gone", "Late"},
+        "?shelf=all&q=o": {"Gone", "Soon"},
+    }
+    for query, names in names_by_query.items():
+        page = page_text(as_alice.get(home + query))
+        assert {name for name in ("Gone", "Late", "Soon", "Fine") if f'dir="auto">{name}<' in page} == names
+    assert "Ends soon" in page_text(as_alice.get(home))
+    assert {"Expired", "Revoked"} <= set(re.findall(r"\w+", page_text(as_alice.get(home + "?shelf=ended"))))
 
 
-def test_strange_words_in_the_address_do_no_harm(as_alice, home):
+def test_invalid_filters_in_the_url_do_no_harm(as_alice, home):
     for query in ("?shelf=moon", "?kind=root", "?q=%00", "?page=999999999999999999999", "?q=" + "x" * 5_000):
         assert as_alice.get(home + query).status_code == 200
 
 
 def test_an_empty_list_leads_to_the_first_key(as_alice, home):
-    assert "Make a key" in words(as_alice.get(home))
+    assert "Make a key" in page_text(as_alice.get(home))
 
 
-def test_the_list_asks_as_much_for_many_keys_as_for_one(
+def test_the_list_runs_the_same_queries_for_many_keys_as_for_one(
     as_alice, home, workspace, by_alice, django_assert_max_num_queries
 ):
     for number in range(15):
         create_key(workspace, f"Key {number}", {}, by=by_alice)
-    # The session, the person and their workspaces are asked for on every page.
+    # Every page queries the session, the user and their workspaces.
     with django_assert_max_num_queries(8 + 3):
         as_alice.get(home)
 
@@ -136,36 +140,36 @@ def test_a_new_key_is_shown_once_and_works_at_once(as_alice, home, workspace, al
     make_channel(workspace, "deck")
     answer = as_alice.post(
         f"{home}new/",
-        said(agents=["pilot"], channels=["deck"], labels=["production"], verbs=["read", "fetch"]),
+        form_data(agents=["pilot"], channels=["deck"], labels=["production"], verbs=["read", "fetch"]),
     )
     assert answer.status_code == 200
     secret = secret_in(answer)
     assert is_well_formed_key(secret)
-    made = keys_in(workspace).get(digest=key_digest(secret))
-    assert (made.name, made.kind, made.created_by) == ("Desk", "bot", alice)
-    assert made.scopes == {
+    key = keys_in(workspace).get(digest=key_digest(secret))
+    assert (key.name, key.kind, key.created_by) == ("Desk", "bot", alice)
+    assert key.scopes == {
         "verbs": ["fetch", "read"],
         "agents": ["pilot"],
         "channels": ["deck"],
         "labels": ["production"],
     }
-    assert made.expires_at.date().isoformat() in {day(30), day(31)}
+    assert key.expires_at.date().isoformat() in {day(30), day(31)}
 
 
-def test_nobody_keeps_the_secret(as_alice, home):
-    answer = as_alice.post(f"{home}new/", said())
+def test_the_secret_is_not_stored_anywhere(as_alice, home):
+    answer = as_alice.post(f"{home}new/", form_data())
     assert answer["Cache-Control"] == "no-store"
     secret = secret_in(answer)
     for row in [row for model in apps.get_models() for row in model._base_manager.values()]:
         assert secret not in json.dumps(row, default=str)
     assert secret not in json.dumps(dict(as_alice.session), default=str)
     assert not any(secret in str(cookie) for cookie in as_alice.cookies.values())
-    assert secret not in words(as_alice.get(home))
+    assert secret not in page_text(as_alice.get(home))
 
 
 @pytest.mark.planted
-def test_a_secret_that_is_told_through_the_session_is_found(as_alice, home, monkeypatch):
-    """Messages wait in the session until a page shows them."""
+def test_a_secret_stored_in_the_session_is_detected(as_alice, home, monkeypatch):
+    """Django's messages, for example, are stored in the session until they are displayed."""
     show_once = pages.render_secret_once
 
     def careless(request, key, secret, before=None):
@@ -174,40 +178,40 @@ def test_a_secret_that_is_told_through_the_session_is_found(as_alice, home, monk
 
     monkeypatch.setattr(pages, "render_secret_once", careless)
     with pytest.raises(AssertionError):
-        test_nobody_keeps_the_secret(as_alice, home)
+        test_the_secret_is_not_stored_anywhere(as_alice, home)
 
 
-def test_the_lines_beside_it_name_a_prompt_that_the_key_opens(as_alice, home, workspace):
+def test_the_example_names_a_prompt_that_the_key_may_fetch(as_alice, home, workspace):
     agents = [make_agent(workspace, slug) for slug in ("aardvark", "pilot")]
     deck = make_channel(workspace, "deck")
     for agent in agents:
         AgentChannel(workspace=workspace, agent=agent, channel=deck, position=0).save()
-    page = words(as_alice.post(f"{home}new/", said(agents=["pilot"], labels=["latest"])))
+    page = page_text(as_alice.post(f"{home}new/", form_data(agents=["pilot"], labels=["latest"])))
     url = f"{settings.PUBLIC_URL}/api/v1/agents/pilot/prompt?channel=deck&label=latest"
     assert f'curl --fail-with-body -H "Authorization: Bearer $DRAMATIS_KEY" "{url}"' in page
     assert f'url = "{url}"' in page
     assert re.search(r"export DRAMATIS_KEY=drm_bot_\w{36}", page)
-    page = words(as_alice.post(f"{home}new/", said(name="Reader", verbs=["read"])))
+    page = page_text(as_alice.post(f"{home}new/", form_data(name="Reader", verbs=["read"])))
     assert f'"{settings.PUBLIC_URL}/api/v1/agents"' in page
 
 
-def test_without_agents_the_lines_say_what_to_put_in(as_alice, home):
-    page = words(as_alice.post(f"{home}new/", said()))
+def test_without_agents_the_example_has_placeholders(as_alice, home):
+    page = page_text(as_alice.post(f"{home}new/", form_data()))
     assert "/agents/AGENT/prompt?channel=CHANNEL" in page
     assert "in place of AGENT and CHANNEL" in page
 
 
-def test_all_verbs_of_a_kind_and_no_limits_are_kept_as_no_scopes_at_all(as_alice, home, workspace):
-    as_alice.post(f"{home}new/", said(verbs=["fetch", "render", "read", "write"]))
+def test_all_actions_of_a_kind_without_limits_are_stored_as_empty_scopes(as_alice, home, workspace):
+    as_alice.post(f"{home}new/", form_data(verbs=["fetch", "render", "read", "write"]))
     assert keys_in(workspace).get().scopes == {}
 
 
-def test_an_admin_key_acts_for_whoever_makes_it(as_alice, home, workspace, alice):
-    answer = as_alice.post(f"{home}new/", said(kind="admin", verbs=["manage", "read"]))
+def test_an_admin_key_acts_for_its_creator(as_alice, home, workspace, alice):
+    answer = as_alice.post(f"{home}new/", form_data(kind="admin", verbs=["manage", "read"]))
     assert secret_in(answer).startswith("drm_admin_")
-    made = keys_in(workspace).get()
-    assert (made.kind, made.created_by, made.scopes) == (ADMIN, alice, {"verbs": ["manage", "read"]})
-    page = words(as_alice.get(f"{home}{made.pk}/"))
+    key = keys_in(workspace).get()
+    assert (key.kind, key.created_by, key.scopes) == (ADMIN, alice, {"verbs": ["manage", "read"]})
+    page = page_text(as_alice.get(f"{home}{key.pk}/"))
     assert "Read, manage sources, manage keys, manage members" in page
 
 
@@ -232,25 +236,25 @@ WRONG: list[tuple[dict[str, object], str, str]] = [
 
 
 @pytest.mark.usefixtures("key", "spy")
-def test_wrong_input_is_told_at_its_field_and_makes_nothing(as_alice, home):
-    for wrong, field, complaint in WRONG:
-        answer = as_alice.post(f"{home}new/", said(**wrong))
-        assert answer.status_code == 422, wrong
-        assert list(answer.context["form"].errors) == [field], wrong
-        assert complaint in str(answer.context["form"].errors[field]), wrong
-        assert f'id="id_{field}_error"' in words(answer), wrong
-        assert not SECRET.search(words(answer)), wrong
-        assert ApiKey.unscoped.count() == 1, wrong
+def test_invalid_input_is_reported_on_its_field_and_creates_nothing(as_alice, home):
+    for values, field, complaint in WRONG:
+        answer = as_alice.post(f"{home}new/", form_data(**values))
+        assert answer.status_code == 422, values
+        assert list(answer.context["form"].errors) == [field], values
+        assert complaint in str(answer.context["form"].errors[field]), values
+        assert f'id="id_{field}_error"' in page_text(answer), values
+        assert not SECRET.search(page_text(answer)), values
+        assert ApiKey.unscoped.count() == 1, values
 
 
 @pytest.mark.parametrize("days", [0, 364, 365])
-def test_every_day_from_today_to_a_year_hence_can_be_the_last(as_alice, home, workspace, days):
-    assert as_alice.post(f"{home}new/", said(expires_at=day(days))).status_code == 200
+def test_every_day_within_a_year_can_be_the_last_day(as_alice, home, workspace, days):
+    assert as_alice.post(f"{home}new/", form_data(expires_at=day(days))).status_code == 200
     left = keys_in(workspace).get().expires_at - timezone.now()
     assert timedelta(0) < left <= timedelta(days=365)
 
 
-def test_only_things_of_this_workspace_are_offered(as_alice, home, workspace, elsewhere):
+def test_only_choices_of_this_workspace_are_offered(as_alice, home, workspace, elsewhere):
     make_agent(workspace, "pilot")
     make_agent(elsewhere, "spy")
     make_channel(elsewhere, "moon")
@@ -260,7 +264,7 @@ def test_only_things_of_this_workspace_are_offered(as_alice, home, workspace, el
     assert [name for name, _ in form.fields["labels"].choices] == ["latest", "production"]
 
 
-def test_labels_are_offered_once_they_point_somewhere(as_alice, home, workspace, elsewhere, monkeypatch):
+def test_labels_are_offered_once_they_point_to_a_version(as_alice, home, workspace, elsewhere, monkeypatch):
     monkeypatch.setattr(api_keys_scopes, "LABEL_SOURCES", [list_label_names])
     for place, label in ((workspace, "canary"), (elsewhere, "secret-plan")):
         prompt = make_stage(place).prompt
@@ -270,11 +274,11 @@ def test_labels_are_offered_once_they_point_somewhere(as_alice, home, workspace,
     assert [name for name, _ in form.fields["labels"].choices] == ["canary", "latest", "production"]
 
 
-# --- rotation and the end ------------------------------------------------------------------------------
+# --- rotation and revocation ---------------------------------------------------------------------------
 
 
-def test_after_a_rotation_both_keys_hold_for_the_hours_chosen(as_alice, home, workspace, key):
-    assert 'value="Reception 2"' in words(as_alice.get(f"{home}{key.pk}/rotate/"))
+def test_after_a_rotation_both_keys_are_valid_for_the_chosen_hours(as_alice, home, workspace, key):
+    assert 'value="Reception 2"' in page_text(as_alice.get(f"{home}{key.pk}/rotate/"))
     form = {"name": "Reception 2", "hours": "72", "expires_at": day(90)}
     answer = as_alice.post(f"{home}{key.pk}/rotate/", form)
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
@@ -308,21 +312,21 @@ def test_an_ended_key_or_anothers_admin_key_is_not_rotated(as_alice, home, works
     for row, complaint in ((key, "has ended already"), (theirs, "only they can rotate it")):
         answer = as_alice.post(f"{home}{row.pk}/rotate/", form)
         assert answer.status_code == 422
-        assert complaint in words(answer)
+        assert complaint in page_text(answer)
     assert keys_in(workspace).count() == 2
 
 
-def test_revoking_asks_first(as_alice, home, key):
-    page = words(as_alice.get(f"{home}{key.pk}/revoke/"))
+def test_revoking_asks_for_confirmation(as_alice, home, key):
+    page = page_text(as_alice.get(f"{home}{key.pk}/revoke/"))
     assert "Revoke now" in page
     assert not ApiKey.unscoped.exclude(revoked_at=None).exists()
     assert as_alice.post(f"{home}{key.pk}/revoke/").status_code == 302
     key.refresh_from_db()
     assert key.revoked_at is not None
-    assert "Revoked by alice@example.com" in words(as_alice.get(f"{home}{key.pk}/")).replace("<bdi>", "")
+    assert "Revoked by alice@example.com" in page_text(as_alice.get(f"{home}{key.pk}/")).replace("<bdi>", "")
 
 
-# --- doors ---------------------------------------------------------------------------------------------
+# --- access --------------------------------------------------------------------------------------------
 
 
 def test_keys_are_for_owners_and_admins(workspace, home, key):
@@ -330,12 +334,12 @@ def test_keys_are_for_owners_and_admins(workspace, home, key):
         user = make_user(role.title())
         join(workspace, user, role)
         browser = signed_in(user)
-        wanted = 200 if role == Role.ADMIN else 403
+        expected = 200 if role == Role.ADMIN else 403
         for page in ("", "new/", f"{key.pk}/", f"{key.pk}/rotate/", f"{key.pk}/revoke/"):
-            assert browser.get(home + page).status_code == wanted, (role, page)
+            assert browser.get(home + page).status_code == expected, (role, page)
 
 
-def test_strangers_find_nothing(as_mallory, home, key, elsewhere):
+def test_users_outside_the_workspace_get_404(as_mallory, home, key, elsewhere):
     assert as_mallory.get(home).status_code == 404
     for page in ("", "rotate/", "revoke/"):
         assert as_mallory.get(f"/w/{elsewhere.slug}/keys/{key.pk}/{page}").status_code == 404
@@ -347,7 +351,7 @@ def test_keys_are_changed_only_soon_after_signing_in(client, home, alice, key, p
     alice.save()
     client.force_login(alice)
     address = home + (page if page == "new/" else f"{key.pk}/{page}")
-    for answer in (client.get(address), client.post(address, said(hours="1"))):
+    for answer in (client.get(address), client.post(address, form_data(hours="1"))):
         assert answer.status_code == 302
         assert "/reauthenticate/" in answer["Location"]
     key.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Keys: their shape, what they are limited to, and how they begin and end."""
+"""API keys: format, scopes, creation, rotation and revocation."""
 
 import json
 from datetime import timedelta
@@ -27,7 +27,7 @@ from tests.factories import make_agent, make_channel
 
 KINDS = list(KEY_PREFIXES)
 
-# --- the shape -----------------------------------------------------------------------------------------
+# --- format --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,7 +42,7 @@ def test_a_key_is_its_kind_thirty_characters_and_six_of_checksum(kind):
     assert get_key_kind(f"x{secret}") == get_key_kind("drm_root_" + body) == ""
 
 
-def test_no_two_keys_are_alike():
+def test_generated_keys_are_unique():
     assert len({generate_key_secret() for _ in range(2_000)}) == 2_000
 
 
@@ -67,7 +67,7 @@ def test_every_single_mistyped_character_is_noticed():
     "secret",
     ["", "drm_bot_", "drm_admin_" + "a" * 36, "drm_bot_" + "a" * 36, " ", "x" * 44, "drm_bot_" + "é" * 36],
 )
-def test_what_cannot_be_a_key_is_told_without_a_query(secret):
+def test_a_malformed_key_is_detected_without_a_query(secret):
     assert not is_well_formed_key(secret)
     assert not is_well_formed_key(generate_key_secret() + "0")
     assert not is_well_formed_key(generate_key_secret()[:-1])
@@ -75,14 +75,14 @@ def test_what_cannot_be_a_key_is_told_without_a_query(secret):
 
 
 @pytest.mark.planted
-def test_another_checksum_than_the_scanners_is_found(monkeypatch):
+def test_a_checksum_that_differs_from_the_scanners_is_detected(monkeypatch):
     monkeypatch.setattr(api_keys_format, "compute_checksum", lambda body: compute_key_checksum(body)[::-1])
     with pytest.raises(AssertionError):
         test_the_scanner_knows_our_keys_by_the_same_checksum()
 
 
 @pytest.mark.planted
-def test_a_checksum_that_does_not_look_at_the_key_is_found(monkeypatch):
+def test_a_checksum_that_ignores_the_key_is_detected(monkeypatch):
     monkeypatch.setattr(api_keys_format, "compute_checksum", lambda body: "0" * 6)
     with pytest.raises(AssertionError):
         test_every_single_mistyped_character_is_noticed()
@@ -100,7 +100,7 @@ def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
 
 
 @pytest.mark.parametrize(
-    ("scopes", "said"),
+    ("scopes", "message"),
     [
         ([], "object of lists"),
         ({"colour": ["red"]}, "“colour” is not"),
@@ -112,8 +112,8 @@ def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
         ({"labels": [f"l{n}" for n in range(201)]}, "more than 200"),
     ],
 )
-def test_scopes_that_say_nothing_sensible_are_refused(scopes, said):
-    with pytest.raises(BadScopes, match=said):
+def test_invalid_scopes_are_rejected(scopes, message):
+    with pytest.raises(BadScopes, match=message):
         normalise_scopes(scopes)
 
 
@@ -167,8 +167,8 @@ def test_scopes_name_agents_and_channels_of_this_workspace(workspace, elsewhere,
         "labels": ["canary"],
         "verbs": ["render", "fetch"],
     }
-    made, _ = create_key(workspace, "Narrow", scopes, by=by_alice)
-    assert made.scopes == {
+    key, _ = create_key(workspace, "Narrow", scopes, by=by_alice)
+    assert key.scopes == {
         "verbs": ["fetch", "render"],
         "agents": ["cook"],
         "channels": ["deck"],
@@ -189,16 +189,16 @@ def test_a_key_is_revoked_once_and_stays_so(key, workspace, by_alice):
 
 
 @pytest.mark.django_db
-def test_after_a_rotation_both_keys_hold_until_the_time_named(key, workspace, by_alice):
-    made, secret = key
+def test_after_a_rotation_both_keys_are_valid_until_the_given_time(key, workspace, by_alice):
+    old, secret = key
     ends = timezone.now() + timedelta(days=2)
-    new, other = rotate_key(made, ends_at=ends, by=by_alice)
-    made.refresh_from_db()
-    assert (made.expires_at, made.revoked_at, new.name, new.scopes) == (
+    new, other = rotate_key(old, ends_at=ends, by=by_alice)
+    old.refresh_from_db()
+    assert (old.expires_at, old.revoked_at, new.name, new.scopes) == (
         ends,
         None,
         "Reception 2",
-        made.scopes,
+        old.scopes,
     )
     assert other != secret
     assert rotate_key(new, ends_at=ends, by=by_alice)[0].name == "Reception 3"
@@ -213,14 +213,14 @@ def test_after_a_rotation_both_keys_hold_until_the_time_named(key, workspace, by
 
 @pytest.mark.django_db
 def test_a_rotation_never_prolongs_the_old_key(key, by_alice):
-    made, _ = key
-    end = made.expires_at
-    rotate_key(made, ends_at=end + timedelta(days=100), by=by_alice)
-    made.refresh_from_db()
-    assert made.expires_at == end
-    rotate_key(made, ends_at=timezone.now() - timedelta(days=1), by=by_alice)
-    made.refresh_from_db()
-    assert made.expires_at <= timezone.now()
+    old, _ = key
+    end = old.expires_at
+    rotate_key(old, ends_at=end + timedelta(days=100), by=by_alice)
+    old.refresh_from_db()
+    assert old.expires_at == end
+    rotate_key(old, ends_at=timezone.now() - timedelta(days=1), by=by_alice)
+    old.refresh_from_db()
+    assert old.expires_at <= timezone.now()
 
 
 @pytest.mark.django_db
@@ -233,15 +233,15 @@ def test_a_key_that_has_ended_is_not_rotated(key, workspace, by_alice):
 
 @pytest.mark.django_db
 def test_the_last_use_is_written_once_a_minute(key, workspace):
-    made, now = key[0], timezone.now()
-    for seconds, seen in ((0, 0), (59, 0), (61, 61), (30, 61)):
-        save_last_used(workspace, {made.pk: now + timedelta(seconds=seconds)})
-        made.refresh_from_db()
-        assert made.last_used_at == now + timedelta(seconds=seen)
+    row, now = key[0], timezone.now()
+    for seconds, expected in ((0, 0), (59, 0), (61, 61), (30, 61)):
+        save_last_used(workspace, {row.pk: now + timedelta(seconds=seconds)})
+        row.refresh_from_db()
+        assert row.last_used_at == now + timedelta(seconds=expected)
 
 
 @pytest.mark.django_db
-def test_nobody_elses_keys_are_noted(key, elsewhere):
+def test_keys_of_other_workspaces_are_not_updated(key, elsewhere):
     save_last_used(elsewhere, {key[0].pk: timezone.now()})
     key[0].refresh_from_db()
     assert key[0].last_used_at is None

@@ -1,4 +1,4 @@
-"""When keys were last used: noted away from the calls, never in their way, never lost at a normal end."""
+"""Last use of keys: recorded without delaying requests, and not lost on a normal shutdown."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def uses():
-    """A collector that is looked at by hand."""
+    """A tracker that the test flushes itself."""
     uses = KeyUseTracker(interval=3600)
     uses.start()
     yield uses
@@ -41,18 +41,18 @@ def last_use(key):
     return key.last_used_at
 
 
-def of_ours() -> list[threading.Thread]:
+def list_own_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "key-uses"]
 
 
-def test_nothing_is_collected_and_no_thread_runs_before_a_server_says_so():
+def test_nothing_is_collected_and_no_thread_runs_before_start():
     uses = KeyUseTracker()
     uses.record_use(1, 1, timezone.now())
     assert uses.thread is None
     assert uses.flush() == 0
 
 
-def test_a_use_asks_the_database_nothing(uses, key, django_assert_num_queries):
+def test_recording_a_use_runs_no_query(uses, key, django_assert_num_queries):
     with django_assert_num_queries(0):
         uses.record_use(key.workspace_id, key.pk, timezone.now())
     assert last_use(key) is None
@@ -75,7 +75,7 @@ def test_a_flood_of_keys_is_bounded(uses):
 
 
 def test_a_use_costs_next_to_nothing(uses):
-    """Ten thousand in less than half a second, on a busy machine too: a fetch takes longer than many."""
+    """Ten thousand uses take less than half a second, even on a busy machine."""
     now = timezone.now()
     uses.record_use(1, 1, now)
     began = time.perf_counter()
@@ -85,7 +85,7 @@ def test_a_use_costs_next_to_nothing(uses):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_is_away_costs_no_call_and_no_use(uses, key):
+def test_a_database_failure_loses_no_use(uses, key):
     def away(*_):
         raise OperationalError("gone\nwith details")
 
@@ -99,7 +99,7 @@ def test_a_database_that_is_away_costs_no_call_and_no_use(uses, key):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_thread_writes_by_itself_is_one_and_goes_when_it_is_told(workspace, by_alice):
+def test_one_thread_writes_and_ends_on_stop(workspace, by_alice):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
     uses, now = KeyUseTracker(interval=0.02), timezone.now()
     uses.start()
@@ -112,12 +112,12 @@ def test_the_thread_writes_by_itself_is_one_and_goes_when_it_is_told(workspace, 
     while last_use(key) is None and time.monotonic() < deadline:
         time.sleep(0.02)
     assert last_use(key) == now
-    assert len(of_ours()) == 1
+    assert len(list_own_threads()) == 1
     uses.stop()
-    assert not of_ours()
+    assert not list_own_threads()
 
 
-def test_a_thread_that_did_not_survive_a_fork_is_started_anew(uses):
+def test_a_thread_that_did_not_survive_a_fork_is_started_again(uses):
     uses.record_use(1, 1, timezone.now())
     first = uses.thread
     uses._stopping.set()
@@ -127,7 +127,7 @@ def test_a_thread_that_did_not_survive_a_fork_is_started_anew(uses):
     assert uses.thread.is_alive()
 
 
-def test_a_process_without_room_for_a_thread_goes_on_serving(uses, monkeypatch):
+def test_a_process_that_cannot_start_a_thread_goes_on_serving(uses, monkeypatch):
     def refuse(self):
         raise RuntimeError("can't start new thread")
 
@@ -161,10 +161,10 @@ else:
 def test_the_last_uses_are_written_when_a_process_ends(workspace, by_alice, in_child):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
     code = ENDING.format(workspace=workspace.pk, key=key.pk, in_child=in_child)
-    told = {
+    environment = {
         **os.environ,
         "DATABASE_URL": url_of_test_database(),
         "DJANGO_SETTINGS_MODULE": "project.settings",
     }
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=told, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, timeout=60)
     assert last_use(key) is not None

@@ -1,4 +1,4 @@
-"""The operators' back office: the same verbs, for superusers only."""
+"""Django admin: the same services as the pages, for superusers only."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_an_operators_edit_is_a_revision_with_their_name(workspace, as_operator)
     assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == "otto@example.com"
 
 
-def test_an_operator_who_comes_too_late_is_told(workspace, as_operator):
+def test_a_concurrent_edit_by_an_operator_is_rejected(workspace, as_operator):
     soul = make_soul(workspace)
     edit(as_operator, soul, text="First.")
     answer = edit(as_operator, soul, text="Second.")
@@ -57,5 +57,5 @@ def test_nothing_can_be_deleted_or_added_past_the_services(workspace, as_operato
     assert as_operator.get("/operator/personas/auditevent/").status_code == 200
 
 
-def test_members_do_not_see_the_back_office(as_alice):
+def test_members_have_no_access_to_the_admin(as_alice):
     assert as_alice.get("/operator/personas/soul/").status_code in {302, 404}

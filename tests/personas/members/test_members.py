@@ -1,4 +1,4 @@
-"""People: invited, given roles, handed ownership, let go."""
+"""Members: invitations, roles, transfer of ownership, removal."""
 
 from datetime import timedelta
 
@@ -80,7 +80,7 @@ def test_a_member_or_an_invited_address_is_not_invited_again(workspace, by_alice
         invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
 
 
-def test_an_expired_invitation_does_not_stand_in_the_way_of_a_new_one(workspace, by_alice):
+def test_an_expired_invitation_does_not_prevent_a_new_one(workspace, by_alice):
     invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
     Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(days=1))
     invite_member(workspace, "carol@example.com", Role.EDITOR, by=by_alice)
@@ -94,7 +94,7 @@ def test_the_last_owner_can_neither_leave_nor_step_down(workspace, alice, by_ali
         change_role(mine, Role.ADMIN, by=by_alice)
 
 
-def test_ownership_is_handed_over_in_one_move(workspace, alice, bob, by_alice):
+def test_ownership_is_transferred_in_one_transaction(workspace, alice, bob, by_alice):
     transfer_ownership(membership(workspace, alice), membership(workspace, bob), by=by_alice)
     assert membership(workspace, bob).role == Role.OWNER
     assert membership(workspace, alice).role == Role.ADMIN
@@ -111,13 +111,13 @@ def test_an_unknown_role_is_refused(workspace, bob, by_alice):
         change_role(membership(workspace, bob), "emperor", by=by_alice)
 
 
-def test_the_letter_carries_a_link_that_leads_in(workspace, as_alice):
+def test_the_email_contains_a_working_link(workspace, as_alice):
     carol = make_user("Carol")
     answer = as_alice.post(f"/w/{workspace.slug}/members/invite/", {"email": carol.email, "role": "editor"})
     assert answer.status_code == 302
-    [letter] = mail.outbox
-    assert letter.to == [carol.email]
-    link = next(word for word in letter.body.split() if "/join/" in word)
+    [email] = mail.outbox
+    assert email.to == [carol.email]
+    link = next(word for word in email.body.split() if "/join/" in word)
     browser = signed_in(carol)
     assert "Harbour" in browser.get(link).content.decode()
     assert browser.post(link).status_code == 302
@@ -147,13 +147,13 @@ def test_members_are_managed_only_soon_after_signing_in(workspace, alice, client
     assert not Invitation.objects.in_workspace(workspace).exists()
 
 
-def test_a_removed_member_is_a_stranger_at_once(workspace, as_bob, bob, by_alice):
+def test_a_removed_member_loses_access_at_once(workspace, as_bob, bob, by_alice):
     assert as_bob.get(f"/w/{workspace.slug}/").status_code == 200
     remove_member(membership(workspace, bob), by=by_alice)
     assert as_bob.get(f"/w/{workspace.slug}/").status_code == 404
 
 
-def test_a_lowered_role_counts_from_the_next_request(workspace, as_bob, bob, by_alice):
+def test_a_lowered_role_applies_from_the_next_request(workspace, as_bob, bob, by_alice):
     assert as_bob.get(f"/w/{workspace.slug}/souls/new/").status_code == 200
     change_role(membership(workspace, bob), Role.VIEWER, by=by_alice)
     assert as_bob.get(f"/w/{workspace.slug}/souls/new/").status_code == 403
@@ -166,17 +166,17 @@ def test_owners_need_a_second_factor_where_it_is_required(workspace, as_alice, a
     assert as_bob.get(f"/w/{workspace.slug}/").status_code == 200
 
 
-def test_only_a_person_can_invite(workspace):
+def test_only_a_user_can_invite(workspace):
     with pytest.raises(DomainError, match="Only a person"):
         invite_member(workspace, "c@example.com", Role.VIEWER, by=Actor.bot("scout"))
 
 
-def test_every_role_can_do_what_the_table_says_and_no_more(workspace):
+def test_every_role_has_exactly_its_permissions(workspace):
     pages = {"souls/new/": {"admin", "editor"}, "members/": set(Role.values) - {"owner"}, "settings/": set()}
     for role in ("admin", "editor", "reviewer", "viewer"):
         user = make_user(role.title())
         join(workspace, user, role)
         browser = signed_in(user)
         for page, allowed in pages.items():
-            wanted = 200 if role in allowed else 403
-            assert browser.get(f"/w/{workspace.slug}/{page}").status_code == wanted, (role, page)
+            expected = 200 if role in allowed else 403
+            assert browser.get(f"/w/{workspace.slug}/{page}").status_code == expected, (role, page)

@@ -1,4 +1,4 @@
-"""The gate for requests: who gets in, and in whose time they read."""
+"""Tenancy middleware: access to workspaces, and the timezone of members."""
 
 from datetime import UTC, datetime
 
@@ -7,34 +7,34 @@ from django.utils import timezone
 from tests.factories import make_memory, make_soul
 
 
-def test_a_stranger_and_a_missing_workspace_look_the_same(workspace, as_mallory):
+def test_users_outside_the_workspace_get_the_same_404_as_for_a_missing_one(workspace, as_mallory):
     assert as_mallory.get(f"/w/{workspace.slug}/").status_code == 404
     assert as_mallory.get("/w/nowhere/").status_code == 404
 
 
-def test_someone_not_signed_in_is_sent_to_the_log_in_whatever_they_ask_for(workspace, client):
+def test_anonymous_users_are_redirected_to_sign_in(workspace, client):
     for slug in (workspace.slug, "nowhere"):
         answer = client.get(f"/w/{slug}/souls/")
         assert answer.status_code == 302
         assert answer["Location"].startswith("/accounts/login/")
 
 
-def test_a_superuser_who_is_no_member_is_a_stranger(workspace, as_mallory, mallory):
+def test_a_superuser_who_is_no_member_has_no_access(workspace, as_mallory, mallory):
     mallory.is_superuser = mallory.is_staff = True
     mallory.save()
     assert as_mallory.get(f"/w/{workspace.slug}/").status_code == 404
 
 
-def test_a_view_that_has_not_said_who_may_write_takes_no_writes(workspace, as_alice):
+def test_a_view_without_a_permission_accepts_no_writes(workspace, as_alice):
     assert as_alice.post(f"/w/{workspace.slug}/audit/").status_code == 405
     assert as_alice.delete(f"/w/{workspace.slug}/souls/").status_code == 405
 
 
-def test_the_only_workspace_is_entered_at_once(workspace, as_bob):
+def test_a_user_with_one_workspace_is_redirected_to_it(workspace, as_bob):
     assert as_bob.get("/")["Location"] == f"/w/{workspace.slug}/"
 
 
-def test_times_are_read_in_the_members_own_timezone(workspace, as_bob, bob):
+def test_times_are_displayed_in_the_members_timezone(workspace, as_bob, bob):
     bob.timezone = "Asia/Tokyo"
     bob.save()
     memory = make_memory(workspace, valid_until=datetime(2026, 12, 31, 20, 0, tzinfo=UTC))
@@ -43,7 +43,7 @@ def test_times_are_read_in_the_members_own_timezone(workspace, as_bob, bob):
     assert timezone.get_current_timezone_name() == "UTC"
 
 
-def test_times_are_written_in_the_members_own_timezone(workspace, as_bob, bob):
+def test_times_are_parsed_in_the_members_timezone(workspace, as_bob, bob):
     bob.timezone = "Asia/Tokyo"
     bob.save()
     fields = {"text": "T", "state": "active", "valid_until": "2027-01-01T05:00"}

@@ -24,14 +24,14 @@ from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
     file_in,
     foreign,
     key_for,
-    look_at,
     make_pushed,
     mira,
     narrow_admin,
     narrow_bot,
     nils,
+    push_and_refresh,
     pushed,
-    reads,
+    read_source,
     shelf,
 )
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
@@ -51,7 +51,7 @@ WAIVER = {"reason": "A known sample."}
 def by_hand(workspace: Workspace) -> Source:
     """A source where someone adopts each change: one file agreed to, then poisoned, and one that is new."""
     source = make_pushed(workspace, "By hand", adoption="by_hand")
-    look_at(source, {"AGENTS.md": GOOD})
+    push_and_refresh(source, {"AGENTS.md": GOOD})
     return source
 
 
@@ -65,7 +65,7 @@ def seen(api: TrueApi, number: int) -> str:
 def test_files_are_listed_by_state_source_and_words(
     admin: TrueApi, bot: TrueApi, pushed: Source, by_hand: Source
 ) -> None:
-    look_at(pushed, {"docs/AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
+    push_and_refresh(pushed, {"docs/AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
     for query, paths in {
         "": ["AGENTS.md", "docs/AGENTS.md", SKILL_PATH],
         "?state=quarantined": ["docs/AGENTS.md"],
@@ -94,7 +94,7 @@ def test_the_inbox_is_what_waits(admin: TrueApi, by_hand: Source) -> None:
 def test_a_list_costs_as_much_for_many(
     admin: TrueApi, pushed: Source, django_assert_max_num_queries: Any
 ) -> None:
-    look_at(pushed, {f"{number}/AGENTS.md": f"{GOOD}{number}" for number in range(12)})
+    push_and_refresh(pushed, {f"{number}/AGENTS.md": f"{GOOD}{number}" for number in range(12)})
     with django_assert_max_num_queries(8):
         assert len(admin.get("context-files").json()["data"]) == 12
     with django_assert_max_num_queries(8):
@@ -104,9 +104,9 @@ def test_a_list_costs_as_much_for_many(
 def test_words_in_quarantine_are_shown_to_people_only(
     admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent
 ) -> None:
-    look_at(pushed, {"AGENTS.md": GOOD})
-    reads(mira, pushed)
-    look_at(pushed, {"AGENTS.md": POISON})
+    push_and_refresh(pushed, {"AGENTS.md": GOOD})
+    read_source(mira, pushed)
+    push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
     told = bot.get(f"context-files/{number}").json()
     assert (told["state"], told["text"], told["agents"]) == ("quarantined", GOOD, ["mira"])
@@ -126,7 +126,7 @@ def test_words_in_quarantine_are_shown_to_people_only(
 def test_a_file_is_adopted_as_it_was_seen(admin: TrueApi, by_hand: Source) -> None:
     number = file_in(by_hand).pk
     old = seen(admin, number)
-    look_at(by_hand, {"AGENTS.md": GOOD + "Knock first.\n"})
+    push_and_refresh(by_hand, {"AGENTS.md": GOOD + "Knock first.\n"})
     stale = admin.post(f"context-files/{number}:adopt", {"digest": old})
     assert (stale.status_code, stale.json()["code"]) == (409, "conflict")
     adopted = admin.post(f"context-files/{number}:adopt", {"digest": seen(admin, number)})
@@ -138,7 +138,7 @@ def test_a_file_is_adopted_as_it_was_seen(admin: TrueApi, by_hand: Source) -> No
 def test_several_are_adopted_and_one_refusal_stops_no_other(
     admin: TrueApi, by_hand: Source, foreign: Source
 ) -> None:
-    look_at(by_hand, {"docs/AGENTS.md": GOOD, "bad/AGENTS.md": POISON})
+    push_and_refresh(by_hand, {"docs/AGENTS.md": GOOD, "bad/AGENTS.md": POISON})
     good, stale, bad = (
         file_in(by_hand, path).pk for path in ("AGENTS.md", "docs/AGENTS.md", "bad/AGENTS.md")
     )
@@ -163,7 +163,7 @@ def test_several_are_adopted_and_one_refusal_stops_no_other(
 
 
 def test_a_file_is_ignored_and_heeded_again(admin: TrueApi, pushed: Source) -> None:
-    look_at(pushed, {"AGENTS.md": GOOD})
+    push_and_refresh(pushed, {"AGENTS.md": GOOD})
     number = file_in(pushed).pk
     ignored = admin.post(f"context-files/{number}:ignore").json()
     assert (ignored["state"], ignored["text"]) == ("ignored", None)
@@ -171,7 +171,7 @@ def test_a_file_is_ignored_and_heeded_again(admin: TrueApi, pushed: Source) -> N
 
 
 def test_findings_are_waived_for_a_reason_and_a_while(admin: TrueApi, pushed: Source) -> None:
-    look_at(pushed, {"AGENTS.md": POISON})
+    push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
     at, said = f"context-files/{number}", WAIVER | {"digest": seen(admin, number)}
     assert admin.post(f"{at}:adopt", {"digest": said["digest"]}).json()["code"] == "not_adoptable"
@@ -195,7 +195,7 @@ def test_who_may_decide_is_as_on_the_pages(
     rita = make_user("Rita")
     join(workspace, rita, "reviewer")
     editor, reviewer = key_for(workspace, bob), key_for(workspace, rita)
-    look_at(pushed, {"AGENTS.md": POISON})
+    push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
     body = WAIVER | {"digest": seen(editor, number)}
     for caller in (editor, bot, key_for(workspace, rita, verbs=["read", "write"])):
@@ -233,7 +233,7 @@ def test_foreign_files_and_waivers_look_like_missing_ones(
         ]
         assert answers == [answers[0]] * 4
         assert answers[0][0] == 404
-    look_at(pushed, {"AGENTS.md": POISON})
+    push_and_refresh(pushed, {"AGENTS.md": POISON})
     own = file_in(pushed).pk
     waiver = Waiver(
         workspace=elsewhere, file_id=theirs, digest=digest, reason="Theirs", until=timezone.now().date()
@@ -253,10 +253,12 @@ def test_a_limited_key_sees_what_its_agents_may_read_and_decides_nothing(
 ) -> None:
     workspace = mira.workspace
     hers, his = make_pushed(workspace, "Hers"), make_pushed(workspace, "His")
-    look_at(hers, {"AGENTS.md": GOOD})
-    look_at(his, {"AGENTS.md": GOOD, SKILL_PATH: SKILL_TEXT, ".agents/skills/toast/SKILL.md": SKILL_TEXT})
-    reads(mira, hers)
-    reads(nils, his)
+    push_and_refresh(hers, {"AGENTS.md": GOOD})
+    push_and_refresh(
+        his, {"AGENTS.md": GOOD, SKILL_PATH: SKILL_TEXT, ".agents/skills/toast/SKILL.md": SKILL_TEXT}
+    )
+    read_source(mira, hers)
+    read_source(nils, his)
     handed = file_in(his, SKILL_PATH).pk
     body = {"reach": "chosen", "agents": ["mira", "nils"]}
     assert admin.post(f"found-skills/{handed}:hand-out", body).status_code == 200
@@ -287,7 +289,7 @@ def test_a_limited_key_sees_what_its_agents_may_read_and_decides_nothing(
 def test_an_agent_is_given_a_source_and_inherits_again(
     admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent, workspace: Workspace
 ) -> None:
-    look_at(pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": POISON})
+    push_and_refresh(pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": POISON})
     first = admin.get("agents/mira/context")
     assert (first.json()["source"], first.json()["files"]) == (None, [])
     assert first.json()["why_nothing"]
@@ -343,12 +345,12 @@ def test_foreign_sources_and_agents_are_none_to_choose(
 def test_a_limited_key_chooses_among_what_its_agents_read(
     narrow_admin: TrueApi, narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
 ) -> None:
-    reads(nils, pushed)
+    read_source(nils, pushed)
     body = {"source": pushed.slug, "harness": HARNESS}
     assert narrow_admin.put("agents/mira/context", body, "*").status_code == 422
     for caller in (narrow_admin, narrow_bot):
         assert caller.get("agents/nils/context").status_code == 404
         assert caller.get("agents/mira/context").status_code == 200
     assert narrow_admin.put("agents/nils/context", body, "*").status_code == 404
-    reads(mira, pushed)
+    read_source(mira, pushed)
     assert narrow_admin.put("agents/mira/context", body, "*").status_code == 200

@@ -19,13 +19,13 @@ from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
     file_in,
     foreign,
     key_for,
-    look_at,
     mira,
     narrow_admin,
     narrow_bot,
     nils,
+    push_and_refresh,
     pushed,
-    reads,
+    read_source,
     shelf,
 )
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
@@ -172,7 +172,7 @@ def test_an_import_sent_twice_makes_one_skill(admin: TrueApi) -> None:
 
 
 def test_found_skills_are_read_handed_out_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
-    look_at(pushed, {SKILL_PATH: SKILL_TEXT})
+    push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     admin.post("found-skills:trust", {"is_needed": False})
     [row] = admin.get("found-skills").json()["data"]
     assert (row["name"], row["source"], row["state"]) == ("tea", pushed.slug, "trusted")
@@ -193,7 +193,7 @@ def test_found_skills_are_read_handed_out_and_copied(admin: TrueApi, pushed: Sou
 def test_a_quarantined_skill_shows_no_words_and_is_not_copied(
     admin: TrueApi, bot: TrueApi, pushed: Source
 ) -> None:
-    look_at(pushed, {SKILL_PATH: SKILL_TEXT + POISON})
+    push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT + POISON})
     number = file_in(pushed, SKILL_PATH).pk
     said = bot.get(f"found-skills/{number}").json()
     assert (said["state"], said["body"], said["digest"]) == ("quarantined", None, None)
@@ -223,7 +223,7 @@ def test_foreign_found_skills_look_like_missing_ones(
         ]
         assert answers[0] == answers[1] == answers[2]
         assert answers[0][0] == 404
-    look_at(pushed, {SKILL_PATH: SKILL_TEXT})
+    push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     make_agent(elsewhere, "theirs")
     own = file_in(pushed, SKILL_PATH).pk
     body = {"reach": "chosen"}
@@ -243,8 +243,8 @@ def test_an_agent_loads_its_skills(
     bot: TrueApi, admin: TrueApi, workspace: Workspace, mira: Agent, pushed: Source
 ) -> None:
     admin.post("found-skills:trust", {"is_needed": False})
-    look_at(pushed, {SKILL_PATH: SKILL_TEXT})
-    reads(mira, pushed)
+    push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
+    read_source(mira, pushed)
     make_skill(workspace, "toast", agents=[mira], body="Slice bread.")
     make_skill(workspace, "hers", body="Not for Mira.")
     rows = bot.get("agents/mira/skills").json()["data"]

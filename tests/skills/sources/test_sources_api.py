@@ -20,18 +20,18 @@ from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
     SKILL_PATH,
     admin,
     bot,
-    carried_out,
     file_in,
     foreign,
     key_for,
-    look_at,
     make_pushed,
     mira,
     narrow_admin,
     narrow_bot,
     nils,
+    push_and_refresh,
     pushed,
-    reads,
+    read_source,
+    run_refresh,
     shelf,
 )
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
@@ -94,7 +94,7 @@ def test_an_edit_asks_for_another_look(admin: TrueApi, pushed: Source, workspace
     changed = admin.patch(f"sources/{pushed.slug}", {"label": "Renamed"}, f'"{pushed.revision}"')
     assert RefreshRun.objects.in_workspace(workspace).count() == before + 1
     assert changed.json()["last_run"] == RefreshRun.objects.in_workspace(workspace).latest("pk").pk
-    carried_out(changed.json()["last_run"], workspace.pk)
+    run_refresh(changed.json()["last_run"], workspace.pk)
     admin.patch(f"sources/{pushed.slug}", {"label": "Renamed"}, changed["ETag"])
     assert RefreshRun.objects.in_workspace(workspace).count() == before + 1
 
@@ -128,7 +128,7 @@ def test_a_source_keeps_its_kind(admin: TrueApi, pushed: Source) -> None:
 def test_rules_that_agents_go_by_are_not_taken_from_a_source(
     admin: TrueApi, pushed: Source, mira: Agent
 ) -> None:
-    reads(mira, pushed)
+    read_source(mira, pushed)
     refused = admin.patch(f"sources/{pushed.slug}", {"harnesses": ["plain"]}, "*")
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/harnesses")
     assert admin.delete(f"sources/{pushed.slug}", "*").json()["code"] == "in_use"
@@ -188,7 +188,7 @@ def test_a_limited_key_sees_what_its_agents_read(
 ) -> None:
     make_pushed(workspace, "Other")
     assert narrow_admin.get("sources").json()["data"] == []
-    reads(mira, pushed)
+    read_source(mira, pushed)
     assert [row["slug"] for row in narrow_admin.get("sources").json()["data"]] == [pushed.slug]
     assert narrow_admin.get("sources/other").status_code == 404
     assert narrow_admin.post(f"sources/{pushed.slug}:refresh").status_code == 202
@@ -213,7 +213,7 @@ def test_a_look_is_asked_for_and_followed(
     number = asked.json()["id"]
     assert (asked.status_code, asked["Location"]) == (202, f"/api/v1/sources/{pushed.slug}/runs/{number}")
     assert asked.json()["status"] == "queued"
-    carried_out(number, workspace.pk)
+    run_refresh(number, workspace.pk)
     assert bot.get(asked["Location"]).json()["status"] == "done"
     page = bot.get(f"sources/{pushed.slug}/runs?limit=1").json()
     assert ([row["id"] for row in page["data"]], page["has_more"]) == ([number], True)
@@ -226,16 +226,16 @@ def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, w
     at = f"sources/{pushed.slug}/files/docs/AGENTS.md"
     first = bot.put(at, {"text": GOOD})
     assert (first.status_code, first.json()["taken"], first.json()["quarantined"]) == (202, 1, [])
-    carried_out(first.json()["run"]["id"], workspace.pk)
+    run_refresh(first.json()["run"]["id"], workspace.pk)
     assert file_in(pushed, "docs/AGENTS.md").state in {"new", "current"}
     again = bot.put(at, {"base64": b64encode(b"Be brief.\n").decode()})
     assert stored(pushed) == {"docs/AGENTS.md": b"Be brief.\n"}
     [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
     assert (row["path"], row["size"]) == ("docs/AGENTS.md", 10)
-    carried_out(again.json()["run"]["id"], workspace.pk)
+    run_refresh(again.json()["run"]["id"], workspace.pk)
     gone = bot.call("DELETE", at)
     assert (gone.status_code, stored(pushed)) == (202, {})
-    carried_out(gone.json()["run"]["id"], workspace.pk)
+    run_refresh(gone.json()["run"]["id"], workspace.pk)
     assert file_in(pushed, "docs/AGENTS.md").state == "missing"
     assert bot.call("DELETE", at).status_code == 404
     assert bot.call("DELETE", f"sources/{pushed.slug}/files/a%00b").status_code == 404
@@ -273,7 +273,7 @@ def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source)
     )
     assert [one["path"] for one in told["invalid"]] == ["bad/AGENTS.md"]
     assert "photo.png" in told["unused"][0]["reason"]
-    carried_out(told["run"]["id"], pushed.workspace_id)
+    run_refresh(told["run"]["id"], pushed.workspace_id)
     for path, state in (("docs/AGENTS.md", "quarantined"), ("bad/AGENTS.md", "invalid")):
         assert file_in(pushed, path).state == state
 
@@ -348,13 +348,13 @@ def test_a_push_sent_twice_is_one_push(bot: TrueApi, pushed: Source) -> None:
 def test_a_limited_bot_pushes_only_where_its_agent_reads(
     narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
 ) -> None:
-    reads(nils, pushed)
+    read_source(nils, pushed)
     at = f"sources/{pushed.slug}/files/AGENTS.md"
     assert narrow_bot.put(at, {"text": "Mine."}).status_code == 404
     assert push(narrow_bot, pushed, {"AGENTS.md": "Mine."}).status_code == 404
     assert narrow_bot.call("DELETE", at).status_code == 404
     assert stored(pushed) == {}
-    reads(mira, pushed)
+    read_source(mira, pushed)
     assert narrow_bot.put(at, {"text": "Ours."}).status_code == 202
 
 
@@ -367,7 +367,7 @@ def test_a_bot_that_may_only_read_pushes_nothing(
 
 
 def test_waived_words_are_not_called_quarantined(admin: TrueApi, bot: TrueApi, pushed: Source) -> None:
-    look_at(pushed, {"AGENTS.md": POISON})
+    push_and_refresh(pushed, {"AGENTS.md": POISON})
     [blocked] = push(bot, pushed, {"AGENTS.md": POISON}).json()["quarantined"]
     file = ContextFile.objects.in_workspace(pushed.workspace_id).get(source=pushed)
     admin.post(f"context-files/{file.pk}:waive", {"digest": blocked["digest"], "reason": "A known sample."})
