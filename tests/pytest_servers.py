@@ -51,7 +51,7 @@ QUIET = (
 LONGEST = (
     "tests/project/supervisor/test_up.py::test_it_stops",
     "tests/personas/api/test_generated_requests.py",
-    "tests/personas/api/test_idempotency.py::test_so_many",
+    "tests/personas/api/test_idempotency.py::test_ten_posts",
     "tests/prompts/versions/test_numbering.py::test_sixteen",
     "tests/browser/test_tour.py",
     "tests/promises/test_killed_servers.py",

@@ -62,11 +62,13 @@ def bounded_list_validator(keyword: str) -> Callable[..., Iterator[ValidationErr
     """Return a validator of a list keyword that skips lists longer than maxItems: they are invalid anyway."""
     validate = Draft202012Validator.VALIDATORS[keyword]
 
-    def checked(by: Any, keyword_value: Any, value: object, schema: Schema) -> Iterator[ValidationError]:
+    def validate_bounded(
+        validator: Any, keyword_value: Any, value: object, schema: Schema
+    ) -> Iterator[ValidationError]:
         if isinstance(value, list) and len(value) <= schema.get("maxItems", len(value)):
-            yield from validate(by, keyword_value, value, schema) or ()
+            yield from validate(validator, keyword_value, value, schema) or ()
 
-    return checked
+    return validate_bounded
 
 
 KEYWORD_VALIDATORS = {

@@ -42,7 +42,7 @@ def with_key(secret: str, *paths: str) -> list[RequestSpec]:
     return [RequestSpec(path, headers={"Authorization": f"Bearer {secret}"}) for path in paths]
 
 
-def send_all(servers: Sequence[str], asks: list[RequestSpec], count: int) -> Tally:
+def send_all(servers: Sequence[str], requests: list[RequestSpec], count: int) -> Tally:
     """Send so many requests, evenly distributed over threads that start together."""
     tally, lock = Tally(), Lock()
     barrier = Barrier(len(servers) * THREADS_EACH)
@@ -50,10 +50,16 @@ def send_all(servers: Sequence[str], asks: list[RequestSpec], count: int) -> Tal
     threads = [
         Thread(
             target=_send_requests,
-            args=(server, list(islice(cycle(asks[place:] + asks[:place]), share)), barrier, tally, lock),
+            args=(
+                server,
+                list(islice(cycle(requests[place:] + requests[:place]), share)),
+                barrier,
+                tally,
+                lock,
+            ),
         )
         for server in servers
-        for place in (number % len(asks) for number in range(THREADS_EACH))
+        for place in (number % len(requests) for number in range(THREADS_EACH))
     ]
     for thread in threads:
         thread.start()
@@ -63,31 +69,31 @@ def send_all(servers: Sequence[str], asks: list[RequestSpec], count: int) -> Tal
 
 
 def _send_requests(
-    server: str, asks: Sequence[RequestSpec], barrier: Barrier, tally: Tally, lock: Lock
+    server: str, requests: Sequence[RequestSpec], barrier: Barrier, tally: Tally, lock: Lock
 ) -> None:
     place = urlsplit(server)
     connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)
     barrier.wait(30)
-    for ask, status in _iterate_statuses(connection, asks):
+    for request, status in _iterate_statuses(connection, requests):
         with lock:
-            tally.counts[server, f"{ask.method} {ask.path}", status] += 1
+            tally.counts[server, f"{request.method} {request.path}", status] += 1
     connection.close()
 
 
 def _iterate_statuses(
-    connection: http.client.HTTPConnection, asks: Sequence[RequestSpec]
+    connection: http.client.HTTPConnection, requests: Sequence[RequestSpec]
 ) -> Iterator[tuple[RequestSpec, int]]:
-    for ask in asks:
+    for request in requests:
         try:
-            yield ask, _status(connection, ask)
+            yield request, _status(connection, request)
         except (OSError, http.client.HTTPException):
             # A server that rejects a body unread may close the connection: retry once.
             connection.close()
-            yield ask, _status(connection, ask)
+            yield request, _status(connection, request)
 
 
-def _status(connection: http.client.HTTPConnection, ask: RequestSpec) -> int:
-    connection.request(ask.method, ask.path, ask.body, dict(ask.headers))
+def _status(connection: http.client.HTTPConnection, request: RequestSpec) -> int:
+    connection.request(request.method, request.path, request.body, dict(request.headers))
     answer = connection.getresponse()
     answer.read()
     return answer.status

@@ -54,16 +54,20 @@ def new_key(workspace: Workspace, by: User, kind: str = BOT) -> tuple[ApiKey, st
 
 
 def check_rejected_everywhere(
-    processes: list[str], asks: list[RequestSpec], end: Callable[[], object], count: int, status: int = 401
+    processes: list[str],
+    requests: list[RequestSpec],
+    end: Callable[[], object],
+    count: int,
+    status: int = 401,
 ) -> None:
     """Check that all requests are accepted before the end of the key or session, and none after it."""
-    before = send_all(processes, asks, 16 * len(asks))
+    before = send_all(processes, requests, 16 * len(requests))
     assert {(server, path) for server, path, _ in before.accepted()} == {
-        (server, f"{ask.method} {ask.path}") for server in processes for ask in asks
+        (server, f"{request.method} {request.path}") for server in processes for request in requests
     }, before.counts
     assert before.statuses() <= {200, 201}
     end()
-    after = send_all(processes, asks, count)
+    after = send_all(processes, requests, count)
     assert after.total >= count
     assert not after.accepted()
     assert after.statuses() == {status}, after.counts
@@ -73,8 +77,8 @@ def check_rejected_everywhere(
 @pytest.mark.promise("R11", "1,000 requests to 2 processes after the revocation, 0 accepted")
 def test_a_revoked_key_is_rejected_by_every_process(processes, harbour, alice):
     key, secret = new_key(harbour, alice)
-    asks = with_key(secret, FETCH, SOULS)
-    check_rejected_everywhere(processes, asks, lambda: revoke_key(key, by=Actor.person(alice)), MANY)
+    requests = with_key(secret, FETCH, SOULS)
+    check_rejected_everywhere(processes, requests, lambda: revoke_key(key, by=Actor.person(alice)), MANY)
 
 
 @pytest.mark.hard
@@ -95,8 +99,10 @@ def test_an_expired_key_is_rejected(processes, harbour, alice):
 def test_the_keys_of_a_removed_member_are_rejected(processes, harbour, alice, bob):
     member = Membership.objects.in_workspace(harbour).get(user=bob)
     _, secret = new_key(harbour, bob, ADMIN)
-    asks = with_key(secret, FETCH, SOULS)
-    check_rejected_everywhere(processes, asks, lambda: remove_member(member, by=Actor.person(alice)), SOME)
+    requests = with_key(secret, FETCH, SOULS)
+    check_rejected_everywhere(
+        processes, requests, lambda: remove_member(member, by=Actor.person(alice)), SOME
+    )
 
 
 @pytest.mark.hard
@@ -105,9 +111,9 @@ def test_an_admin_key_follows_the_current_role_of_its_creator(processes, harbour
     member = join(harbour, mallory, Role.EDITOR)
     _, secret = new_key(harbour, mallory, ADMIN)
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-    ask = RequestSpec("/api/v1/memories", "POST", headers, json.dumps({"text": "Fresh."}).encode())
+    request = RequestSpec("/api/v1/memories", "POST", headers, json.dumps({"text": "Fresh."}).encode())
     lower = lambda: change_role(member, Role.VIEWER, by=Actor.person(alice))  # noqa: E731
-    check_rejected_everywhere(processes, [ask], lower, SOME, status=403)
+    check_rejected_everywhere(processes, [request], lower, SOME, status=403)
 
 
 @pytest.mark.hard
@@ -151,12 +157,12 @@ def pair() -> Iterator[tuple[StandIn, StandIn]]:
 @pytest.mark.promise("R11")
 @pytest.mark.planted
 def test_one_process_of_two_that_caches_keys_is_detected(pair):
-    rows, asks = KeyTable(), with_key("a-key", SOULS)
+    rows, requests = KeyTable(), with_key("a-key", SOULS)
     pair[0].reply, pair[1].reply = rows.answer, caching_reply(rows)
     servers = [stand_in.url for stand_in in pair]
     with pytest.raises(AssertionError):
-        check_rejected_everywhere(servers, asks, rows.good.clear, SOME)
-    accepted = send_all(servers, asks, SOME).accepted()
+        check_rejected_everywhere(servers, requests, rows.good.clear, SOME)
+    accepted = send_all(servers, requests, SOME).accepted()
     assert {server for server, _, _ in accepted} == {pair[1].url}
 
 

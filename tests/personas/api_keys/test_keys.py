@@ -127,9 +127,9 @@ def key(workspace, by_alice):
 
 @pytest.mark.django_db
 def test_the_secret_is_nowhere_in_the_database(key, workspace):
-    made, secret = key
-    assert made.digest == key_digest(secret)
-    assert made.prefix == secret[:14]
+    created, secret = key
+    assert created.digest == key_digest(secret)
+    assert created.prefix == secret[:14]
     for model in apps.get_models():
         for row in model._base_manager.values():
             assert secret not in str(row)
@@ -137,7 +137,7 @@ def test_the_secret_is_nowhere_in_the_database(key, workspace):
 
 
 @pytest.mark.django_db
-def test_a_key_lasts_half_a_year_unless_told_and_a_year_at_most(workspace, by_alice):
+def test_a_key_lasts_half_a_year_by_default_and_a_year_at_most(workspace, by_alice):
     now = timezone.now()
     usual, _ = create_key(workspace, "Usual", {}, by=by_alice)
     assert timedelta(days=179) < usual.expires_at - now <= timedelta(days=181)
