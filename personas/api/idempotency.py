@@ -23,7 +23,7 @@ def run_idempotent(
 ) -> ApiResponse:
     """Run the operation, or replay the stored response of an earlier request with the same key.
 
-    The response is stored in the transaction of its effect. Server errors are not stored.
+    The response is stored in the transaction of its effect. Failures are not stored: they have no effect.
     """
     if not IDEMPOTENCY_KEY_PATTERN.fullmatch(name):
         error = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
