@@ -53,11 +53,11 @@ class AgentResource(RecordResource[Agent]):
         if not {"tools", "planning_tools"} & set(values):
             return values
         links = list(record.tool_links.all())
-        kept = {
+        stored = {
             "tools": [link.tool for link in links if link.use == ToolUse.ACTIVE],
             "planning_tools": [link.tool for link in links if link.use == ToolUse.PLANNING],
         }
-        return kept | values
+        return stored | values
 
 
 class NamedResource(RecordResource[Any]):

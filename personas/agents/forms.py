@@ -111,23 +111,23 @@ class AgentForm(RecordForm):
         lists = {name: links[name] for name in ("tools", "planning_tools", "channels")}
         return super().initial_values() | lists
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         for name, rows in (
             ("identity", list_identities),
             ("soul", list_souls),
             ("user_profile", list_user_profiles),
         ):
-            self.offer(name, rows(self.workspace), getattr(self.record, name, None))
+            self.set_choices(name, rows(self.workspace), getattr(self.record, name, None))
         others = list_agents(self.workspace).prefetch_related(None)
         if self.record is not None:
             others = others.exclude(pk=self.record.pk)
-        self.offer("parent", others, getattr(self.record, "parent", None))
-        for name, means in (
+        self.set_choices("parent", others, getattr(self.record, "parent", None))
+        for name, selector in (
             ("tools", list_tools),
             ("planning_tools", list_tools),
             ("channels", list_channels),
         ):
-            self.offer(name, means(self.workspace), self.initial.get(name))
+            self.set_choices(name, selector(self.workspace), self.initial.get(name))
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -43,7 +43,7 @@ class Identity(Named):
     def as_file(self) -> IdentityFile:
         return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using(self, "identity")
 
 
@@ -55,7 +55,7 @@ class Soul(Named):
 
     text = ProseField(max_length=60_000, blank=True)
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using(self, "soul")
 
 
@@ -124,7 +124,7 @@ class Agent(Record):
             raise ValidationError(
                 {"layout": gettext("“%(layout)s” is not a layout.") % {"layout": self.layout}}
             )
-        self._refuse_circle()
+        self._check_parent_cycle()
 
     def snapshot(self) -> dict[str, Any]:
         links = self.tool_links.all() if self.pk else []
@@ -135,18 +135,18 @@ class Agent(Record):
             "channels": [link.channel_id for link in channels],
         }
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
         tools = Tool.objects.in_workspace(self.workspace_id).in_bulk(data["tools"] + data["planning_tools"])
         channels = Channel.objects.in_workspace(self.workspace_id).in_bulk(data["channels"])
-        return super().values_from(data) | {
+        return super().values_from_snapshot(data) | {
             "tools": [tools[pk] for pk in data["tools"] if pk in tools],
             "planning_tools": [tools[pk] for pk in data["planning_tools"] if pk in tools],
             "channels": [channels[pk] for pk in data["channels"] if pk in channels],
         }
 
-    def put_children(self, values: dict[str, Any]) -> None:
+    def save_children(self, values: dict[str, Any]) -> None:
         if "tools" in values or "planning_tools" in values:
-            self._put_tools(values.get("tools", []), values.get("planning_tools", []))
+            self._save_tools(values.get("tools", []), values.get("planning_tools", []))
         if "channels" in values:
             self.channel_links.all().delete()
             for position, channel in enumerate(values["channels"]):
@@ -157,7 +157,7 @@ class Agent(Record):
     def agent_ids(self) -> list[int]:
         return [self.pk, *self.sub_agents.values_list("pk", flat=True)]
 
-    def _put_tools(self, active: list[Tool], planning: list[Tool]) -> None:
+    def _save_tools(self, active: list[Tool], planning: list[Tool]) -> None:
         if both := {tool.name for tool in active} & {tool.name for tool in planning}:
             names = ", ".join(sorted(both))
             raise ValidationError(
@@ -173,13 +173,13 @@ class Agent(Record):
                 workspace_id=self.workspace_id, agent=self, tool=tool, use=use, position=position
             ).save()
 
-    def _refuse_circle(self) -> None:
-        above, seen = self.parent, {self.pk}
-        while above is not None:
-            if above.pk in seen:
+    def _check_parent_cycle(self) -> None:
+        ancestor, visited_ids = self.parent, {self.pk}
+        while ancestor is not None:
+            if ancestor.pk in visited_ids:
                 raise ValidationError({"parent": gettext("An agent cannot be below itself.")})
-            seen.add(above.pk)
-            above = above.parent
+            visited_ids.add(ancestor.pk)
+            ancestor = ancestor.parent
 
 
 class ToolUse(models.TextChoices):

@@ -20,9 +20,9 @@ def get_agent_with_sub_agents(workspace: Workspace, slug: str) -> tuple[Agent | 
     """An agent with how many share each of its parts, and the live ones below it; one query."""
     shares = {f"{part}_users": count_agents_sharing(workspace, part) for part in SHARED_PARTS}
     rows = list_agents_with_parts(workspace).filter(Q(slug=slug) | Q(parent__slug=slug, archived_at=None))
-    found = list(rows.annotate(**shares).order_by("name", "pk"))
-    agent = next((row for row in found if row.slug == slug), None)
-    return agent, [row for row in found if row.slug != slug]
+    agents = list(rows.annotate(**shares).order_by("name", "pk"))
+    agent = next((row for row in agents if row.slug == slug), None)
+    return agent, [row for row in agents if row.slug != slug]
 
 
 def count_agents_sharing(workspace: Workspace, part: str) -> Coalesce:
@@ -48,12 +48,12 @@ def count_agent_memories(agent: Agent) -> dict[str, int]:
     """How many are its own, shared and waiting; one query."""
     rows = Memory.objects.in_workspace(agent.workspace_id).filter(Q(agent=agent) | Q(agent=None))
     active, own = Q(state=MemoryState.ACTIVE), Q(agent=agent)
-    figures: dict[str, int] = rows.aggregate(
+    counts: dict[str, int] = rows.aggregate(
         own=Count("pk", filter=active & own),
         shared=Count("pk", filter=active & ~own),
         proposed=Count("pk", filter=Q(state=MemoryState.PROPOSED)),
     )
-    return figures
+    return counts
 
 
 def list_agent_tools(agent: Agent) -> QuerySet[AgentTool]:

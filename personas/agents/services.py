@@ -27,8 +27,8 @@ def create_named_record(
         try:
             return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
         except InvalidInput:
-            is_lost = model.objects.in_workspace(workspace).filter(slug=slug).exists()
-            if values.get("slug") or not is_lost:
+            is_taken = model.objects.in_workspace(workspace).filter(slug=slug).exists()
+            if values.get("slug") or not is_taken:
                 raise
     raise InvalidInput.on("label", _("Others take names like this one right now. Try again."))
 

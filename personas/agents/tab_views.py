@@ -52,16 +52,16 @@ def memory_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
 def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
     """A fact for this agent alone, believed at once or only proposed."""
     agent = get_agent_or_404(request, key)
-    said = request.POST.copy()
-    said["agent"] = str(agent.pk)
-    form = MemoryForm(said, workspace=request.workspace)
+    data = request.POST.copy()
+    data["agent"] = str(agent.pk)
+    form = MemoryForm(data, workspace=request.workspace)
     if form.is_valid():
         try:
-            made = create_memory(request.workspace, form.values(), by=request.actor)
+            memory = create_memory(request.workspace, form.values(), by=request.actor)
         except InvalidInput as error:
-            form.take_errors(error)
+            form.add_service_errors(error)
         else:
-            is_proposed = made.state == MemoryState.PROPOSED
+            is_proposed = memory.state == MemoryState.PROPOSED
             messages.success(request, _("Memory proposed.") if is_proposed else _("Memory added."))
             return redirect("agents:memory", request.workspace.slug, agent.slug)
     return render_memory_tab(request, agent, form)
@@ -74,19 +74,19 @@ def render_memory_tab(
         get_choice_param(request, "state", STATE_CHOICES),
         get_choice_param(request, "whose", OWNERSHIP_CHOICES),
     )
-    words = get_query_param(request, "q").strip()[:200]
+    query = get_query_param(request, "q").strip()[:200]
     rows = filter_agent_memories(list_agent_memories(agent), agent, state, whose)
-    rows = rows.filter(text__icontains=words) if words else rows
+    rows = rows.filter(text__icontains=query) if query else rows
     context = {
         "agent": agent,
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
         "figures": count_agent_memories(agent),
-        "q": words,
+        "q": query,
         "filters": [
             {"name": "state", "label": _("State"), "options": STATE_CHOICES, "value": state},
             {"name": "whose", "label": _("Whose"), "options": OWNERSHIP_CHOICES, "value": whose},
         ],
-        "is_narrowed": bool(words or request.GET),
+        "is_narrowed": bool(query or request.GET),
         "form": form or MemoryForm(workspace=request.workspace),
     }
     return render(request, "personas/agents/memory.html", context, status=422 if form else 200)

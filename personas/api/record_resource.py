@@ -183,7 +183,7 @@ class RecordResource(RecordSchema, Generic[R]):
         """A key of some agents cannot make a record another's again."""
         if call.caller.agents is None:
             return
-        then = record.values_from(get_revision(record, number).data)
+        then = record.values_from_snapshot(get_revision(record, number).data)
         links = [name for name, (model, _) in self.links.items() if model.kind == "agent" and name in then]
         if any(then[name] != getattr(record, name) for name in links):
             raise out_of_scope_error()

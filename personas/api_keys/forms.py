@@ -67,7 +67,7 @@ class KeyExpiryForm(forms.Form):
         # A minute less: the verb looks at its own clock.
         return min(end, timezone.now() + MAX_LIFETIME - timedelta(minutes=1)).astimezone(UTC)
 
-    def take_errors(self, error: InvalidInput) -> None:
+    def add_service_errors(self, error: InvalidInput) -> None:
         """Put a service's refusal under the fields it names."""
         for name, said in error.errors.items():
             self.add_error(name if name in self.fields else None, list(said))

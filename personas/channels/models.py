@@ -41,7 +41,7 @@ class Channel(Record):
     def is_built_in(self) -> bool:
         return self.slug in BUILT_IN_CHANNELS
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
 
 

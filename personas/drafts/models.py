@@ -44,6 +44,6 @@ class KeptDraft(WorkspaceOwned):
     @property
     def title(self) -> str:
         """What its writer calls the record; a memory has no name but its words."""
-        typed = [self.values.get(name) for name in ("label", "name", "title", "text")]
-        said = next((many[0] for many in typed if many and many[0].strip()), self.key)
-        return " ".join(said.split())[:80]
+        candidates = [self.values.get(name) for name in ("label", "name", "title", "text")]
+        title = next((values[0] for values in candidates if values and values[0].strip()), self.key)
+        return " ".join(title.split())[:80]

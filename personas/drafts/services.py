@@ -51,17 +51,17 @@ def store_draft(
     if record is not None:
         check_not_erased(record)
     values = clean_draft_values(typed)
-    mine = list_drafts(workspace, person)
-    present = mine.filter(family=family, key=key).first()
-    if present is None and mine.count() >= MAX_DRAFTS:
+    drafts = list_drafts(workspace, person)
+    existing = drafts.filter(family=family, key=key).first()
+    if existing is None and drafts.count() >= MAX_DRAFTS:
         raise DraftLimitExceeded(_("You keep many drafts already. Discard some of them first."))
-    said: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
-    draft, _made = KeptDraft.objects.in_workspace(workspace).update_or_create(
+    defaults: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
+    draft, _created = KeptDraft.objects.in_workspace(workspace).update_or_create(
         person=person,
         family=family,
         key=key,
-        defaults={**said, "updated_at": timezone.now()},
-        create_defaults={**said, "updated_at": timezone.now(), "workspace": workspace},
+        defaults={**defaults, "updated_at": timezone.now()},
+        create_defaults={**defaults, "updated_at": timezone.now(), "workspace": workspace},
     )
     return draft
 
@@ -74,10 +74,10 @@ def require_user(by: Actor) -> User:
 
 def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
     """With one kind of line end, and bounded; browsers send two."""
-    values = {name: [said.replace("\r\n", "\n") for said in many] for name, many in typed.items()}
-    if sum(len(said) for many in values.values() for said in many) > MAX_DRAFT_LENGTH:
+    values = {name: [text.replace("\r\n", "\n") for text in texts] for name, texts in typed.items()}
+    if sum(len(text) for texts in values.values() for text in texts) > MAX_DRAFT_LENGTH:
         raise DraftLimitExceeded(_("This is too long to be kept as a draft."))
-    if any("\0" in said for many in values.values() for said in many):
+    if any("\0" in text for texts in values.values() for text in texts):
         raise DomainError(_("The character U+0000 cannot be kept."))
     return values
 
@@ -100,8 +100,8 @@ def discard_draft(draft: KeptDraft) -> None:
 def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
     """Write what a draft says and let it go, both or neither; of two tabs that press at once, one does."""
     rows = KeptDraft.objects.in_workspace(draft.workspace_id)
-    gone, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
-    if not gone:
+    deleted, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
+    if not deleted:
         raise DraftChanged(
             _("Your draft was saved or changed meanwhile, perhaps in another tab. Look again.")
         )
@@ -113,23 +113,23 @@ def discard_user_drafts(workspace: Workspace | int, person: User) -> None:
     list_drafts(workspace, person).delete()
 
 
-def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, words: Iterable[str]) -> None:
+def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, texts: Iterable[str]) -> None:
     """Whoever's they are: those of an erased record, and those in which its words stand."""
-    sought = [word for word in words if word]
+    needles = [text for text in texts if text]
     rows = KeptDraft.objects.in_workspace(workspace)
-    gone = [
+    draft_ids = [
         draft.pk
         for draft in rows.only("family", "key", "values").iterator(chunk_size=50)
-        if (draft.family, draft.key) == (family, key) or has_any_text(draft.values, sought)
+        if (draft.family, draft.key) == (family, key) or has_any_text(draft.values, needles)
     ]
-    rows.filter(pk__in=gone).delete()
+    rows.filter(pk__in=draft_ids).delete()
 
 
-def has_any_text(values: DraftValues, words: Iterable[str]) -> bool:
-    said = [text for many in values.values() for text in many]
-    return any(word in text for word in words for text in said)
+def has_any_text(values: DraftValues, needles: Iterable[str]) -> bool:
+    typed = [text for field_texts in values.values() for text in field_texts]
+    return any(needle in text for needle in needles for text in typed)
 
 
-def delete_drafts_before(moment: datetime) -> int:
+def delete_drafts_before(cutoff: datetime) -> int:
     """Drafts that nobody has typed in since; how many went."""
-    return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=moment))
+    return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=cutoff))

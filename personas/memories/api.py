@@ -83,9 +83,9 @@ class MemoryResource(RecordResource[Memory]):
         return self.given(self.fresh(supersede_memory(record, successor, by=call.actor)))
 
     def more_urls(self) -> list[URLPattern]:
-        told = self.answer()
+        answer = self.answer()
         common: dict[str, Any] = {
-            "answer": told,
+            "answer": answer,
             "tag": self.name,
             "is_retryable": True,
             "refusals": {404: "not_found"},

@@ -41,18 +41,18 @@ class MemoryFilter:
         return rows.filter(source=self.source) if self.source else rows
 
 
-def parse_memory_filter(said: QueryDict) -> MemoryFilter:
+def parse_memory_filter(params: QueryDict) -> MemoryFilter:
     """What an address asks for; strange values are as if unsaid."""
-    words = {
-        name: said.get(name, "").replace("\x00", "").strip() for name in ("q", "agent", "told_by", "source")
+    values = {
+        name: params.get(name, "").replace("\x00", "").strip() for name in ("q", "agent", "told_by", "source")
     }
-    agent = words["agent"]
+    agent = values["agent"]
     is_id = agent.isascii() and agent.isdecimal() and len(agent) < 16
     return MemoryFilter(
-        words=words["q"][:200],
+        words=values["q"][:200],
         agent=agent if is_id or agent == "shared" else "",
-        told_by=words["told_by"] if words["told_by"] in {"people", "bots"} else "",
-        source=words["source"][:300],
+        told_by=values["told_by"] if values["told_by"] in {"people", "bots"} else "",
+        source=values["source"][:300],
     )
 
 
@@ -82,22 +82,22 @@ class BoardColumn:
 
 
 def list_board_columns(
-    workspace: Workspace, wanted: MemoryFilter, counts: Mapping[str, int], pages: Mapping[str, str]
+    workspace: Workspace, filters: MemoryFilter, counts: Mapping[str, int], pages: Mapping[str, str]
 ) -> list[BoardColumn]:
     """The columns, one query each; `pages` tells which page of each is looked at."""
-    found = []
+    columns = []
     for state in BOARD_STATES:
-        rows = wanted.narrow(Memory.objects.in_workspace(workspace)).filter(state=state)
+        rows = filters.narrow(Memory.objects.in_workspace(workspace)).filter(state=state)
         ids = rows.order_by("-created_at", "-pk").values("pk")
         page = PrecountedPaginator(ids, counts.get(state, 0)).get_page(pages.get(state))
         # Ids first, within the same query: whole rows are then sorted by the fifty and not by the thousand.
         memories = list_board_memories(workspace).filter(pk__in=page.object_list)
-        found.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))
-    return found
+        columns.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))
+    return columns
 
 
-def count_memories_by_state(workspace: Workspace, wanted: MemoryFilter) -> dict[str, int]:
-    rows = wanted.narrow(Memory.objects.in_workspace(workspace))
+def count_memories_by_state(workspace: Workspace, filters: MemoryFilter) -> dict[str, int]:
+    rows = filters.narrow(Memory.objects.in_workspace(workspace))
     return dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
 
 

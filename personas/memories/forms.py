@@ -48,8 +48,8 @@ class MemoryForm(RecordForm):
 
     record: Memory | None
 
-    def link_fields(self) -> None:
-        self.offer(
+    def set_querysets(self) -> None:
+        self.set_choices(
             "agent",
             list_agents(self.workspace).prefetch_related(None),
             self.record.agent if self.record else None,
@@ -64,5 +64,5 @@ class SuccessorForm(forms.Form):
         self.successor = RecordChoiceField(
             label=gettext("Replace by"), empty_label=gettext("Choose the memory that holds now")
         )
-        self.successor.offer(rows)
+        self.successor.set_choices(rows)
         self.fields["successor"] = self.successor

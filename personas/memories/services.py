@@ -56,8 +56,8 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     if successor.state != MemoryState.ACTIVE:
         raise DomainError(_("Only an active memory can take another's place."))
     values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
-    said = f"Replaced by {successor}"[:200]
-    return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb="superseded")
+    message = f"Replaced by {successor}"[:200]
+    return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb="superseded")
 
 
 @transaction.atomic
@@ -84,5 +84,5 @@ def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
 
 def _change_state(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:
     values: FieldValues = {"state": state, "superseded_by": None}
-    said = verb.capitalize()
-    return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb=verb)
+    message = verb.capitalize()
+    return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb=verb)

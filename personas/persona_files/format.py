@@ -46,11 +46,11 @@ class _PersonaFile:
         """Settle what a file cannot carry, so that every value survives the trip there and back."""
         for key in self.keys:
             # The newline that ends a YAML block is punctuation.
-            self._settle(key, normalize_newlines(getattr(self, key)).rstrip("\n"))
-        self._settle(self.body, normalize_newlines(getattr(self, self.body)))
-        self._settle("extra", _trim_extra_lines(self.extra))
+            self._set_field(key, normalize_newlines(getattr(self, key)).rstrip("\n"))
+        self._set_field(self.body, normalize_newlines(getattr(self, self.body)))
+        self._set_field("extra", _trim_extra_lines(self.extra))
 
-    def _settle(self, field: str, value: str) -> None:
+    def _set_field(self, field: str, value: str) -> None:
         object.__setattr__(self, field, value)
 
 
@@ -139,19 +139,19 @@ def _parse_file(kind: type[FileT], text: str) -> FileT:
 def _find_type_problems(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> Iterator[TextProblem]:
     for block in blocks:
         if block.key in known and not isinstance(block.value, str):
-            shape = "a list" if isinstance(block.value, list) else "a group of keys"
-            yield TextProblem(block.key, block.line, f'"{block.key}" must be text, not {shape}.')
+            type_name = "a list" if isinstance(block.value, list) else "a group of keys"
+            yield TextProblem(block.key, block.line, f'"{block.key}" must be text, not {type_name}.')
 
 
 def _collect_extra(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> str:
-    kept, after_known = "", False
+    extra, after_known = "", False
     for block in blocks:
-        if block.key is None and after_known and kept:
-            kept += _compact_comments(block.source)
+        if block.key is None and after_known and extra:
+            extra += _compact_comments(block.source)
         elif block.key not in known:
-            kept += block.source
+            extra += block.source
         after_known = block.key in known
-    return kept
+    return extra
 
 
 def _compact_comments(lines: str) -> str:
@@ -170,12 +170,12 @@ def _render_file(file: _PersonaFile) -> str:
 
 
 def _format_scalar(value: str) -> str:
-    plain = (
+    is_plain = (
         PLAIN_SCALAR_PATTERN.fullmatch(value)
         and value.isprintable()
         and value.lower() not in RESERVED_YAML_WORDS
     )
-    if plain and not re.search(r": | #|[: ]$", value):
+    if is_plain and not re.search(r": | #|[: ]$", value):
         return value
     # JSON strings are YAML strings, except for what YAML refuses or folds when written bare.
     return ESCAPED_CHARACTERS.sub(

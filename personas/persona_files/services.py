@@ -50,5 +50,5 @@ def render_persona_file(record: Named) -> str:
     raise TypeError(f"{record.kind} has no file form.")
 
 
-def get_attributes(holder: object, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(holder, name) for name in names}
+def get_attributes(instance: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(instance, name) for name in names}

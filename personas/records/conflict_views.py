@@ -19,8 +19,8 @@ def describe_conflict(conflict: EditConflict, form: RecordForm) -> SimpleNamespa
     """Who saved in between, what they changed, and what the person in front of the screen typed there."""
     revisions = {row.number: row for row in list_revisions(conflict.record)[:200]}
     latest = revisions[conflict.record.revision]
-    seen = revisions.get(conflict.expected)
-    changes = compare_revisions(conflict.record, seen.data if seen else {}, latest.data)
+    base = revisions.get(conflict.expected)
+    changes = compare_revisions(conflict.record, base.data if base else {}, latest.data)
     return SimpleNamespace(
         who=latest.author_label,
         when=latest.at,

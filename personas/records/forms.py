@@ -38,8 +38,8 @@ class RecordForm(forms.Form):
         self.workspace, self.record = workspace, record
         kwargs["initial"] = self.initial_values() | kwargs.get("initial", {})
         super().__init__(*args, **kwargs)
-        self._take_model_fields()
-        self.link_fields()
+        self._add_model_fields()
+        self.set_querysets()
         for name, field in self.fields.items():
             field.label = get_display_name(name) if field.label is None else field.label
         for name in self.fixed if record is not None else ():
@@ -56,33 +56,33 @@ class RecordForm(forms.Form):
         values = {name: getattr(self.record, name) for name in self.record.content}
         return values | {"revision": self.record.revision}
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         """Hook: point the choice fields at this workspace's rows."""
 
-    def offer(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
+    def set_choices(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
         """Let a link field choose among these rows."""
-        cast("RecordChoiceField | RecordMultipleChoiceField", self.fields[name]).offer(rows, current)
+        cast("RecordChoiceField | RecordMultipleChoiceField", self.fields[name]).set_choices(rows, current)
 
     def groups(self) -> list[dict[str, Any]]:
         """The visible fields under their headings."""
         sets = self.fieldsets or (("", "", tuple(self.fields)),)
-        shown = [
+        groups = [
             (title, lede, [self[name] for name in names if name in self.fields and not self[name].is_hidden])
             for title, lede, names in sets
         ]
-        return [{"title": title, "lede": lede, "fields": fields} for title, lede, fields in shown if fields]
+        return [{"title": title, "lede": lede, "fields": fields} for title, lede, fields in groups if fields]
 
     def values(self) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if name != "revision"}
 
-    def take_errors(self, error: InvalidInput) -> None:
+    def add_service_errors(self, error: InvalidInput) -> None:
         """Put a service's refusal under the fields it names."""
-        for name, said in error.errors.items():
-            for message in said:
+        for name, messages in error.errors.items():
+            for message in messages:
                 self.add_error(name if name in self.fields else None, message)
 
-    def _take_model_fields(self) -> None:
-        made = fields_for_model(
+    def _add_model_fields(self) -> None:
+        model_fields = fields_for_model(
             self.model,
             fields=self.plain,
             widgets=self.widgets,
@@ -90,13 +90,13 @@ class RecordForm(forms.Form):
             labels=cast("dict[str, str]", DISPLAY_NAMES | self.labels),
         )
         for name in self.plain:
-            self.fields[name] = use_slug_validator(made[name] or _raise_not_editable(self, name))
+            self.fields[name] = use_slug_validator(model_fields[name] or _raise_not_editable(self, name))
 
 
 def build_model_field(model: type[Model], name: str, label: StrOrPromise) -> forms.Field:
     """One field as its model has it, under a label of ours."""
-    made = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
-    return use_slug_validator(made[name])
+    fields = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
+    return use_slug_validator(fields[name])
 
 
 def use_slug_validator(field: forms.Field) -> forms.Field:
@@ -115,10 +115,10 @@ class RecordChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # ge
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(queryset=None, **kwargs)
 
-    def offer(self, rows: QuerySet[Any], current: Model | None = None) -> None:
+    def set_choices(self, rows: QuerySet[Any], current: Model | None = None) -> None:
         """Offer live rows, and the current one even if it has been archived since."""
-        kept = [current.pk] if current is not None else []
-        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=kept)
+        current_ids = [current.pk] if current is not None else []
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=current_ids)
 
 
 class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
@@ -130,7 +130,7 @@ class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore
         self.kept: list[int] = []
         super().__init__(queryset=None, required=False, **kwargs)
 
-    def offer(self, rows: QuerySet[Any], current: Sequence[int] | None = None) -> None:
+    def set_choices(self, rows: QuerySet[Any], current: Sequence[int] | None = None) -> None:
         self.kept = list(current or ())
         self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.kept)
 
@@ -140,5 +140,5 @@ class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore
         except OverflowError:
             # SQLite's way to say that no row can have so large an id.
             raise forms.ValidationError(_("That is not one of the choices."), code="invalid_choice") from None
-        places = {pk: place for place, pk in enumerate(self.kept)}
-        return sorted(chosen, key=lambda row: (places.get(row.pk, len(places)), str(row)))
+        positions = {pk: position for position, pk in enumerate(self.kept)}
+        return sorted(chosen, key=lambda row: (positions.get(row.pk, len(positions)), str(row)))

@@ -1,4 +1,4 @@
-"""The list of a kind of record: searched, narrowed, sorted; as a page or as a file."""
+"""The list of a kind of record: search_fields, narrowed, sorted; as a page or as a file."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
@@ -44,22 +44,22 @@ class RecordListing(Generic[R]):
 
 
 class RecordListMixin(Generic[R]):
-    """The list of a family of pages; a theme says what it is searched, narrowed and sorted by."""
+    """The list of a family of pages; a theme says what it is search_fields, narrowed and sorted by."""
 
     model: type[R]
     name: ClassVar[str]
     key: ClassVar[str] = "slug"
-    searched: ClassVar[tuple[str, ...]] = ("label",)
+    search_fields: ClassVar[tuple[str, ...]] = ("label",)
     # By the words in the address; and the one that is the list's own order.
     sorts: ClassVar[SortFields] = {}
-    usual_sort: ClassVar[str] = ""
+    default_sort: ClassVar[str] = ""
     # Paths of attributes, `agent__slug`; none means what the record holds.
-    columns_exported: ClassVar[tuple[str, ...]] = ()
+    export_fields: ClassVar[tuple[str, ...]] = ()
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
         raise NotImplementedError
 
-    def show(
+    def render_page(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         raise NotImplementedError
@@ -68,28 +68,28 @@ class RecordListMixin(Generic[R]):
         """Choices beside the search box; the first value of each is the default."""
         return [{"name": "shelf", "label": _("Show"), "options": ARCHIVE_STATE_CHOICES}]
 
-    def narrowed(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
-        shelf = chosen.get("shelf", "")
-        return rows if shelf == "all" else rows.filter(archived_at__isnull=shelf != "archived")
+    def filter_rows(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
+        state = chosen.get("shelf", "")
+        return rows if state == "all" else rows.filter(archived_at__isnull=state != "archived")
 
-    def matching(self, rows: QuerySet[R], words: str) -> QuerySet[R]:
-        found = Q()
-        for name in self.searched:
-            found |= Q(**{f"{name}__icontains": words})
-        return rows.filter(found) if words else rows
+    def search_rows(self, rows: QuerySet[R], query: str) -> QuerySet[R]:
+        condition = Q()
+        for name in self.search_fields:
+            condition |= Q(**{f"{name}__icontains": query})
+        return rows.filter(condition) if query else rows
 
-    def listing(self, request: WorkspaceRequest) -> RecordListing[R]:
-        filters, words = set_filter_values(request, self.filters(request)), get_search_query(request)
-        rows = self.narrowed(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
-        sorting = get_sort_order(request, self.sorts, self.usual_sort)
-        found = sort_rows(self.matching(rows, words), sorting, self.sorts)
-        return RecordListing(found, filters, words, sorting)
+    def get_listing(self, request: WorkspaceRequest) -> RecordListing[R]:
+        filters, query = set_filter_values(request, self.filters(request)), get_search_query(request)
+        rows = self.filter_rows(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
+        sorting = get_sort_order(request, self.sorts, self.default_sort)
+        sorted_rows = sort_rows(self.search_rows(rows, query), sorting, self.sorts)
+        return RecordListing(sorted_rows, filters, query, sorting)
 
     def index(self, request: WorkspaceRequest) -> HttpResponseBase:
-        listing = self.listing(request)
+        listing = self.get_listing(request)
         if file_format := get_export_format(request):
             return build_export_response(
-                request.workspace, self.name, file_format, self.columns(), listing.rows
+                request.workspace, self.name, file_format, self.get_export_columns(), listing.rows
             )
         page = Paginator(listing.rows, PAGE_SIZE).get_page(request.GET.get("page"))
         context = {
@@ -100,12 +100,12 @@ class RecordListMixin(Generic[R]):
             "chips": listing.chips,
             "is_narrowed": listing.is_narrowed,
         }
-        return self.show(request, "list", context)
+        return self.render_page(request, "list", context)
 
-    def columns(self) -> list[ExportColumn]:
+    def get_export_columns(self) -> list[ExportColumn]:
         """What a file of this kind holds."""
         return build_export_columns(
-            self.columns_exported or [self.key, *list_content_fields(self.model), *DATE_FIELDS]
+            self.export_fields or [self.key, *list_content_fields(self.model), *DATE_FIELDS]
         )
 
 
@@ -135,5 +135,5 @@ def set_filter_values(request: HttpRequest, filters: list[dict[str, Any]]) -> li
 
 def build_filter_chip(request: HttpRequest, name: str, label: str, value: str) -> dict[str, str]:
     """A filter that no choice offers: shown by name, with the address that is without it."""
-    left = [(word, str(said)) for word, said in request.GET.items() if word not in {name, "page", "format"}]
-    return {"name": name, "label": label, "value": value, "url": f"{request.path}?{urlencode(left)}"}
+    params = [(param, str(param_value)) for param, param_value in request.GET.items() if param not in {name, "page", "format"}]
+    return {"name": name, "label": label, "value": value, "url": f"{request.path}?{urlencode(params)}"}

@@ -32,10 +32,10 @@ class Record(WorkspaceOwned):
 
     def snapshot(self) -> dict[str, Any]:
         """The content as plain data; links are ids, so a rename elsewhere is no change here."""
-        return {name: self._plain(name) for name in self.content}
+        return {name: self._plain_value(name) for name in self.content}
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The inverse of `snapshot`: stored data back to values that `put` takes."""
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The inverse of `snapshot`: stored data back to values that `set_values` takes."""
         fields = {name: self._meta.get_field(name) for name in self.content if name in data}
         values: dict[str, Any] = {}
         for name, field in fields.items():
@@ -48,25 +48,25 @@ class Record(WorkspaceOwned):
                 values[name] = cast("models.Field[Any, Any]", field).to_python(data[name])
         return values
 
-    def put(self, values: dict[str, Any]) -> None:
+    def set_values(self, values: dict[str, Any]) -> None:
         """Set the plain fields among the values."""
         for name in self.content:
             if name in values:
                 setattr(self, name, values[name])
 
-    def put_children(self, values: dict[str, Any]) -> None:
+    def save_children(self, values: dict[str, Any]) -> None:
         """Write the rows that belong to this record; most kinds have none."""
 
     def agent_ids(self) -> list[int]:
         """The agents whose prompts this record feeds now."""
-        fed = self.agents_fed()
-        return [] if fed is None else sorted(set(fed))
+        ids = self.query_agent_ids()
+        return [] if ids is None else sorted(set(ids))
 
-    def agents_fed(self) -> "models.QuerySet[Any, int] | None":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
         """The same as one question, for those who have more to ask; None where it takes more than that."""
         return None
 
-    def _plain(self, name: str) -> Any:
+    def _plain_value(self, name: str) -> Any:
         field = self._meta.get_field(name)
         value = getattr(self, getattr(field, "attname", name))
         return value.isoformat() if isinstance(value, datetime) else value

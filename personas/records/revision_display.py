@@ -75,7 +75,7 @@ def get_choice_label(model: type[Record], name: str, value: Any) -> str:
     """What a page calls one of few values; nothing where any value may stand."""
     field = model._meta.get_field(name) if name in model.content else None
     choices = getattr(field, "flatchoices", ()) if isinstance(value, str) else ()
-    return next((str(words) for known, words in choices if known == value), "")
+    return next((str(label) for known, label in choices if known == value), "")
 
 
 def get_linked_model(model: type[Record], name: str) -> type[Record] | None:
@@ -87,10 +87,10 @@ def get_linked_model(model: type[Record], name: str) -> type[Record] | None:
 
 
 def format_record_names(record: Record, target: type[Record], ids: Iterable[int]) -> str:
-    wanted = list(ids)
-    rows = target.objects.in_workspace(record.workspace_id).in_bulk(wanted)
+    pks = list(ids)
+    rows = target.objects.in_workspace(record.workspace_id).in_bulk(pks)
     return ", ".join(
-        str(rows[pk]) if pk in rows else _("(no longer known: %(pk)s)") % {"pk": pk} for pk in wanted
+        str(rows[pk]) if pk in rows else _("(no longer known: %(pk)s)") % {"pk": pk} for pk in pks
     )
 
 

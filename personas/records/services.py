@@ -24,8 +24,8 @@ def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> N
     """Only somebody who may approve says that nobody has to."""
     if not isinstance(record, Agent) or record.release_policy != ReleasePolicy.REVIEWED:
         return
-    wanted = values.get("release_policy", ReleasePolicy.REVIEWED)
-    if wanted != ReleasePolicy.REVIEWED and not can_approve(record, by):
+    policy = values.get("release_policy", ReleasePolicy.REVIEWED)
+    if policy != ReleasePolicy.REVIEWED and not can_approve(record, by):
         raise InvalidInput.on(
             "release_policy", _("Lifting the review takes an owner, an admin or a reviewer.")
         )
@@ -49,9 +49,9 @@ def create_record(
     model: type[R], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> R:
     """Add a record and its first revision."""
-    fixed = {name: value for name, value in values.items() if name not in model.content}
-    own = {field.name for field in model._meta.concrete_fields}
-    record = model(workspace=workspace, **{name: value for name, value in fixed.items() if name in own})
+    non_content = {name: value for name, value in values.items() if name not in model.content}
+    field_names = {field.name for field in model._meta.concrete_fields}
+    record = model(workspace=workspace, **{name: value for name, value in non_content.items() if name in field_names})
     return _save_record(record, values, before=None, verb="created", by=by, message=message)
 
 
@@ -75,9 +75,9 @@ def archive_record(record: R, *, by: Actor) -> R:
     if record.is_archived:
         return record
     check_not_in_use(record)
-    fed = record.agent_ids()
+    affected_ids = record.agent_ids()
     record.archived_at = timezone.now()
-    return _save_archived_state(record, "archived", fed, by=by)
+    return _save_archived_state(record, "archived", affected_ids, by=by)
 
 
 @transaction.atomic
@@ -98,9 +98,9 @@ def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
     """Make an old revision's content current again; that is a new revision."""
     check_not_erased(record)
     revision = get_revision(record, number)
-    values = record.values_from(revision.data)
-    said = f"Restored revision {number}"
-    return edit_record(record, values, expected=expected, by=by, message=said, verb="reverted")
+    values = record.values_from_snapshot(revision.data)
+    message = f"Restored revision {number}"
+    return edit_record(record, values, expected=expected, by=by, message=message, verb="reverted")
 
 
 def get_revision(record: Record, number: int) -> Revision:
@@ -111,10 +111,10 @@ def get_revision(record: Record, number: int) -> Revision:
 def lock_record(record: R) -> R:
     """The record as it is now, held until the transaction ends."""
     rows = type(record).objects.in_workspace(record.workspace_id)
-    held = rows.select_for_update(of=("self",)).get(pk=record.pk)
+    locked = rows.select_for_update(of=("self",)).get(pk=record.pk)
     if type(record).workspace.is_cached(record):
-        held.workspace = record.workspace
-    return held
+        locked.workspace = record.workspace
+    return locked
 
 
 def check_not_erased(record: Record) -> None:
@@ -153,38 +153,38 @@ def convert_save_errors() -> Iterator[None]:
 def _save_record(
     record: R, values: FieldValues, *, before: FieldValues | None, verb: str, by: Actor, message: str
 ) -> R:
-    fed = record.agent_ids() if record.pk else []
-    stood = record.revision, record.updated_at
-    record.put(values)
+    affected_ids = record.agent_ids() if record.pk else []
+    previous = record.revision, record.updated_at
+    record.set_values(values)
     record.revision, record.updated_at = record.revision + 1, timezone.now()
     with convert_save_errors():
         record.full_clean()
         record.save()
-        record.put_children(values)
+        record.save_children(values)
         _clear_prefetch_cache(record)
     after = record.snapshot()
     if after == before:
         # Nothing has happened; few save without a change, so they pay for the second question.
-        record.revision, record.updated_at = stood
+        record.revision, record.updated_at = previous
         record.save(update_fields=["revision", "updated_at"])
         return record
     revision = write_revision(record, by=by, message=message)
     audit_record_change(record, verb, by=by, before=before, after=after)
-    _send_agent_changed(record, fed, revision)
+    _send_agent_changed(record, affected_ids, revision)
     return record
 
 
-def _save_archived_state(record: R, verb: str, fed: list[int], *, by: Actor) -> R:
+def _save_archived_state(record: R, verb: str, affected_ids: list[int], *, by: Actor) -> R:
     state = {"archived": record.is_archived}
     record.updated_at = timezone.now()
     record.save(update_fields=["archived_at", "updated_at"])
     audit_record_change(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
-    _send_agent_changed(record, fed, None)
+    _send_agent_changed(record, affected_ids, None)
     return record
 
 
-def _send_agent_changed(record: Record, fed_before: list[int], cause: Revision | None) -> None:
-    agent_ids = sorted({*fed_before, *record.agent_ids()})
+def _send_agent_changed(record: Record, previous_agent_ids: list[int], cause: Revision | None) -> None:
+    agent_ids = sorted({*previous_agent_ids, *record.agent_ids()})
     if agent_ids:
         agent_changed.send(
             sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=cause

@@ -66,11 +66,11 @@ def _get_described_by(bound: BoundField) -> str:
 
 def _render_control(bound: BoundField, kind: str, *, mono: bool, rows: int | None, bare: bool) -> str:
     widget = _use_native_picker(bound.field.widget)
-    own = str(widget.attrs.get("class", ""))
-    look = "" if bare else WIDGET_CSS_CLASSES.get(kind, "")
+    own_class = str(widget.attrs.get("class", ""))
+    css_class = "" if bare else WIDGET_CSS_CLASSES.get(kind, "")
     attrs: dict[str, Any] = {}
-    if names := " ".join(filter(None, [look, own, "dr-mono" if mono else ""])):
-        attrs["class"] = names
+    if class_names := " ".join(filter(None, [css_class, own_class, "dr-mono" if mono else ""])):
+        attrs["class"] = class_names
     if described_by := _get_described_by(bound):
         attrs["aria-describedby"] = described_by
     if _is_redundant_placeholder(str(widget.attrs.get("placeholder", "")), str(bound.label)):
@@ -87,10 +87,10 @@ def _is_redundant_placeholder(placeholder: str, label: str) -> bool:
 
 def _use_native_picker(widget: Widget) -> Widget:
     """Dates and times get the browser's own picker, which speaks ISO."""
-    for plain, kind in NATIVE_INPUT_TYPES.items():
-        if isinstance(widget, plain):
+    for widget_class, input_type in NATIVE_INPUT_TYPES.items():
+        if isinstance(widget, widget_class):
             widget = copy(widget)
-            widget.input_type, widget.format = kind, NATIVE_INPUT_FORMATS[kind]
+            widget.input_type, widget.format = input_type, NATIVE_INPUT_FORMATS[input_type]
             return widget
     return widget
 
@@ -100,6 +100,6 @@ def _list_option_groups(bound: BoundField) -> list[tuple[str | None, list[dict[s
     widget: Any = bound.field.widget
     groups = widget.optgroups(bound.html_name, widget.format_value(bound.value()))
     return [
-        (title, [option | {"id": f"{bound.auto_id}_{number}_{at}"} for at, option in enumerate(options)])
+        (title, [option | {"id": f"{bound.auto_id}_{number}_{index}"} for index, option in enumerate(options)])
         for number, (title, options, _) in enumerate(groups)
     ]

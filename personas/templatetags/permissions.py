@@ -35,6 +35,6 @@ def format_member_names(workspace: Workspace, roles: frozenset[Role]) -> str:
     """Those closest to the work come first: an editor before an owner."""
     rows = Membership.objects.in_workspace(workspace).filter(role__in=roles).select_related("user")
     order = list(reversed(Role))
-    found = sorted(rows[:50], key=lambda row: (order.index(Role(row.role)), row.joined_at))
-    names = [row.user.name or row.user.email for row in found[:MAX_SHOWN_NAMES]]
+    members = sorted(rows[:50], key=lambda row: (order.index(Role(row.role)), row.joined_at))
+    names = [row.user.name or row.user.email for row in members[:MAX_SHOWN_NAMES]]
     return get_text_list(names, _("or"))

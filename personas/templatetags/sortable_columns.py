@@ -20,16 +20,16 @@ def sortable_column(
     """The head of a column as a link; `first="-"` where the largest or newest is wanted first."""
     sorting: SortOrder = context.get("sorting") or SortOrder()
     is_current = sorting.name == name
-    wanted = f"{first}{name}" if not is_current else name if sorting.is_down else f"-{name}"
-    said = [
+    next_sort = f"{first}{name}" if not is_current else name if sorting.is_descending else f"-{name}"
+    params = [
         (key, value) for key, value in context["request"].GET.items() if key not in {"sort", "page", "before"}
     ]
-    order = ("descending" if sorting.is_down else "ascending") if is_current else ""
+    order = ("descending" if sorting.is_descending else "ascending") if is_current else ""
     return format_html(
         '<th scope="col"{}{}><a class="dr-sort" href="?{}">{}{}</a></th>',
         format_html(' class="{}"', look) if look else "",
         format_html(' aria-sort="{}"', order) if order else "",
-        urlencode([*said, ("sort", wanted)]),
+        urlencode([*params, ("sort", next_sort)]),
         label,
-        icon("arrow-down" if sorting.is_down else "arrow-up") if is_current else icon("sort"),
+        icon("arrow-down" if sorting.is_descending else "arrow-up") if is_current else icon("sort"),
     )

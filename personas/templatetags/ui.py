@@ -89,8 +89,8 @@ def _get_icon_url(name: str) -> str:
 @register.simple_tag
 def badge(text: object, tone: str = "neutral") -> SafeString:
     """A short coloured word; an unknown tone is neutral, because data may choose it."""
-    known = tone if tone in BADGE_TONES else "neutral"
-    return format_html('<span class="dr-badge dr-badge-{}">{}</span>', known, text)
+    css_tone = tone if tone in BADGE_TONES else "neutral"
+    return format_html('<span class="dr-badge dr-badge-{}">{}</span>', css_tone, text)
 
 
 @register.filter
@@ -106,27 +106,27 @@ def verb_label(name: str) -> str:
 
 
 @register.simple_tag
-def ago(moment: datetime | None) -> SafeString | str:
+def ago(at: datetime | None) -> SafeString | str:
     """How long ago, or how soon; the exact time is in the title."""
-    if moment is None:
+    if at is None:
         return ""
-    exact = timezone.localtime(moment)
+    exact = timezone.localtime(at)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         exact.isoformat(timespec="seconds"),
         date_format(exact, "d M Y, H:i:s T"),
-        _format_time_distance(moment, timezone.now()),
+        _format_time_distance(at, timezone.now()),
     )
 
 
-def _format_time_distance(moment: datetime, now: datetime) -> str:
-    if abs((now - moment).total_seconds()) < 60:
+def _format_time_distance(at: datetime, now: datetime) -> str:
+    if abs((now - at).total_seconds()) < 60:
         return _("just now")
-    if moment > now:
-        said = _("in %(time)s") % {"time": timeuntil(moment, now, depth=1)}
+    if at > now:
+        text = _("in %(time)s") % {"time": timeuntil(at, now, depth=1)}
     else:
-        said = _("%(time)s ago") % {"time": timesince(moment, now, depth=1)}
-    return said.replace("\xa0", " ")
+        text = _("%(time)s ago") % {"time": timesince(at, now, depth=1)}
+    return text.replace("\xa0", " ")
 
 
 @register.simple_tag
@@ -145,15 +145,15 @@ def avatar(text: object, size: str = "") -> SafeString:
 
 
 def _get_initials(name: str) -> str:
-    words = [
-        word
-        for word in name.replace("@", " ").replace("_", " ").replace("-", " ").split()
-        if word[0].isalnum()
+    parts = [
+        part
+        for part in name.replace("@", " ").replace("_", " ").replace("-", " ").split()
+        if part[0].isalnum()
     ]
     # A keycap such as 1️⃣ starts with a digit but is an emoji.
-    if not words or "\ufe0f" in name:
+    if not parts or "\ufe0f" in name:
         return ""
-    return "".join(word[0] for word in words[:2]).upper()
+    return "".join(part[0] for part in parts[:2]).upper()
 
 
 @register.simple_tag
@@ -165,8 +165,8 @@ def elided_page_range(page: Page[Any]) -> list[int | str]:
 @register.filter
 def browser_name(user_agent: str) -> str:
     """A browser's long name in words a person knows, or the name itself."""
-    program = next((name for mark, name in BROWSER_NAMES.items() if mark in user_agent), "")
-    system = next((name for mark, name in SYSTEM_NAMES.items() if mark in user_agent), "")
+    program = next((name for token, name in BROWSER_NAMES.items() if token in user_agent), "")
+    system = next((name for token, name in SYSTEM_NAMES.items() if token in user_agent), "")
     if program and system:
         return _("%(program)s on %(system)s") % {"program": program, "system": system}
     return program or system or user_agent[:60] or _("Unknown browser")

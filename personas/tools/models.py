@@ -48,7 +48,7 @@ class Tool(Record):
     def guideline_lines(self) -> list[str]:
         return [line.strip() for line in self.guidelines.splitlines() if line.strip()]
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
 
 

@@ -8,7 +8,7 @@ from personas.errors import InvalidInput
 class ActionForm(forms.Form):
     """Values for one verb; what the verb refuses stands under the field it speaks of."""
 
-    def take_errors(self, error: InvalidInput) -> None:
-        for name, said in error.errors.items():
-            for message in said:
+    def add_service_errors(self, error: InvalidInput) -> None:
+        for name, messages in error.errors.items():
+            for message in messages:
                 self.add_error(name if name in self.fields else None, message)

@@ -44,5 +44,5 @@ def list_workspace_entries(memberships: Iterable[SimpleNamespace]) -> list[Palet
     ]
 
 
-def build_palette_entry(label: str, icon: str, **more: str) -> PaletteEntry:
-    return {"label": label, "icon": icon, "group": _("Actions")} | more
+def build_palette_entry(label: str, icon: str, **extra: str) -> PaletteEntry:
+    return {"label": label, "icon": icon, "group": _("Actions")} | extra

@@ -213,8 +213,8 @@ VERB_LABELS = {
 
 def get_display_name(name: str) -> str:
     """A stored name as the heading of its value; of a strange one, its own letters."""
-    known = DISPLAY_NAMES.get(name.replace("-", "_"))
-    return str(known) if known is not None else name.replace("_", " ").replace("-", " ").capitalize()
+    label = DISPLAY_NAMES.get(name.replace("-", "_"))
+    return str(label) if label is not None else name.replace("_", " ").replace("-", " ").capitalize()
 
 
 def get_verb_label(name: str) -> str:

@@ -41,11 +41,11 @@ def build_export_columns(paths: Iterable[str]) -> list[ExportColumn]:
 
 
 def build_attribute_getter(path: str) -> Callable[[Any], object]:
-    steps = path.split("__")
+    names = path.split("__")
 
     def read(row: Any) -> object:
         value = row
-        for step in steps:
+        for step in names:
             value = getattr(value, step, None)
         return value() if callable(value) else value
 
@@ -54,8 +54,8 @@ def build_attribute_getter(path: str) -> Callable[[Any], object]:
 
 def get_export_format(request: HttpRequest) -> str:
     """The format that the address asks for; empty for a page."""
-    said = request.GET.get("format", "")
-    return said if said in EXPORT_CONTENT_TYPES else ""
+    value = request.GET.get("format", "")
+    return value if value in EXPORT_CONTENT_TYPES else ""
 
 
 def build_export_response(
@@ -65,17 +65,17 @@ def build_export_response(
     columns: Sequence[ExportColumn],
     rows: Iterable[Any],
     *,
-    most: int = MAX_EXPORT_ROWS,
+    limit: int = MAX_EXPORT_ROWS,
 ) -> StreamingHttpResponse:
     """The rows as a download; at no time more of them than a chunk are held."""
-    write = generate_csv if file_format == "csv" else generate_json
-    read = iterate_rows(rows)
-    lines = ExportStream(write(columns, islice(read, most + 1), most), read)
-    answer = StreamingHttpResponse(lines, content_type=EXPORT_CONTENT_TYPES[file_format])
+    generate = generate_csv if file_format == "csv" else generate_json
+    source_rows = iterate_rows(rows)
+    lines = ExportStream(generate(columns, islice(source_rows, limit + 1), limit), source_rows)
+    response = StreamingHttpResponse(lines, content_type=EXPORT_CONTENT_TYPES[file_format])
     stem = f"{workspace.slug}-{name}-{timezone.localdate():%Y-%m-%d}"
-    answer["Content-Disposition"] = content_disposition_header(True, f"{stem}.{file_format}")
-    answer["Cache-Control"] = "no-store"
-    return answer
+    response["Content-Disposition"] = content_disposition_header(True, f"{stem}.{file_format}")
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 def iterate_rows(rows: Iterable[Any]) -> Iterable[Any]:
@@ -99,34 +99,34 @@ class ExportStream:
 
 
 def generate_csv(
-    columns: Sequence[ExportColumn], rows: Iterable[Any], most: int = MAX_EXPORT_ROWS
+    columns: Sequence[ExportColumn], rows: Iterable[Any], limit: int = MAX_EXPORT_ROWS
 ) -> Iterator[str]:
     # Every text is quoted, so that a spreadsheet that parts cells at other signs does not part these.
     writer = csv.writer(PseudoBuffer(), quoting=csv.QUOTE_NONNUMERIC)
     yield BYTE_ORDER_MARK + writer.writerow([column.name for column in columns])
     for number, row in enumerate(rows):
         # One more than the file takes is read, by which it knows that there are more.
-        if number == most:
-            yield writer.writerow([format_truncation_note(most)])
+        if number == limit:
+            yield writer.writerow([format_truncation_note(limit)])
             return
         yield writer.writerow([format_csv_cell(column.value(row)) for column in columns])
 
 
 def generate_json(
-    columns: Sequence[ExportColumn], rows: Iterable[Any], most: int = MAX_EXPORT_ROWS
+    columns: Sequence[ExportColumn], rows: Iterable[Any], limit: int = MAX_EXPORT_ROWS
 ) -> Iterator[str]:
     yield '{"rows": ['
     for number, row in enumerate(rows):
-        if number == most:
-            yield f'\n], "note": {json.dumps(format_truncation_note(most))}}}\n'
+        if number == limit:
+            yield f'\n], "note": {json.dumps(format_truncation_note(limit))}}}\n'
             return
-        said = {column.name: to_json_value(column.value(row)) for column in columns}
-        yield f"{',' if number else ''}\n{json.dumps(said, ensure_ascii=False)}"
+        record = {column.name: to_json_value(column.value(row)) for column in columns}
+        yield f"{',' if number else ''}\n{json.dumps(record, ensure_ascii=False)}"
     yield '\n], "note": ""}\n'
 
 
-def format_truncation_note(most: int) -> str:
-    return _("Cut after %(count)s rows: narrow the list down to get the rest.") % {"count": f"{most:,}"}
+def format_truncation_note(limit: int) -> str:
+    return _("Cut after %(count)s rows: narrow the list down to get the rest.") % {"count": f"{limit:,}"}
 
 
 class PseudoBuffer:
@@ -138,19 +138,19 @@ class PseudoBuffer:
 
 def format_csv_cell(value: object) -> object:
     """A value as it may stand in a spreadsheet: numbers as they are, text that runs nothing."""
-    said = to_json_value(value)
-    if isinstance(said, bool):
-        return "yes" if said else "no"
-    if said is None or isinstance(said, int | float):
-        return said
-    text = format_cell_text(said)
+    json_value = to_json_value(value)
+    if isinstance(json_value, bool):
+        return "yes" if json_value else "no"
+    if json_value is None or isinstance(json_value, int | float):
+        return json_value
+    text = format_cell_text(json_value)
     return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
-def format_cell_text(said: Any) -> str:
-    if isinstance(said, list) and all(isinstance(one, str) for one in said):
-        return ", ".join(said)
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+def format_cell_text(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def to_json_value(value: object) -> Any:
@@ -160,7 +160,7 @@ def to_json_value(value: object) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="seconds")
     if isinstance(value, dict):
-        return {str(key): to_json_value(said) for key, said in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [to_json_value(one) for one in value]
+        return [to_json_value(item) for item in value]
     return str(value)

@@ -8,14 +8,14 @@ from django.utils.translation import gettext_lazy as _
 
 @dataclass(frozen=True)
 class Shortcut:
-    """Keys (one of several, or together), what the script calls it, and what must be on the page for it."""
+    """Keys (one of several, or is_combination), what the script calls it, and what must be on the page for it."""
 
     keys: tuple[str, ...]
-    words: str | Promise
-    does: str
+    label: str | Promise
+    action: str
     # A CSS selector; empty where it works everywhere.
-    when: str = ""
-    together: bool = False
+    selector: str = ""
+    is_combination: bool = False
 
 
 # Rows of lists and boards; a page may mark others with data-row.
@@ -26,7 +26,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
     (
         _("Everywhere"),
         (
-            Shortcut(("Ctrl", "K"), _("Search or jump to"), "palette", "#dr-palette", together=True),
+            Shortcut(("Ctrl", "K"), _("Search or jump to"), "palette", "#dr-palette", is_combination=True),
             Shortcut(("?",), _("This help"), "help"),
             Shortcut(("u",), _("Undo what was just done"), "press", '[data-key="u"]'),
             Shortcut(("Esc",), _("Close menu or dialog"), "close"),
@@ -51,7 +51,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
                 _("In the editor: Tab indents, or leaves it again"),
                 "tab",
                 "[data-editor]",
-                together=True,
+                is_combination=True,
             ),
         ),
     ),

@@ -6,19 +6,19 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 
-def hash_page_state(*figures: object) -> str:
+def hash_page_state(*values: object) -> str:
     """A short word for what was shown; equal figures give the same one."""
-    return sha256(repr(figures).encode()).hexdigest()[:16]
+    return sha256(repr(values).encode()).hexdigest()[:16]
 
 
-def get_unchanged_response(request: HttpRequest, mark: str) -> HttpResponse | None:
+def get_unchanged_response(request: HttpRequest, state_hash: str) -> HttpResponse | None:
     """The empty answer for someone who has seen just this."""
-    return HttpResponse(status=204) if request.GET.get("seen") == mark else None
+    return HttpResponse(status=204) if request.GET.get("seen") == state_hash else None
 
 
-def get_back_url(request: HttpRequest, otherwise: str) -> str:
+def get_back_url(request: HttpRequest, default: str) -> str:
     """The page a form says it stands on, as long as it is one of ours."""
-    said = request.POST.get("back", "")
+    url = request.POST.get("back", "")
     # A path alone: not even our own host is taken from a form.
-    is_ours = said.startswith("/") and url_has_allowed_host_and_scheme(said, allowed_hosts=None)
-    return said if is_ours else otherwise
+    is_local = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+    return url if is_local else default

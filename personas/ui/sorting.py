@@ -20,28 +20,28 @@ class SortOrder:
     """A column and a direction; no column means the list's own order."""
 
     name: str = ""
-    is_down: bool = False
+    is_descending: bool = False
 
     @property
-    def word(self) -> str:
+    def param(self) -> str:
         """As it stands in the address."""
-        return f"-{self.name}" if self.is_down else self.name
+        return f"-{self.name}" if self.is_descending else self.name
 
 
-def get_sort_order(request: HttpRequest, sorts: SortFields, usual: str = "") -> SortOrder:
+def get_sort_order(request: HttpRequest, sorts: SortFields, default: str = "") -> SortOrder:
     """What the address asks for, or the usual order; unknown columns are as if unsaid."""
-    said = request.GET.get("sort", "")
-    known = said if said.removeprefix("-") in sorts else usual
-    return SortOrder(known.removeprefix("-"), known.startswith("-"))
+    requested = request.GET.get("sort", "")
+    param = requested if requested.removeprefix("-") in sorts else default
+    return SortOrder(param.removeprefix("-"), param.startswith("-"))
 
 
 def sort_rows(rows: QuerySet[M], sorting: SortOrder, sorts: SortFields) -> QuerySet[M]:
     """Rows without a value come last either way; equal ones keep one order, or pages would overlap."""
     if sorting.name not in sorts:
         return rows
-    fields = [build_order_by(field, is_down=sorting.is_down) for field in sorts[sorting.name]]
-    return rows.order_by(*fields, "-pk" if sorting.is_down else "pk")
+    fields = [build_order_by(field, is_descending=sorting.is_descending) for field in sorts[sorting.name]]
+    return rows.order_by(*fields, "-pk" if sorting.is_descending else "pk")
 
 
-def build_order_by(field: str, *, is_down: bool) -> OrderBy:
-    return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
+def build_order_by(field: str, *, is_descending: bool) -> OrderBy:
+    return F(field).desc(nulls_last=True) if is_descending else F(field).asc(nulls_last=True)

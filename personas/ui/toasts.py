@@ -34,21 +34,21 @@ def add_toast(
 def get_undo_action(message: Message) -> UndoAction | None:
     """The way back that a message holds; other apps' tags are none."""
     try:
-        said = json.loads(message.extra_tags or "")
-        return UndoAction(said["undo"], said["fields"])
+        data = json.loads(message.extra_tags or "")
+        return UndoAction(data["undo"], data["fields"])
     except (ValueError, TypeError, KeyError):
         return None
 
 
 def attach_toasts(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Let a fragment carry what waits to be said, instead of the next whole page."""
-    waiting = [toast_json(message) for message in messages.get_messages(request)]
-    if waiting:
-        trigger_client_event(response, TOAST_EVENT, {"toasts": waiting})
+    toasts = [toast_json(message) for message in messages.get_messages(request)]
+    if toasts:
+        trigger_client_event(response, TOAST_EVENT, {"toasts": toasts})
     return response
 
 
 def toast_json(message: Message) -> dict[str, Any]:
     undo = get_undo_action(message)
-    said = {"text": str(message.message), "tone": message.level_tag}
-    return said | ({"undo": undo.url, "fields": dict(undo.fields)} if undo else {})
+    toast = {"text": str(message.message), "tone": message.level_tag}
+    return toast | ({"undo": undo.url, "fields": dict(undo.fields)} if undo else {})

@@ -26,6 +26,6 @@ class UserProfileForm(RecordForm):
         ("USER.md", "", ("extra",)),
     )
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         names = [("", gettext("Unknown")), *((name, name) for name in list_timezone_names())]
         self.fields["timezone"] = forms.ChoiceField(choices=names, required=False)

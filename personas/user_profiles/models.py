@@ -34,7 +34,7 @@ class UserProfile(Named):
     def as_file(self) -> UserFile:
         return UserFile(self.name, self.timezone, self.location, self.notes, self.extra)
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agents.filter(archived_at=None).values_list("pk", flat=True)
 
 

@@ -26,8 +26,8 @@ class ResponsibilityForm(RecordForm):
 
     agent = RecordChoiceField(empty_label=_("Choose an agent"))
 
-    def link_fields(self) -> None:
-        self.offer("agent", list_agents(self.workspace).prefetch_related(None))
+    def set_querysets(self) -> None:
+        self.set_choices("agent", list_agents(self.workspace).prefetch_related(None))
 
 
 class TaskForm(RecordForm):
@@ -57,8 +57,8 @@ class TaskForm(RecordForm):
         lines = [f"{DONE_MARK if step.is_done else OPEN_MARK} {step.title}" for step in steps]
         return super().initial_values() | {"steps": "\n".join(lines)}
 
-    def link_fields(self) -> None:
-        self.offer(
+    def set_querysets(self) -> None:
+        self.set_choices(
             "agent",
             list_agents(self.workspace).prefetch_related(None),
             self.record.agent if self.record else None,

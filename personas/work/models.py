@@ -84,10 +84,10 @@ class Task(Record):
             "steps": [{"title": step.title, "is_done": step.is_done} for step in steps]
         }
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
-        return super().values_from(data) | {"steps": data["steps"]}
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
+        return super().values_from_snapshot(data) | {"steps": data["steps"]}
 
-    def put_children(self, values: dict[str, Any]) -> None:
+    def save_children(self, values: dict[str, Any]) -> None:
         if "steps" not in values:
             return
         self.steps.all().delete()

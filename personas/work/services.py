@@ -29,11 +29,11 @@ def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], 
     """Swap a duty with its neighbour; at either end nothing happens."""
     agent = lock_record(duty.agent)
     duties = list(agent.responsibilities.filter(archived_at=None))
-    place = [row.pk for row in duties].index(duty.pk)
-    target = place + (1 if direction == "down" else -1)
+    index = [row.pk for row in duties].index(duty.pk)
+    target = index + (1 if direction == "down" else -1)
     if not 0 <= target < len(duties):
         return
-    duties[place], duties[target] = duties[target], duties[place]
+    duties[index], duties[target] = duties[target], duties[index]
     renumber_responsibilities(duties, f"Moved {direction}", by=by)
 
 
@@ -47,11 +47,11 @@ def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> 
     renumber_responsibilities([duties[pk] for pk in order], "Put in order", by=by)
 
 
-def renumber_responsibilities(duties: Sequence[Responsibility], said: str, *, by: Actor) -> None:
+def renumber_responsibilities(duties: Sequence[Responsibility], message: str, *, by: Actor) -> None:
     """All places, from the first on: a restored duty may share its old place with another."""
     for position, row in enumerate(duties):
         if row.position != position:
-            edit_record(row, {"position": position}, expected=row.revision, by=by, message=said, verb="moved")
+            edit_record(row, {"position": position}, expected=row.revision, by=by, message=message, verb="moved")
 
 
 @transaction.atomic
@@ -66,19 +66,19 @@ def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message
 
 
 @transaction.atomic
-def tick_step(task: Task, place: int, *, is_done: bool, by: Actor) -> Task:
+def tick_step(task: Task, position: int, *, is_done: bool, by: Actor) -> Task:
     """Mark one step done or open; the first tick sets an open task in motion."""
     task = lock_record(task)
     steps = task.snapshot()["steps"]
-    if not 0 <= place < len(steps):
+    if not 0 <= position < len(steps):
         raise DomainError(
-            _("Task #%(number)s has no step %(step)s.") % {"number": task.number, "step": place + 1}
+            _("Task #%(number)s has no step %(step)s.") % {"number": task.number, "step": position + 1}
         )
-    steps[place]["is_done"] = is_done
+    steps[position]["is_done"] = is_done
     values: FieldValues = {"steps": steps}
     if is_done and task.status == TaskStatus.OPEN:
         values["status"] = TaskStatus.IN_PROGRESS
-    word = "Done" if is_done else "Reopened"
-    message = f"{word}: {steps[place]['title']}"[:200]
+    prefix = "Done" if is_done else "Reopened"
+    message = f"{prefix}: {steps[position]['title']}"[:200]
     verb = "ticked" if is_done else "reopened"
     return edit_record(task, values, expected=task.revision, by=by, message=message, verb=verb)

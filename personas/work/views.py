@@ -34,19 +34,19 @@ class ResponsibilityPages(RecordPages[Responsibility]):
     name, icon = "responsibilities", "duty"
     templates = "personas/responsibilities"
     lede = gettext_lazy("Standing duties, in the order each agent reads them.")
-    key, converter, searched = "pk", "int", ("title", "text", "agent__name")
+    key, converter, search_fields = "pk", "int", ("title", "text", "agent__name")
     sorts = {
         "title": ("title",),
         "agent": ("agent__name", "agent_id", "position"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "agent", ARCHIVE_ACTIONS
-    columns_exported = ("pk", "agent__slug", "position", "title", "text", *DATE_FIELDS)
+    default_sort, bulk_actions = "agent", ARCHIVE_ACTIONS
+    export_fields = ("pk", "agent__slug", "position", "title", "text", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Responsibility]:
         return list_responsibilities(request.workspace)
 
-    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+    def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = list_agents(request.workspace).prefetch_related(None)
         return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
@@ -73,9 +73,9 @@ class ResponsibilityPages(RecordPages[Responsibility]):
         """A whole new order at once, asked for by script: nothing to show, or the reason why not."""
         agents = list_agents(request.workspace).prefetch_related(None)
         agent = get_object_or_404(agents, slug=request.POST.get("agent", "").replace("\x00", ""))
-        said = request.POST.getlist("duty")
+        ids = request.POST.getlist("duty")
         try:
-            order = [int(one) for one in said if one.isascii() and one.isdecimal() and len(one) < 19]
+            order = [int(pk) for pk in ids if pk.isascii() and pk.isdecimal() and len(pk) < 19]
             order_responsibilities(agent, order, by=request.actor)
         except DomainError as error:
             return HttpResponse(error.message, status=409, content_type="text/plain; charset=utf-8")
@@ -93,15 +93,15 @@ class TaskPages(RecordPages[Task]):
     one, many = gettext_lazy("task"), gettext_lazy("Tasks")
     name, icon, templates = "tasks", "task", "personas/tasks"
     lede = gettext_lazy("Work with ordered steps; a prompt can be bound to one task.")
-    key, converter, searched = "number", "int", ("title", "description")
+    key, converter, search_fields = "number", "int", ("title", "description")
     sorts = {
         "task": ("number",),
         "status": ("status", "number"),
         "agent": ("agent__name", "number"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "-task", ARCHIVE_ACTIONS
-    columns_exported = ("number", "title", "status", "agent__slug", "description", *DATE_FIELDS)
+    default_sort, bulk_actions = "-task", ARCHIVE_ACTIONS
+    export_fields = ("number", "title", "status", "agent__slug", "description", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Task]:
         return list_tasks(request.workspace)
@@ -113,11 +113,11 @@ class TaskPages(RecordPages[Task]):
             {"name": "shelf", "label": _("Show"), "options": ARCHIVE_STATE_CHOICES},
         ]
 
-    def narrowed(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
-        rows = super().narrowed(rows, chosen)
+    def filter_rows(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
+        rows = super().filter_rows(rows, chosen)
         return rows.filter(status=chosen["status"]) if chosen["status"] else rows
 
-    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+    def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = list_agents(request.workspace).prefetch_related(None)
         return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
@@ -134,4 +134,4 @@ class TaskPages(RecordPages[Task]):
         def verb(task: Task, _: WorkspaceRequest) -> Task:
             return tick_step(task, place, is_done=is_done, by=request.actor)
 
-        return self.carry_out(request, key, verb, _("Step done") if is_done else _("Step reopened"))
+        return self.run_action(request, key, apply_tick, _("Step done") if is_done else _("Step reopened"))

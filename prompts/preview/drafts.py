@@ -71,7 +71,7 @@ def list_affected_agents(record: Record, draft: DraftRecord) -> "QuerySet[Agent,
 def list_current_agents(record: Record) -> "QuerySet[Any, int] | list[int]":
     if not record.pk:
         return []
-    fed = record.agents_fed()
+    fed = record.query_agent_ids()
     return record.agent_ids() if fed is None else fed.order_by()
 
 

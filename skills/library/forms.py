@@ -68,8 +68,8 @@ class SkillForm(RecordForm):
         agents = self.record.snapshot()["agents"]
         return super().initial_values() | {"metadata": metadata, "agents": agents}
 
-    def link_fields(self) -> None:
-        self.offer("agents", list_agents(self.workspace).prefetch_related(None), self.initial.get("agents"))
+    def set_querysets(self) -> None:
+        self.set_choices("agents", list_agents(self.workspace).prefetch_related(None), self.initial.get("agents"))
 
     def clean_metadata(self) -> dict[str, str]:
         try:
@@ -100,7 +100,7 @@ class SkillForm(RecordForm):
         except ValidationError as error:
             said = InvalidInput.from_validation(error).errors
             # Of a field that it could not read the form has spoken already.
-            self.take_errors(
+            self.add_service_errors(
                 InvalidInput({name: words for name, words in said.items() if name not in refused})
             )
         return skill

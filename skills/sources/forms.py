@@ -77,7 +77,7 @@ class SourceForm(RecordForm):
 
     record: Source | None
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         grants = list(list_grants(self.workspace))
         self.has_grants = bool(grants)
         offered: Any = self.fields["grant"]

@@ -93,12 +93,12 @@ def test_commas_quotes_line_ends_and_every_script_come_back_as_they_were():
 
 
 def test_a_file_ends_at_its_limit_and_says_so():
-    lines = list(generate_csv(ITSELF, iter(range(10)), most=3))
+    lines = list(generate_csv(ITSELF, iter(range(10)), limit=3))
     assert len(lines) == 1 + 3 + 1
     assert "Cut after 3 rows" in lines[-1]
-    cut = json.loads("".join(generate_json(ITSELF, iter(range(10)), most=3)))
+    cut = json.loads("".join(generate_json(ITSELF, iter(range(10)), limit=3)))
     assert ([row["said"] for row in cut["rows"]], cut["note"][:16]) == ([0, 1, 2], "Cut after 3 rows")
-    whole = json.loads("".join(generate_json(ITSELF, iter(range(3)), most=3)))
+    whole = json.loads("".join(generate_json(ITSELF, iter(range(3)), limit=3)))
     assert (len(whole["rows"]), whole["note"]) == (3, "")
 
 
