@@ -1,4 +1,4 @@
-"""Agents and the parts of a persona."""
+"""Forms of agents, identities and souls."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ LAYOUT_LABELS = {
 
 class IdentityForm(RecordForm):
     model = Identity
-    plain = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+    model_fields = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
     editors = {"text": "markdown", "extra": "yaml"}
     labels = {"text": _("Free text"), "creature": _("Creature"), "extra": _("Other front matter")}
     help_texts = {
@@ -54,7 +54,7 @@ class IdentityForm(RecordForm):
 
 class SoulForm(RecordForm):
     model = Soul
-    plain = ("label", "text")
+    model_fields = ("label", "text")
     editors = {"text": "markdown"}
     help_texts = {
         "label": _("What your team calls this soul in lists."),
@@ -65,7 +65,7 @@ class SoulForm(RecordForm):
 
 class AgentForm(RecordForm):
     model = Agent
-    plain = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
+    model_fields = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
     editors = {"instructions": "markdown"}
     fixed = ("slug",)
     labels = {"slug": _("Address")}

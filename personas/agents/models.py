@@ -1,4 +1,4 @@
-"""The agents, and who they are."""
+"""Models of agents, identities and souls, and an agent's links to tools and channels."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile, validate_extra_front_matter
 from personas.workspaces.models import slug_validator, validate_not_reserved
 
-# The names of the prompt dialects; a test holds them to the layouts that really exist.
+# The names of the prompt layouts; a test compares them with the layouts defined in `prompts`.
 LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
 
 
 class Identity(Named):
-    """What an agent is called and what kind of being it plays; IDENTITY.md in and out."""
+    """An agent's name, emoji, creature and vibe; imported from and exported to IDENTITY.md."""
 
     kind = "identity"
     content = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
@@ -48,7 +48,7 @@ class Identity(Named):
 
 
 class Soul(Named):
-    """A personality in Markdown, shared by any number of agents; SOUL.md in and out."""
+    """A personality in Markdown, shared by any number of agents; imported from and exported to SOUL.md."""
 
     kind = "soul"
     content = ("label", "text")
@@ -60,14 +60,14 @@ class Soul(Named):
 
 
 class ReleasePolicy(models.TextChoices):
-    """Whether a new version goes straight to production."""
+    """Whether a new version moves to production automatically or after a review."""
 
     AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
     REVIEWED = "reviewed", _("Reviewed: someone else approves first")
 
 
 class Agent(Record):
-    """A bot to be prompted, put together from shared and own parts."""
+    """A bot whose prompt is assembled from shared records and the agent's own fields."""
 
     kind = "agent"
     content = (
@@ -190,7 +190,7 @@ class ToolUse(models.TextChoices):
 
 
 class AgentTool(WorkspaceOwned):
-    """A tool in an agent's set, at its place."""
+    """A tool of an agent, with its position in the list."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tool_links")
     tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="agent_links")
@@ -209,7 +209,7 @@ class AgentTool(WorkspaceOwned):
 
 
 class AgentChannel(WorkspaceOwned):
-    """A channel an agent speaks on, at its place."""
+    """A channel of an agent, with its position in the list."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="channel_links")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="agent_links")
@@ -224,6 +224,6 @@ class AgentChannel(WorkspaceOwned):
 
 
 def list_agent_ids_using(record: Named, link: str) -> "models.QuerySet[Any, int]":
-    """The live agents that name this record in the given link."""
+    """Ids of the active (not archived) agents whose foreign key `link` points to this record."""
     agents = Agent.objects.in_workspace(record.workspace_id).filter(**{link: record}, archived_at=None)
     return agents.values_list("pk", flat=True)

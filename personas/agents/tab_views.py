@@ -1,4 +1,4 @@
-"""What an agent knows and what it may call: two tabs of its page."""
+"""The Memory and Tools tabs of the agent page."""
 
 from typing import Any
 
@@ -43,14 +43,14 @@ def get_agent_or_404(request: WorkspaceRequest, key: str) -> Agent:
 
 
 def memory_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
-    """All that reaches the agent's prompts, or would if someone agreed to it."""
+    """List the memories that reach the agent's prompts, and the proposed ones."""
     return render_memory_tab(request, get_agent_or_404(request, key))
 
 
 @require_permission(Permission.EDIT)
 @require_POST
 def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
-    """A fact for this agent alone, believed at once or only proposed."""
+    """Add a memory that belongs to this agent, active or proposed."""
     agent = get_agent_or_404(request, key)
     data = request.POST.copy()
     data["agent"] = str(agent.pk)
@@ -93,9 +93,9 @@ def render_memory_tab(
 
 
 def get_choice_param(request: WorkspaceRequest, name: str, options: list[tuple[str, Any]]) -> str:
-    """What the address says, if it is one of the choices; else the first."""
-    said = request.GET.get(name, "")
-    return said if said in {value for value, _ in options} else options[0][0]
+    """Return the query parameter if it is one of the options, otherwise the first option."""
+    param = request.GET.get(name, "")
+    return param if param in {value for value, _ in options} else options[0][0]
 
 
 def filter_agent_memories(rows: QuerySet[Memory], agent: Agent, state: str, whose: str) -> QuerySet[Memory]:

@@ -1,4 +1,4 @@
-"""Agents, and the identities and souls they share."""
+"""Pages of agents, identities and souls."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,8 @@ from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
 from personas.ui.sorting import NAMED_RECORD_SORTS
 
-# Where the page of a record leads to: all agents that use it, by the record's word in addresses.
+# Query parameters that filter the list of agents by a record they use, with the lookup for each.
+# The detail page of a record links to the list with such a parameter.
 USAGE_FILTERS = {
     "channel": "channel_links__channel__slug",
     "tool": "tool_links__tool__name",
@@ -37,7 +38,7 @@ USAGE_FILTERS = {
 
 
 class AgentListPages(RecordPages[Agent]):
-    """The list; the pages of one agent follow elsewhere."""
+    """The list of agents: sorting, filters by used record, export."""
 
     sorts = {
         "name": ("name",),
@@ -73,7 +74,8 @@ class AgentListPages(RecordPages[Agent]):
         for param, value in usage.items():
             using = using.filter(**{USAGE_FILTERS[param]: value})
         chips = [
-            build_filter_chip(request, param, get_display_name(param), value) for param, value in usage.items()
+            build_filter_chip(request, param, get_display_name(param), value)
+            for param, value in usage.items()
         ]
         return replace(listing, rows=listing.rows.filter(pk__in=using.values("pk")), chips=chips)
 
@@ -104,7 +106,7 @@ class AgentPages(AgentListPages):
         return rows.filter(layout=chosen["layout"]) if chosen.get("layout") else rows
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        """The Persona tab: who the agent is, part by part, and where each part comes from."""
+        """Show the Persona tab: identity, soul, user profile, responsibilities and sub-agents."""
         agent, sub_agents = get_agent_with_sub_agents(request.workspace, key)
         if agent is None:
             raise Http404("No such agent.")

@@ -1,4 +1,4 @@
-"""Keeps what members have typed and not saved: a draft is its writer's own until it is saved."""
+"""Store, apply and delete drafts: unsaved form values, private to the member who typed them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -16,20 +16,20 @@ from personas.models import Agent, KeptDraft, Record, User, Workspace
 from personas.records.services import check_not_erased
 
 R = TypeVar("R", bound=Record)
-# Field by field, as a form gives it: a box may be ticked many times.
+# Submitted values by field name; a field with several check boxes has several values.
 DraftValues = dict[str, list[str]]
 MAX_DRAFTS = 200
 MAX_DRAFT_LENGTH = 400_000
 
 
 class DraftLimitExceeded(DomainError):
-    """More than anybody comes back to."""
+    """A member has too many drafts, or a draft is too long."""
 
     code = "too_much_kept"
 
 
 class DraftChanged(DomainError):
-    """The draft is gone, or says something else than what was looked at."""
+    """The draft was deleted or changed since it was loaded."""
 
     code = "draft_moved"
 
@@ -46,7 +46,7 @@ def store_draft(
     agent: Agent | None = None,
     by: Actor,
 ) -> KeptDraft:
-    """Put the values in the place of those kept before; whether they could be saved is not asked."""
+    """Create or replace a member's draft; the values are not validated."""
     person = require_user(by)
     if record is not None:
         check_not_erased(record)
@@ -73,7 +73,7 @@ def require_user(by: Actor) -> User:
 
 
 def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
-    """With one kind of line end, and bounded; browsers send two."""
+    """Normalize newlines (browsers send CRLF) and check length and characters."""
     values = {name: [text.replace("\r\n", "\n") for text in texts] for name, texts in typed.items()}
     if sum(len(text) for texts in values.values() for text in texts) > MAX_DRAFT_LENGTH:
         raise DraftLimitExceeded(_("This is too long to be kept as a draft."))
@@ -83,7 +83,7 @@ def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
 
 
 def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]:
-    """One's own, the newest first."""
+    """Drafts of one user, newest first."""
     rows = KeptDraft.objects.in_workspace(workspace).filter(person=person)
     return rows.select_related("agent").order_by("-updated_at", "-pk")
 
@@ -98,7 +98,10 @@ def discard_draft(draft: KeptDraft) -> None:
 
 @transaction.atomic
 def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
-    """Write what a draft says and let it go, both or neither; of two tabs that press at once, one does."""
+    """Delete a draft and call `write`, which saves its values, in one transaction.
+
+    The delete matches `updated_at`, so of two concurrent calls only one succeeds.
+    """
     rows = KeptDraft.objects.in_workspace(draft.workspace_id)
     deleted, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
     if not deleted:
@@ -109,12 +112,12 @@ def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
 
 
 def discard_user_drafts(workspace: Workspace | int, person: User) -> None:
-    """Who leaves a workspace takes nothing of it along, and finds nothing there on coming back."""
+    """Delete all drafts of a user who leaves the workspace."""
     list_drafts(workspace, person).delete()
 
 
 def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, texts: Iterable[str]) -> None:
-    """Whoever's they are: those of an erased record, and those in which its words stand."""
+    """Delete the drafts of an erased record, and all drafts that contain one of its texts, of all users."""
     needles = [text for text in texts if text]
     rows = KeptDraft.objects.in_workspace(workspace)
     draft_ids = [
@@ -131,5 +134,5 @@ def has_any_text(values: DraftValues, needles: Iterable[str]) -> bool:
 
 
 def delete_drafts_before(cutoff: datetime) -> int:
-    """Drafts that nobody has typed in since; how many went."""
+    """Delete drafts last edited before the cutoff and return their number."""
     return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=cutoff))

@@ -1,4 +1,4 @@
-"""Memories: bots propose, people believe, newer ones take the place of older."""
+"""REST resource of memories, with the actions approve and supersede."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The memory board: what is proposed, believed and replaced, side by side; and the word on many at once."""
+"""The memory board: columns of proposed, active and superseded memories, with bulk approve and reject."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ AUTHOR_CHOICES = [
 
 
 class MemoryBoardPages(RecordPages[Memory]):
-    """The board beside the usual pages of memories."""
+    """The board, in addition to the usual record pages."""
 
     bulk_actions = (APPROVE_ACTION, REJECT_ACTION, REVOKE_ACTION, REINSTATE_ACTION)
     state_filter = "state"
@@ -93,7 +93,7 @@ class MemoryBoardPages(RecordPages[Memory]):
         open_column = get_query_param(request, "column")
         context = {
             "pages": self,
-            "q": filters.words,
+            "q": filters.query,
             "filters": set_filter_values(request, self.board_filters(request)),
             "chips": [build_filter_chip(request, "source", _("Source"), filters.source)]
             if filters.source
@@ -126,7 +126,11 @@ class MemoryBoardPages(RecordPages[Memory]):
 
     @require_permission(Permission.APPROVE)
     def decide(self, request: WorkspaceRequest) -> HttpResponseBase:
-        """A card's own button names its memory; the buttons of the bar speak of the ticked ones."""
+        """Approve or reject memories.
+
+        A card's button sends the id of its memory under the action's name; the bulk bar sends the ids of
+        the ticked memories.
+        """
         for action in (APPROVE_ACTION, REJECT_ACTION):
             if action.name in request.POST:
                 return self.decide_one(request, action, request.POST[action.name])
@@ -147,7 +151,7 @@ class MemoryBoardPages(RecordPages[Memory]):
         return redirect(get_back_url(request, reverse("memories:board", args=[request.workspace.slug])))
 
     def render_moved_card(self, request: WorkspaceRequest, before: Memory) -> HttpResponse:
-        """The card where it stands now, and what the columns count on the page that asked."""
+        """Render the card in its new column and the column counts for the filters of the current page."""
         page = QueryDict((request.headers.get("HX-Current-URL") or "").partition("?")[2])
         counts = count_memories_by_state(request.workspace, parse_memory_filter(page))
         memory = list_board_memories(request.workspace).get(pk=before.pk)
@@ -164,7 +168,7 @@ class MemoryBoardPages(RecordPages[Memory]):
 
 
 def build_column_context(request: WorkspaceRequest, column: BoardColumn) -> dict[str, Any]:
-    """A column with the addresses of its tab and of the pages before and after."""
+    """Template context of a column: its rows and the URLs of its tab, previous page and next page."""
     params = {name: str(value) for name, value in request.GET.items() if name != "column"}
     page, column_param = column.page, {"column": str(column.state)}
     links = {

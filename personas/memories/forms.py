@@ -1,4 +1,4 @@
-"""Facts that agents know."""
+"""Forms of memories."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ NEW_STATE_CHOICES = [
 
 class MemoryForm(RecordForm):
     model = Memory
-    plain = ("text", "source", "valid_from", "valid_until")
+    model_fields = ("text", "source", "valid_from", "valid_until")
     editors = {"text": "markdown"}
     fixed = ("state",)
     widgets = {
@@ -57,7 +57,7 @@ class MemoryForm(RecordForm):
 
 
 class SuccessorForm(forms.Form):
-    """Which memory takes this one's place."""
+    """Choice of the memory that supersedes another one."""
 
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)

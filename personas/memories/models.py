@@ -1,4 +1,4 @@
-"""Facts that agents know."""
+"""Model of memories: facts that reach the prompts of agents."""
 
 from datetime import datetime
 from typing import Any
@@ -15,12 +15,12 @@ from personas.agents.models import Agent
 from personas.records.models import Record
 
 VALIDITY_FIELDS = ("valid_from", "valid_until")
-# Nearer to the ends of the calendar a moment does not exist in every timezone, and no page could show it.
+# Timestamps in the first and last years that Python supports overflow when converted to some timezones.
 ALLOWED_YEARS = range(1000, 9999)
 
 
 class MemoryState(models.TextChoices):
-    """How far a memory is to be believed; only active ones reach a prompt."""
+    """Review state of a memory; only active memories reach a prompt."""
 
     PROPOSED = "proposed", _("Proposed")
     ACTIVE = "active", _("Active")
@@ -29,7 +29,7 @@ class MemoryState(models.TextChoices):
 
 
 class Memory(Record):
-    """A fact, shared by the workspace or kept by one agent."""
+    """A fact, shared by the workspace or belonging to one agent."""
 
     kind = "memory"
     content = ("text", "agent", "state", "source", "valid_from", "valid_until", "superseded_by")
@@ -71,7 +71,10 @@ class Memory(Record):
         return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
 
     def set_values(self, values: dict[str, Any]) -> None:
-        """An old revision may bring back another state, and the shelf goes with it."""
+        """Set the fields and keep `archived_at` in step with the state: only revoked memories are archived.
+
+        Restoring an old revision can change the state.
+        """
         super().set_values(values)
         if self.state != MemoryState.REVOKED:
             self.archived_at = None
@@ -99,5 +102,4 @@ class Memory(Record):
 
 
 def is_year_out_of_range(value: object) -> bool:
-    """What is no moment was refused as such."""
     return isinstance(value, datetime) and value.year not in ALLOWED_YEARS

@@ -1,4 +1,4 @@
-"""Facts that agents know, and how they are believed."""
+"""Pages of memories, with the actions approve and supersede."""
 
 from dataclasses import replace
 from typing import Any
@@ -82,7 +82,7 @@ class MemoryPages(MemoryBoardPages):
             rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
         elif state != "all":
             rows = rows.filter(state=state)
-        return MemoryFilter(agent=chosen["agent"], told_by=chosen["told_by"]).narrow(rows)
+        return MemoryFilter(agent=chosen["agent"], author_kind=chosen["told_by"]).filter_rows(rows)
 
     def get_listing(self, request: WorkspaceRequest) -> RecordListing[Memory]:
         listing, source = super().get_listing(request), get_query_param(request, "source")[:300]
@@ -116,7 +116,11 @@ class MemoryPages(MemoryBoardPages):
         ]
 
     def get_undo_url(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
-        """To reinstate is to believe: it takes back only what was believed before."""
+        """Return the undo URL.
+
+        Reinstating always makes a memory active, so it can undo a revocation only if the memory was active.
+        Reinstating a superseded memory is undone by restoring its previous revision, not by revoking it.
+        """
         if undo == "restore" and before.state != MemoryState.ACTIVE:
             return ""
         if undo == "archive" and before.state == MemoryState.SUPERSEDED:

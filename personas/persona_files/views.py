@@ -1,4 +1,4 @@
-"""IDENTITY.md, SOUL.md and USER.md, in and out of the browser."""
+"""Pages to import and export IDENTITY.md, SOUL.md and USER.md."""
 
 from typing import Any, ClassVar, TypeVar
 
@@ -21,7 +21,7 @@ N = TypeVar("N", bound=Named)
 
 
 class PersonaFileImportForm(forms.Form):
-    """A file, or its text pasted; the label is what lists will show."""
+    """Upload of a file or its pasted text, with the label of the new record."""
 
     label = forms.CharField(
         label=gettext_lazy("Label"),
@@ -65,7 +65,7 @@ class PersonaFileImportForm(forms.Form):
 
 
 class PersonaFilePages(RecordPages[N]):
-    """The usual pages, and a file to take in or hand out."""
+    """Record pages with file import and export."""
 
     file_name: ClassVar[str]
 
@@ -83,8 +83,8 @@ class PersonaFilePages(RecordPages[N]):
                 values = parse_persona_file(self.model, form.cleaned_data["text"])
                 record = self.create(request, values | {"label": form.cleaned_data["label"]})
             except InvalidInput as error:
-                for name, messages_by_field in error.errors.items():
-                    for message in messages_by_field:
+                for name, field_errors in error.errors.items():
+                    for message in field_errors:
                         form.add_error("label" if name == "label" else "text", message)
             else:
                 messages.success(

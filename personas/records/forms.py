@@ -1,4 +1,4 @@
-"""A form for a record: fields from the model, links found only inside the workspace."""
+"""Base form of records: fields built from the model, choices limited to the workspace."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, cast
@@ -20,16 +20,16 @@ Fieldset = tuple[StrOrPromise, StrOrPromise, tuple[str, ...]]
 
 
 class RecordForm(forms.Form):
-    """Takes the workspace as an argument; `values()` is what a service takes."""
+    """Form that creates or edits a record; `values()` returns the field values for the service."""
 
     model: ClassVar[type[Record]]
-    plain: ClassVar[tuple[str, ...]] = ()
+    model_fields: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[tuple[str, ...]] = ()
     widgets: ClassVar[dict[str, type[forms.Widget] | forms.Widget]] = {}
     help_texts: ClassVar[dict[str, StrOrPromise]] = {}
     labels: ClassVar[dict[str, StrOrPromise]] = {}
     fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
-    # Long texts and their language (markdown, yaml, plain), for the editor; the main one first.
+    # Fields with a code editor and their language (markdown, yaml, plain); the main field first.
     editors: ClassVar[dict[str, str]] = {}
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
@@ -50,21 +50,21 @@ class RecordForm(forms.Form):
             self.fields[name].widget.attrs["data-editor"] = language
 
     def initial_values(self) -> dict[str, Any]:
-        """What the record says now; on creation, nothing."""
+        """Return the current values of the record; empty for a new record."""
         if self.record is None:
             return {}
         values = {name: getattr(self.record, name) for name in self.record.content}
         return values | {"revision": self.record.revision}
 
     def set_querysets(self) -> None:
-        """Hook: point the choice fields at this workspace's rows."""
+        """Hook: set the querysets of the choice fields to rows of this workspace."""
 
     def set_choices(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
-        """Let a link field choose among these rows."""
+        """Set the rows that a choice field offers."""
         cast("RecordChoiceField | RecordMultipleChoiceField", self.fields[name]).set_choices(rows, current)
 
     def groups(self) -> list[dict[str, Any]]:
-        """The visible fields under their headings."""
+        """Group the visible fields by fieldset."""
         sets = self.fieldsets or (("", "", tuple(self.fields)),)
         groups = [
             (title, lede, [self[name] for name in names if name in self.fields and not self[name].is_hidden])
@@ -76,7 +76,7 @@ class RecordForm(forms.Form):
         return {name: value for name, value in self.cleaned_data.items() if name != "revision"}
 
     def add_service_errors(self, error: InvalidInput) -> None:
-        """Put a service's refusal under the fields it names."""
+        """Add the validation errors of a service to the fields they belong to."""
         for name, messages in error.errors.items():
             for message in messages:
                 self.add_error(name if name in self.fields else None, message)
@@ -84,23 +84,23 @@ class RecordForm(forms.Form):
     def _add_model_fields(self) -> None:
         model_fields = fields_for_model(
             self.model,
-            fields=self.plain,
+            fields=self.model_fields,
             widgets=self.widgets,
             help_texts=cast("dict[str, str]", self.help_texts),
             labels=cast("dict[str, str]", DISPLAY_NAMES | self.labels),
         )
-        for name in self.plain:
+        for name in self.model_fields:
             self.fields[name] = use_slug_validator(model_fields[name] or _raise_not_editable(self, name))
 
 
 def build_model_field(model: type[Model], name: str, label: StrOrPromise) -> forms.Field:
-    """One field as its model has it, under a label of ours."""
+    """Build the form field of one model field, with another label."""
     fields = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
     return use_slug_validator(fields[name])
 
 
 def use_slug_validator(field: forms.Field) -> forms.Field:
-    """Django's own rule for slugs is laxer than ours and would speak first."""
+    """Replace Django's slug validator by ours, which is stricter; otherwise both messages would appear."""
     field.validators = [slug_validator if rule is validate_slug else rule for rule in field.validators]
     return field
 
@@ -110,35 +110,35 @@ def _raise_not_editable(form: RecordForm, name: str) -> forms.Field:
 
 
 class RecordChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """One record of the workspace; anything else is not among the choices."""
+    """Choice of one record of the workspace."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(queryset=None, **kwargs)
 
     def set_choices(self, rows: QuerySet[Any], current: Model | None = None) -> None:
-        """Offer live rows, and the current one even if it has been archived since."""
+        """Offer active rows, and the current one even if it was archived later."""
         current_ids = [current.pk] if current is not None else []
         self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=current_ids)
 
 
 class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """Several records of the workspace, kept in their stored order; new ones come last."""
+    """Choice of several records of the workspace; keeps their stored order and appends new ones."""
 
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **kwargs: Any) -> None:
-        self.kept: list[int] = []
+        self.current_ids: list[int] = []
         super().__init__(queryset=None, required=False, **kwargs)
 
     def set_choices(self, rows: QuerySet[Any], current: Sequence[int] | None = None) -> None:
-        self.kept = list(current or ())
-        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.kept)
+        self.current_ids = list(current or ())
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.current_ids)
 
     def clean(self, value: Any) -> list[Any]:  # type: ignore[override]  # a list: the order is the point
         try:
             chosen = list(super().clean(value))
         except OverflowError:
-            # SQLite's way to say that no row can have so large an id.
+            # SQLite raises this for an id beyond 64 bits.
             raise forms.ValidationError(_("That is not one of the choices."), code="invalid_choice") from None
-        positions = {pk: position for position, pk in enumerate(self.kept)}
+        positions = {pk: position for position, pk in enumerate(self.current_ids)}
         return sorted(chosen, key=lambda row: (positions.get(row.pk, len(positions)), str(row)))

@@ -1,4 +1,4 @@
-"""The verbs every kind of record shares: create, edit, archive, restore, go back to a revision."""
+"""Services shared by all records: create, edit, archive, restore, restore a revision."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from personas.signals import agent_changed
 
 
 def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> None:
-    """Only somebody who may approve says that nobody has to."""
+    """Require approve permission to change an agent's release policy from reviewed to automatic."""
     if not isinstance(record, Agent) or record.release_policy != ReleasePolicy.REVIEWED:
         return
     policy = values.get("release_policy", ReleasePolicy.REVIEWED)
@@ -48,10 +48,12 @@ ERASABLE_KINDS = ("memory", "user_profile")
 def create_record(
     model: type[R], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> R:
-    """Add a record and its first revision."""
+    """Create a record and its first revision."""
     non_content = {name: value for name, value in values.items() if name not in model.content}
     field_names = {field.name for field in model._meta.concrete_fields}
-    record = model(workspace=workspace, **{name: value for name, value in non_content.items() if name in field_names})
+    record = model(
+        workspace=workspace, **{name: value for name, value in non_content.items() if name in field_names}
+    )
     return _save_record(record, values, before=None, verb="created", by=by, message=message)
 
 
@@ -59,7 +61,10 @@ def create_record(
 def edit_record(
     record: R, values: FieldValues, *, expected: int, by: Actor, message: str = "", verb: str = "edited"
 ) -> R:
-    """Change a record's content, if it is still at the revision the caller saw."""
+    """Change a record's content with optimistic locking.
+
+    Raises `EditConflict` if the record is no longer at the revision `expected`.
+    """
     record = lock_record(record)
     check_not_erased(record)
     if record.revision != expected:
@@ -70,7 +75,7 @@ def edit_record(
 
 @transaction.atomic
 def archive_record(record: R, *, by: Actor) -> R:
-    """Take a record out of use; it stays for the record, and can come back."""
+    """Archive a record: it is no longer used but stays stored and can be restored."""
     record = lock_record(record)
     if record.is_archived:
         return record
@@ -82,7 +87,7 @@ def archive_record(record: R, *, by: Actor) -> R:
 
 @transaction.atomic
 def restore_record(record: R, *, by: Actor) -> R:
-    """Bring an archived record back into use."""
+    """Restore an archived record."""
     record = lock_record(record)
     if not record.is_archived:
         return record
@@ -95,7 +100,7 @@ def restore_record(record: R, *, by: Actor) -> R:
 
 @transaction.atomic
 def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
-    """Make an old revision's content current again; that is a new revision."""
+    """Make the content of an old revision current again, as a new revision."""
     check_not_erased(record)
     revision = get_revision(record, number)
     values = record.values_from_snapshot(revision.data)
@@ -109,7 +114,7 @@ def get_revision(record: Record, number: int) -> Revision:
 
 
 def lock_record(record: R) -> R:
-    """The record as it is now, held until the transaction ends."""
+    """Reload the record with a row lock (SELECT … FOR UPDATE) until the transaction ends."""
     rows = type(record).objects.in_workspace(record.workspace_id)
     locked = rows.select_for_update(of=("self",)).get(pk=record.pk)
     if type(record).workspace.is_cached(record):
@@ -118,14 +123,14 @@ def lock_record(record: R) -> R:
 
 
 def check_not_erased(record: Record) -> None:
-    """What is gone for good cannot come back, not even by name."""
+    """Refuse changes to a record whose content was erased."""
     rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
     if record.kind in ERASABLE_KINDS and rows.exists():
         raise RecordErased(_("The words of this record were erased. Write a new one instead."))
 
 
 def check_not_in_use(record: Record) -> None:
-    """An agent may not lose a part it names without someone noticing."""
+    """Refuse to archive a record that an active agent uses."""
     if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool", "source"}:
         return
     others = [pk for pk in record.agent_ids() if record.kind != "agent" or pk != record.pk]
@@ -139,7 +144,7 @@ def check_not_in_use(record: Record) -> None:
 
 @contextmanager
 def convert_save_errors() -> Iterator[None]:
-    """Turn the database's and the models' refusals into messages on fields."""
+    """Convert validation and integrity errors to `InvalidInput`; a savepoint keeps the transaction usable."""
     try:
         with transaction.atomic():
             yield
@@ -164,7 +169,7 @@ def _save_record(
         _clear_prefetch_cache(record)
     after = record.snapshot()
     if after == before:
-        # Nothing has happened; few save without a change, so they pay for the second question.
+        # Unchanged content: reset the revision. Saving without changes is rare, so it pays the second UPDATE.
         record.revision, record.updated_at = previous
         record.save(update_fields=["revision", "updated_at"])
         return record

@@ -1,4 +1,4 @@
-"""The pages every kind of record has: list, detail, new, edit, archive, restore, history."""
+"""Pages shared by all records: list, detail, new, edit, archive, restore, history."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -48,27 +48,27 @@ __all__ = [
 
 
 class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
-    """A family of pages for one kind; a theme says what is different about it."""
+    """The pages of one kind of record; subclasses set attributes and override hooks."""
 
     model: type[R]
     form: type[RecordForm]
-    name: ClassVar[str]  # the word in addresses and route names
-    one: ClassVar[str | Promise]
-    many: ClassVar[str | Promise]  # as a title
+    name: ClassVar[str]  # the URL path segment and the URL namespace
+    one: ClassVar[str | Promise]  # singular, lower case
+    many: ClassVar[str | Promise]  # plural, as a title
     icon: ClassVar[str]
     lede: ClassVar[str | Promise]
     templates: ClassVar[str]
     converter: ClassVar[str] = "slug"
     write_permission: ClassVar[Permission] = Permission.EDIT
-    # Whether an edit can change prompts, so that its form offers to tell which.
+    # Whether an edit can change prompts; then the form shows which.
     feeds_prompts: ClassVar[bool] = True
-    # The word by which the list of agents is narrowed to those that use a record of this kind.
+    # The query parameter that filters the list of agents by a record of this kind.
     usage_param: ClassVar[str] = ""
     archive_label: ClassVar[str | Promise] = gettext_lazy("Archive")
     archived_label: ClassVar[str | Promise] = gettext_lazy("Archived")
     restore_label: ClassVar[str | Promise] = gettext_lazy("Restore")
 
-    # --- what a theme may say otherwise -----------------------------------------------------------------
+    # --- hooks ------------------------------------------------------------------------------------------
 
     def create(self, request: WorkspaceRequest, values: FieldValues) -> R:
         return create_record(self.model, request.workspace, values, by=request.actor)
@@ -83,7 +83,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return {}
 
     def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
-        """What a new form starts with, taken from the address."""
+        """Return initial values of the form for a new record, taken from the query string."""
         return {}
 
     def more_urls(self) -> list[URLPattern]:
@@ -176,10 +176,10 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
             request, key, apply_revert, _("Revision %(number)s restored") % {"number": number}, undo="revert"
         )
 
-    # --- plumbing ---------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------------
 
     def require_write(self, view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-        """The view, opened to those who may change this kind."""
+        """Wrap a view so that it requires the write permission of this kind."""
 
         @wraps(view)
         def guarded(request: WorkspaceRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -194,14 +194,14 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return reverse(f"{self.name}:{page}", args=self.get_url_args(record))
 
     def get_url_args(self, record: R) -> list[Any]:
-        """What stands in the addresses of a record."""
+        """Return the URL arguments of a record."""
         return [record.workspace.slug, getattr(record, self.key)]
 
     def get_new_url(self, request: WorkspaceRequest) -> str:
         return reverse(f"{self.name}:new", args=[request.workspace.slug])
 
     def get_impact_url(self, request: WorkspaceRequest, record: R | None) -> str:
-        """Where a form asks what it would change; empty for kinds that no prompt holds."""
+        """Return the URL of the impact preview; empty for kinds that never reach a prompt."""
         if not self.feeds_prompts:
             return ""
         args = [request.workspace.slug, self.name]
@@ -210,14 +210,14 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return reverse("impact:edit", args=[*args, getattr(record, self.key)])
 
     def get_usage_url(self, record: R) -> str:
-        """The list of agents, narrowed to those that use this one; empty where it cannot be."""
+        """Return the URL of the list of agents that use this record; empty without such a filter."""
         if not self.usage_param:
             return ""
         agents = reverse("agents:list", args=[record.workspace.slug])
         return f"{agents}?{urlencode({self.usage_param: getattr(record, self.key)})}"
 
     def list_using_agents(self, record: R) -> Any:
-        """The first agents that it feeds; one more than is shown tells that there are others."""
+        """List the first agents that use the record, one more than the page shows to detect further ones."""
         return list(list_agents_using(record)[:13])
 
     def run_action(
@@ -228,7 +228,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         done_label: str,
         undo: str = "",
     ) -> HttpResponse:
-        """Do it and say so, or say why not; `undo` names the page that does the opposite."""
+        """Run an action on a record and show the result or the error; `undo` names the opposite action."""
         record = result = self.find(request, key)
         try:
             result = action(record, request)
@@ -242,12 +242,12 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return redirect(self.get_record_url(result))
 
     def get_undo_url(self, request: WorkspaceRequest, before: R, undo: str) -> str:
-        """Where what was just done can be undone; `before` is the record as it was."""
+        """Return the URL that undoes an action, or an empty string; `before` is the previous record."""
         if not undo or not has_permission(request.membership.role, self.write_permission):
             return ""
         if undo == "revert":
             return reverse(f"{self.name}:revert", args=[*self.get_url_args(before), before.revision])
-        # Done twice, the second time changed nothing: then there is nothing to take back.
+        # A repeated action changed nothing, so there is nothing to undo.
         return self.get_record_url(before, undo) if before.is_archived == (undo == "archive") else ""
 
     def render_page(
@@ -265,16 +265,18 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         if page == "list":
             context["bulk"] = self.list_bulk_buttons(request, context.get("filters", []))
         if record := context.get("record"):
-            context["urls"] = {page: self.get_record_url(record, page) for page in ("detail", "edit", "history")}
+            context["urls"] = {
+                page: self.get_record_url(record, page) for page in ("detail", "edit", "history")
+            }
         return render(request, names, context, status=status)
 
     def urls(self) -> tuple[list[URLPattern], str]:
-        """All addresses of the family, under the theme's own name."""
+        """Return all URL patterns and their namespace, for `include`."""
         one = f"<{self.converter}:key>/"
         routes = [
             path("", self.index, name="list"),
             path("new/", self.require_write(self.new), name="new"),
-            # No record's page lies under this, whatever its name.
+            # Records have no page called `bulk`, so no record key can collide with this URL.
             *(
                 [path("all/bulk/", post_only(self.require_write(self.bulk)), name="bulk")]
                 if self.bulk_actions
@@ -287,24 +289,32 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
             path(f"{one}restore/", post_only(self.require_write(self.restore)), name="restore"),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
-            path(f"{one}history/<int:number>/restore/", post_only(self.require_write(self.revert)), name="revert"),
+            path(
+                f"{one}history/<int:number>/restore/",
+                post_only(self.require_write(self.revert)),
+                name="revert",
+            ),
         ]
         return routes, self.name
 
 
 def post_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """A view that changes something and shows nothing; `needs` is carried over."""
+    """Restrict a view to POST; the permission set by `require_permission` is preserved."""
     return require_POST(view)
 
 
 def get_undo_revision(request: WorkspaceRequest, record: Record) -> int:
-    """An undo takes back one change and no later one; the page of a revision takes back whatever stands."""
+    """Return the revision that a restore replaces.
+
+    An undo button sends the revision it undoes, so that later changes cause a conflict. The revision page
+    sends none and replaces the current revision.
+    """
     value = request.POST.get("expected", "")
     return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else record.revision
 
 
 def get_base_revision(request: WorkspaceRequest, form: RecordForm) -> int:
-    """The revision the person saw; after a conflict, the one they chose to overwrite."""
+    """Return the revision the edit is based on; after a conflict, the one the user chose to overwrite."""
     value = request.POST.get("overwrite", "")
     if value.isdecimal() and len(value) < 10:
         return int(value)

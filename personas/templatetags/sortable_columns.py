@@ -1,4 +1,4 @@
-"""Template tags for lists: heads of columns that sort."""
+"""Template tag for sortable column headers."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ register = template.Library()
 def sortable_column(
     context: dict[str, Any], name: str, label: str, first: str = "", look: str = ""
 ) -> SafeString:
-    """The head of a column as a link; `first="-"` where the largest or newest is wanted first."""
+    """Render a column header that links to its sort order; `first="-"` starts with descending order."""
     sorting: SortOrder = context.get("sorting") or SortOrder()
     is_current = sorting.name == name
     next_sort = f"{first}{name}" if not is_current else name if sorting.is_descending else f"-{name}"

@@ -1,4 +1,4 @@
-"""Template tags for small pieces every page shares: fields, icons, badges, times, avatars."""
+"""Template tags shared by all pages: form fields, icons, badges, timestamps, avatars."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ register = template.Library()
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6
-# First match wins: Edge and Opera also call themselves Chrome, and Chrome calls itself Safari.
+# The first match wins: Edge and Opera also contain "Chrome", and Chrome contains "Safari".
 BROWSER_NAMES = {
     "Edg": "Edge",
     "OPR/": "Opera",
@@ -51,13 +51,13 @@ def field(
     hide_label: bool = False,
     prefix_icon: str = "",
 ) -> dict[str, Any]:
-    """A whole form field: label, control, help, errors, joined for screen readers."""
+    """Render a form field with label, control, help text and errors, linked by ARIA attributes."""
     return build_field_context(bound, mono=mono, rows=rows, hide_label=hide_label, prefix_icon=prefix_icon)
 
 
 @register.simple_tag
 def icon(name: str, label: str = "", size: str = "") -> SafeString:
-    """A drawing from the sprite; silent for screen readers unless it is given a label."""
+    """Render an icon of the SVG sprite; hidden from screen readers unless it has a label."""
     if not label:
         return _render_decorative_icon(name, size)
     return format_html(
@@ -70,7 +70,10 @@ def icon(name: str, label: str = "", size: str = "") -> SafeString:
 
 @lru_cache(maxsize=1024)
 def _render_decorative_icon(name: str, size: str) -> SafeString:
-    """A page draws some sixty, few of which differ; what it is given is escaped, marked as safe or not."""
+    """Render an icon without label, cached because a page has about sixty with few different names.
+
+    Arguments are always escaped, even if they are marked as safe: equal strings share a cache entry.
+    """
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>',
         _get_icon_class(size),
@@ -88,26 +91,26 @@ def _get_icon_url(name: str) -> str:
 
 @register.simple_tag
 def badge(text: object, tone: str = "neutral") -> SafeString:
-    """A short coloured word; an unknown tone is neutral, because data may choose it."""
+    """Render a coloured badge; an unknown tone becomes neutral, because it may come from stored data."""
     css_tone = tone if tone in BADGE_TONES else "neutral"
     return format_html('<span class="dr-badge dr-badge-{}">{}</span>', css_tone, text)
 
 
 @register.filter
 def display_name(name: str) -> str:
-    """The stored name of a kind, field or section, as a heading."""
+    """Display name of a stored kind, field or section."""
     return get_display_name(name)
 
 
 @register.filter
 def verb_label(name: str) -> str:
-    """The stored name of what somebody did."""
+    """Display name of a stored audit action."""
     return get_verb_label(name)
 
 
 @register.simple_tag
 def ago(at: datetime | None) -> SafeString | str:
-    """How long ago, or how soon; the exact time is in the title."""
+    """Render a relative time, with the exact timestamp in the title."""
     if at is None:
         return ""
     exact = timezone.localtime(at)
@@ -131,7 +134,7 @@ def _format_time_distance(at: datetime, now: datetime) -> str:
 
 @register.simple_tag
 def avatar(text: object, size: str = "") -> SafeString:
-    """An emoji as it is, or the initials of a name, on a colour that stays with the name."""
+    """Render an avatar: an emoji or the initials of a name, on a colour derived from the name."""
     name = str(text or "").strip()
     initials = _get_initials(name)
     classes = ["dr-avatar", f"dr-avatar-{zlib.crc32(name.encode()) % AVATAR_COLOUR_COUNT + 1}"]
@@ -158,13 +161,13 @@ def _get_initials(name: str) -> str:
 
 @register.simple_tag
 def elided_page_range(page: Page[Any]) -> list[int | str]:
-    """Page numbers around the current one, with dots for the rest."""
+    """Page numbers around the current page, with an ellipsis for the rest."""
     return list(page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1))
 
 
 @register.filter
 def browser_name(user_agent: str) -> str:
-    """A browser's long name in words a person knows, or the name itself."""
+    """Format a User-Agent header as browser and system; an unknown one is shown shortened."""
     program = next((name for token, name in BROWSER_NAMES.items() if token in user_agent), "")
     system = next((name for token, name in SYSTEM_NAMES.items() if token in user_agent), "")
     if program and system:

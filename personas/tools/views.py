@@ -15,7 +15,7 @@ from personas.ui.sorting import USAGE_SORTS
 
 
 class ToolNameConverter(StringConverter):
-    """What a tool may be called, so that no other text gets as far as the database."""
+    """URL path converter for tool names; other text answers 404 without a database query."""
 
     regex = "[A-Za-z0-9_.-]+"
 

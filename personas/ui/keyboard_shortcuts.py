@@ -1,4 +1,4 @@
-"""The keys that do something: one table, shown by the help dialog and obeyed by the page's script."""
+"""Keyboard shortcuts: one table, shown in the help dialog, from which the page's script reads them."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ class Shortcut:
     keys: tuple[str, ...]
     label: str | Promise
     action: str
-    # A CSS selector; empty where it works everywhere.
+    # A CSS selector; empty means every page.
     selector: str = ""
     is_combination: bool = False
 
 
-# Rows of lists and boards; a page may mark others with data-row.
+# Rows of lists and boards; pages can mark other elements with data-row.
 ROW_SELECTOR = "[data-row], main .dr-table tbody tr:has(a[href])"
 CHECKBOX_SELECTOR = "[data-row] input[type=checkbox], main .dr-table tbody tr input[type=checkbox]"
 

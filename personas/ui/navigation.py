@@ -1,4 +1,4 @@
-"""The places of a workspace: one table that sidebar and command palette both read."""
+"""Navigation of a workspace: one table of pages for the sidebar and the command palette."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,11 @@ from personas.models import Workspace
 
 @dataclass(frozen=True)
 class NavItem:
-    """A page in the menu: `create_label` the words for making one there, `permission` who may see it, `key` its letter."""
+    """A page in the navigation.
+
+    `create_label` is the label of the command that creates a record, `permission` is required to see the
+    page, and `key` is the letter of its shortcut.
+    """
 
     label: str | Promise
     route: str
@@ -95,7 +99,7 @@ NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
 def build_navigation(
     workspace: Workspace, path: str, can: SimpleNamespace | None = None
 ) -> list[SimpleNamespace]:
-    """The sidebar, with the current place marked."""
+    """Build the sidebar with the current page marked."""
     groups = []
     for label, nav_items in NAV_GROUPS:
         links = [build_nav_link(item, workspace, path) for item in nav_items if is_item_visible(item, can)]
@@ -105,12 +109,11 @@ def build_navigation(
 
 @lru_cache(maxsize=4096)
 def get_page_url(route: str, slug: str) -> str:
-    """The address of a place; every page asks for some seventy, and they never change."""
+    """Return the URL of a page, cached: every response needs about seventy, and they never change."""
     return reverse(route, args=[slug])
 
 
 def is_item_visible(item: NavItem, can: SimpleNamespace | None) -> bool:
-    """Whether a place is worth showing to somebody with these permissions."""
     return not item.permission or can is None or getattr(can, item.permission)
 
 
@@ -129,7 +132,7 @@ def build_nav_link(item: NavItem, workspace: Workspace, path: str) -> SimpleName
 
 
 def list_page_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
-    """Where one can go, and what one may add, from anywhere."""
+    """List the command palette entries for pages and for creating records."""
     items = [item for _heading, group in NAV_GROUPS for item in group if is_item_visible(item, can)]
     hint, pages = gettext("Go to"), gettext("Pages")
     entries = [

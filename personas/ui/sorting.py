@@ -1,4 +1,4 @@
-"""In which order a list stands: said in the address, shown in the heads of its columns."""
+"""Sort order of lists: read from the query string, shown in the column headers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,35 +8,38 @@ from django.db.models import F, Model, OrderBy, QuerySet
 from django.http import HttpRequest
 
 M = TypeVar("M", bound=Model)
-# The name in the address, and the fields that give the order.
+# Sort parameter to the model fields that define the order.
 SortFields = Mapping[str, Sequence[str]]
-# What most lists offer.
+# Sort orders that most lists have.
 USAGE_SORTS: dict[str, Sequence[str]] = {"agents": ("agent_count",), "changed": ("updated_at",)}
 NAMED_RECORD_SORTS: dict[str, Sequence[str]] = {"label": ("label",), **USAGE_SORTS}
 
 
 @dataclass(frozen=True)
 class SortOrder:
-    """A column and a direction; no column means the list's own order."""
+    """A column and a direction; without a column, the rows keep the queryset's order."""
 
     name: str = ""
     is_descending: bool = False
 
     @property
     def param(self) -> str:
-        """As it stands in the address."""
+        """The value of the `sort` query parameter."""
         return f"-{self.name}" if self.is_descending else self.name
 
 
 def get_sort_order(request: HttpRequest, sorts: SortFields, default: str = "") -> SortOrder:
-    """What the address asks for, or the usual order; unknown columns are as if unsaid."""
+    """Return the order from the query string; an unknown column means the default."""
     requested = request.GET.get("sort", "")
     param = requested if requested.removeprefix("-") in sorts else default
     return SortOrder(param.removeprefix("-"), param.startswith("-"))
 
 
 def sort_rows(rows: QuerySet[M], sorting: SortOrder, sorts: SortFields) -> QuerySet[M]:
-    """Rows without a value come last either way; equal ones keep one order, or pages would overlap."""
+    """Sort the rows with nulls last in both directions.
+
+    The primary key breaks ties; otherwise a row could appear on two pages.
+    """
     if sorting.name not in sorts:
         return rows
     fields = [build_order_by(field, is_descending=sorting.is_descending) for field in sorts[sorting.name]]

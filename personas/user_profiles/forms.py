@@ -1,4 +1,4 @@
-"""Whom agents speak to."""
+"""Form of user profiles."""
 
 from django import forms
 from django.utils.translation import gettext
@@ -11,7 +11,7 @@ from personas.records.forms import RecordForm
 
 class UserProfileForm(RecordForm):
     model = UserProfile
-    plain = ("label", "name", "timezone", "location", "notes", "extra")
+    model_fields = ("label", "name", "timezone", "location", "notes", "extra")
     editors = {"notes": "markdown", "extra": "yaml"}
     labels = {"extra": _("Other front matter")}
     help_texts = {

@@ -1,4 +1,4 @@
-"""Whom an agent speaks to."""
+"""Model of user profiles: the person an agent serves."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from personas.records.models import Named
 
 
 class UserProfile(Named):
-    """The person an agent serves; not an account. USER.md in and out."""
+    """The person an agent serves (not an account); imported from and exported to USER.md."""
 
     kind = "user_profile"
     content = ("label", "name", "timezone", "location", "notes", "extra")
@@ -39,7 +39,7 @@ class UserProfile(Named):
 
 
 def validate_extra_front_matter(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:
-    """What a person typed as further front matter must make a file that can be read back."""
+    """Require that the extra front matter is valid YAML and that the rendered file can be parsed again."""
     problems = find_extra_problems(extra, known)
     if not problems:
         try:

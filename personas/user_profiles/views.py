@@ -1,4 +1,4 @@
-"""Whom agents speak to."""
+"""Pages of user profiles."""
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _

@@ -1,4 +1,4 @@
-"""Responsibilities and tasks; an agent may tick its steps and give up a duty of its own."""
+"""REST resources of responsibilities and tasks; bots may mark steps done and remove a responsibility."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ STEPS_SCHEMA = array_schema(
 
 
 class ResponsibilityResource(RecordResource[Responsibility]):
-    """Standing duties."""
+    """Responsibilities of agents."""
 
     model = Responsibility
     name, one = "responsibilities", "responsibility"
@@ -61,7 +61,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         return add_responsibility(call.workspace, values, by=call.actor, message=message)
 
     def give_up(self, call: ApiRequest, agent: str) -> ApiResponse:
-        """By title, which is how the agent itself knows it."""
+        """Archive a responsibility by title, because the agent's prompt shows titles and no ids."""
         rows = self.visible(call.caller).filter(agent__slug=agent, archived_at=None)
         duty = rows.filter(title=call.body["title"].strip()).first()
         if duty is None:
@@ -90,7 +90,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
 
 
 class TaskResource(RecordResource[Task]):
-    """Numbered pieces of work with steps."""
+    """Tasks with steps, numbered per workspace."""
 
     model = Task
     name, one = "tasks", "task"

@@ -1,4 +1,4 @@
-"""Responsibilities and tasks."""
+"""Forms of responsibilities and tasks."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ DONE_MARK, OPEN_MARK = "[x]", "[ ]"
 
 class ResponsibilityForm(RecordForm):
     model = Responsibility
-    plain = ("title", "text")
+    model_fields = ("title", "text")
     editors = {"text": "markdown"}
     fixed = ("agent",)
     help_texts = {
@@ -32,7 +32,7 @@ class ResponsibilityForm(RecordForm):
 
 class TaskForm(RecordForm):
     model = Task
-    plain = ("title", "description", "status")
+    model_fields = ("title", "description", "status")
     editors = {"description": "markdown"}
     help_texts = {"description": _("Markdown: what done looks like.")}
     fieldsets = (
@@ -65,7 +65,7 @@ class TaskForm(RecordForm):
         )
 
     def clean_steps(self) -> list[dict[str, Any]]:
-        """Lines to steps; marks such as `- [ ]` are read, not kept."""
+        """Parse lines to steps; list markers and check boxes such as `- [ ]` are removed from the titles."""
         lines = [line.strip().removeprefix("- ") for line in self.cleaned_data["steps"].splitlines()]
         steps = [parse_step(line) for line in lines if line]
         for number, step in enumerate(steps, start=1):

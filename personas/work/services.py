@@ -1,4 +1,4 @@
-"""Responsibilities and tasks."""
+"""Create and order responsibilities, create tasks and mark their steps."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -17,7 +17,7 @@ from personas.records.services import FieldValues, create_record, edit_record, l
 def add_responsibility(
     workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> Responsibility:
-    """Give an agent a further duty, after those it has."""
+    """Create a responsibility after the existing ones of the agent."""
     agent = lock_record(values["agent"])
     last = agent.responsibilities.aggregate(last=Max("position"))["last"]
     position = 0 if last is None else last + 1
@@ -26,7 +26,7 @@ def add_responsibility(
 
 @transaction.atomic
 def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], *, by: Actor) -> None:
-    """Swap a duty with its neighbour; at either end nothing happens."""
+    """Swap a responsibility with its neighbour; at either end of the list, do nothing."""
     agent = lock_record(duty.agent)
     duties = list(agent.responsibilities.filter(archived_at=None))
     index = [row.pk for row in duties].index(duty.pk)
@@ -39,7 +39,7 @@ def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], 
 
 @transaction.atomic
 def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> None:
-    """Put an agent's duties into this order; it must name each of them once."""
+    """Reorder an agent's responsibilities; `order` must contain the id of each exactly once."""
     agent = lock_record(agent)
     duties = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
     if sorted(order) != sorted(duties):
@@ -48,16 +48,18 @@ def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> 
 
 
 def renumber_responsibilities(duties: Sequence[Responsibility], message: str, *, by: Actor) -> None:
-    """All places, from the first on: a restored duty may share its old place with another."""
+    """Set positions from 0 without gaps: a restored responsibility may share its position with another."""
     for position, row in enumerate(duties):
         if row.position != position:
-            edit_record(row, {"position": position}, expected=row.revision, by=by, message=message, verb="moved")
+            edit_record(
+                row, {"position": position}, expected=row.revision, by=by, message=message, verb="moved"
+            )
 
 
 @transaction.atomic
 def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Task:
-    """Add a task under the workspace's next number."""
-    # The row lock makes numbers gapless and unique under concurrency.
+    """Create a task with the workspace's next task number."""
+    # The row lock on the workspace keeps numbers unique and without gaps under concurrency.
     counter = Workspace.objects.select_for_update().get(pk=workspace.pk)
     counter.last_task_number += 1
     counter.save(update_fields=["last_task_number"])
@@ -67,7 +69,7 @@ def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message
 
 @transaction.atomic
 def tick_step(task: Task, position: int, *, is_done: bool, by: Actor) -> Task:
-    """Mark one step done or open; the first tick sets an open task in motion."""
+    """Mark one step done or open; completing a step moves an open task to in progress."""
     task = lock_record(task)
     steps = task.snapshot()["steps"]
     if not 0 <= position < len(steps):

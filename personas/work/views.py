@@ -1,4 +1,4 @@
-"""Responsibilities and tasks."""
+"""Pages of responsibilities and tasks."""
 
 from typing import Any, Literal
 
@@ -70,7 +70,7 @@ class ResponsibilityPages(RecordPages[Responsibility]):
 
     @require_permission(Permission.EDIT)
     def order(self, request: WorkspaceRequest) -> HttpResponse:
-        """A whole new order at once, asked for by script: nothing to show, or the reason why not."""
+        """Save a new order sent by drag and drop; answers 204, or 409 with the error message."""
         agents = list_agents(request.workspace).prefetch_related(None)
         agent = get_object_or_404(agents, slug=request.POST.get("agent", "").replace("\x00", ""))
         ids = request.POST.getlist("duty")

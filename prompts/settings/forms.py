@@ -19,7 +19,7 @@ PERSONA_FIELDS = ("identity", "soul", "user_profile")
 
 class PromptSettingsForm(RecordForm):
     model = PromptSettings
-    plain = ("mission", "entry", "mode", "total_characters", "token_budget")
+    model_fields = ("mission", "entry", "mode", "total_characters", "token_budget")
     labels = {
         "entry": _("Entry point"),
         "total_characters": _("Most characters"),

@@ -18,7 +18,7 @@ from skills.skill_format.decode import MAX_FILE_BYTES
 
 class SkillForm(RecordForm):
     model = Skill
-    plain = (
+    model_fields = (
         "name",
         "description",
         "body",
@@ -69,7 +69,9 @@ class SkillForm(RecordForm):
         return super().initial_values() | {"metadata": metadata, "agents": agents}
 
     def set_querysets(self) -> None:
-        self.set_choices("agents", list_agents(self.workspace).prefetch_related(None), self.initial.get("agents"))
+        self.set_choices(
+            "agents", list_agents(self.workspace).prefetch_related(None), self.initial.get("agents")
+        )
 
     def clean_metadata(self) -> dict[str, str]:
         try:
@@ -82,7 +84,7 @@ class SkillForm(RecordForm):
     def draft(self) -> Skill:
         """The skill as typed so far, what the form refuses included; never saved."""
         skill = copy(self.record) if self.record else Skill(workspace=self.workspace)
-        texts = [(name, self.fields[name]) for name in self.plain]
+        texts = [(name, self.fields[name]) for name in self.model_fields]
         typed = {
             name: str(self[name].value() or "")[: field.max_length]
             for name, field in texts

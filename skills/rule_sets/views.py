@@ -148,7 +148,11 @@ class RuleSetPages(RecordPages[RuleSet]):
             path(f"{one}restore/", post_only(self.require_write(self.restore)), name="restore"),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
-            path(f"{one}history/<int:number>/restore/", post_only(self.require_write(self.revert)), name="revert"),
+            path(
+                f"{one}history/<int:number>/restore/",
+                post_only(self.require_write(self.revert)),
+                name="revert",
+            ),
         ]
         return routes, self.name
 

@@ -30,7 +30,7 @@ def get_harness_choices() -> list[tuple[str, str]]:
 
 class SourceForm(RecordForm):
     model = Source
-    plain = ("label", "folder", "adoption")
+    model_fields = ("label", "folder", "adoption")
     fixed = ("source_kind",)
     widgets = {"adoption": forms.RadioSelect}
     labels = {"folder": _("Folder below it"), "adoption": _("New revisions")}
