@@ -104,7 +104,7 @@ def render_user(user: UserFile) -> str:
 
 
 def parse_soul(text: str) -> str:
-    """Parse SOUL.md: the complete text, front matter included, without byte order mark and with LF newlines."""
+    """Parse SOUL.md: the complete text including front matter, without byte order mark, with LF newlines."""
     soul = normalize_newlines(text.lstrip(BOM))
     raise_for_problems(find_character_problems(soul, "text", 1))
     return soul

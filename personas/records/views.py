@@ -167,7 +167,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         if not list_revisions(self.find(request, key)).filter(number=number).exists():
             raise Http404("No such revision.")
 
-        def verb(record: R, request: WorkspaceRequest) -> R:
+        def apply_revert(record: R, request: WorkspaceRequest) -> R:
             return restore_revision(
                 record, number, expected=get_undo_revision(request, record), by=request.actor
             )

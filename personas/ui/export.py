@@ -143,7 +143,7 @@ class PseudoBuffer:
 
 
 def format_csv_cell(value: object) -> object:
-    """Convert a value to a CSV cell; text that a spreadsheet would evaluate is prefixed with an apostrophe."""
+    """Convert a value to a CSV cell; an apostrophe precedes text that a spreadsheet would evaluate."""
     json_value = to_json_value(value)
     if isinstance(json_value, bool):
         return "yes" if json_value else "no"

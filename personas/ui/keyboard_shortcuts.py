@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 @dataclass(frozen=True)
 class Shortcut:
-    """Keys (one of several, or is_combination), what the script calls it, and what must be on the page for it."""
+    """Alternative keys (or a combination), the script's action, and the element the page must contain."""
 
     keys: tuple[str, ...]
     label: str | Promise

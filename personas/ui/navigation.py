@@ -29,7 +29,7 @@ class NavItem:
     key: str = ""
 
 
-# How many things wait at a place; an app create_label its own when it is ready.
+# Functions that count pending items, by route; apps register theirs in `AppConfig.ready`.
 NAV_COUNTERS: dict[str, Callable[[Workspace], int]] = {}
 
 NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (

@@ -25,31 +25,33 @@ def add_responsibility(
 
 
 @transaction.atomic
-def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], *, by: Actor) -> None:
+def move_responsibility(
+    responsibility: Responsibility, direction: Literal["up", "down"], *, by: Actor
+) -> None:
     """Swap a responsibility with its neighbour; at either end of the list, do nothing."""
-    agent = lock_record(duty.agent)
-    duties = list(agent.responsibilities.filter(archived_at=None))
-    index = [row.pk for row in duties].index(duty.pk)
+    agent = lock_record(responsibility.agent)
+    responsibilities = list(agent.responsibilities.filter(archived_at=None))
+    index = [row.pk for row in responsibilities].index(responsibility.pk)
     target = index + (1 if direction == "down" else -1)
-    if not 0 <= target < len(duties):
+    if not 0 <= target < len(responsibilities):
         return
-    duties[index], duties[target] = duties[target], duties[index]
-    renumber_responsibilities(duties, f"Moved {direction}", by=by)
+    responsibilities[index], responsibilities[target] = responsibilities[target], responsibilities[index]
+    renumber_responsibilities(responsibilities, f"Moved {direction}", by=by)
 
 
 @transaction.atomic
 def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> None:
     """Reorder an agent's responsibilities; `order` must contain the id of each exactly once."""
     agent = lock_record(agent)
-    duties = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
-    if sorted(order) != sorted(duties):
+    responsibilities = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
+    if sorted(order) != sorted(responsibilities):
         raise DomainError(_("The responsibilities have changed meanwhile. Reload the page, then order them."))
-    renumber_responsibilities([duties[pk] for pk in order], "Put in order", by=by)
+    renumber_responsibilities([responsibilities[pk] for pk in order], "Put in order", by=by)
 
 
-def renumber_responsibilities(duties: Sequence[Responsibility], message: str, *, by: Actor) -> None:
+def renumber_responsibilities(responsibilities: Sequence[Responsibility], message: str, *, by: Actor) -> None:
     """Set positions from 0 without gaps: a restored responsibility may share its position with another."""
-    for position, row in enumerate(duties):
+    for position, row in enumerate(responsibilities):
         if row.position != position:
             edit_record(
                 row, {"position": position}, expected=row.revision, by=by, message=message, verb="moved"

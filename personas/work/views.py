@@ -82,9 +82,9 @@ class ResponsibilityPages(RecordPages[Responsibility]):
         return HttpResponse(status=204)
 
     def move(self, request: WorkspaceRequest, key: str, direction: Literal["up", "down"]) -> HttpResponse:
-        duty = self.find(request, key)
-        move_responsibility(duty, direction, by=request.actor)
-        return redirect("agents:detail", request.workspace.slug, duty.agent.slug)
+        responsibility = self.find(request, key)
+        move_responsibility(responsibility, direction, by=request.actor)
+        return redirect("agents:detail", request.workspace.slug, responsibility.agent.slug)
 
 
 class TaskPages(RecordPages[Task]):
@@ -131,7 +131,7 @@ class TaskPages(RecordPages[Task]):
     def tick(self, request: WorkspaceRequest, key: str, place: int) -> HttpResponse:
         is_done = request.POST.get("is_done") == "1"
 
-        def verb(task: Task, _: WorkspaceRequest) -> Task:
+        def apply_tick(task: Task, _: WorkspaceRequest) -> Task:
             return tick_step(task, place, is_done=is_done, by=request.actor)
 
         return self.run_action(request, key, apply_tick, _("Step done") if is_done else _("Step reopened"))

@@ -19,7 +19,7 @@ def build_draft(record: Record, values: dict[str, Any]) -> DraftRecord:
     drafted = copy(record)
     drafted._state = copy(record._state)
     drafted._state.fields_cache = dict(record._state.fields_cache)
-    drafted.put(values)
+    drafted.set_values(values)
     drafted.revision = record.revision + 1
     agents = values.get("agents")
     return DraftRecord(

@@ -90,7 +90,7 @@ class SkillForm(RecordForm):
             for name, field in texts
             if isinstance(field, forms.CharField)
         }
-        skill.put(typed | self.values())
+        skill.set_values(typed | self.values())
         return skill
 
     def check(self) -> Skill:
