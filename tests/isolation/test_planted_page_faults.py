@@ -172,7 +172,7 @@ def leak_by_mail(words):
 
 @pytest.mark.parametrize("way", [leak_by_header, leak_by_log, leak_by_cache, leak_by_mail])
 def test_a_word_that_leaves_by_another_way_than_the_page_is_found(stage, monkeypatch, way):
-    monkeypatch.setattr(AgentPages, "show", lambda self, *args, **more: way(foreign_name(stage)))
+    monkeypatch.setattr(AgentPages, "render_page", lambda self, *args, **more: way(foreign_name(stage)))
     assert any("leaks Agent.name" in said for said in inside(stage, "viewer", "agents:list"))
 
 
