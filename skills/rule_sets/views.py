@@ -35,7 +35,7 @@ class RuleSetPages(RecordPages[RuleSet]):
     one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
     name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
     lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
-    key, write = "harness", Permission.MANAGE_SOURCES
+    key, write_permission = "harness", Permission.MANAGE_SOURCES
     # As with sources: other rules find other files, but only a look can tell which.
     feeds_prompts = False
 
