@@ -21,7 +21,16 @@ LEVELS = {"success", "info", "warning", "error"}
 SAID_BY_NAME = {"label", "help_text", "empty_label", "title", "lede", "words", "violation_error_message"}
 SAID_BY_NAME |= {"error_messages", "help_texts", "labels", "hint"}
 # Attributes of classes: of forms, of families of pages, of tables of words.
-SAID_ATTRIBUTES = {"labels", "help_texts", "fieldsets", "lede", "one", "many", "archive_word", "restore_word"}
+SAID_ATTRIBUTES = {
+    "labels",
+    "help_texts",
+    "fieldsets",
+    "lede",
+    "one",
+    "many",
+    "archive_label",
+    "restore_label",
+}
 TABLE = re.compile(r"[A-Z_]*(WORDS|TITLES|SHELVES|STATES|CHOICES|HELP)")
 CLASS = re.compile(r"^\s*class (\w+)\(([^)]*)\)", re.MULTILINE)
 WORD = re.compile(r"[^\W\d_]{2,}")

@@ -1,10 +1,10 @@
-"""Agents and the shared records they are made of."""
+"""REST resources of agents, identities, souls, user profiles, channels and tools."""
 
 from typing import Any
 
 from django.db.models import QuerySet
 
-import personas.api.url_converters  # noqa: F401  # registers what addresses are made of
+import personas.api.url_converters  # noqa: F401  # registers the URL path converters
 from personas.agents.models import ToolUse
 from personas.agents.services import create_named_record
 from personas.api.operations import ApiRequest
@@ -23,7 +23,7 @@ from personas.selectors import (
 
 
 class AgentResource(RecordResource[Agent]):
-    """Bots to be prompted."""
+    """Agents, with their shared parts, tools and channels."""
 
     model = Agent
     name, singular = "agents", "agent"
@@ -49,19 +49,19 @@ class AgentResource(RecordResource[Agent]):
         return [link.tool.name for link in record.tool_links.all() if link.use == use]
 
     def complete_values(self, record: Agent, values: FieldValues) -> FieldValues:
-        """Both sets of tools are written together, so the one that is not named stays as it is."""
+        """Add the stored tool list that the request leaves out: both lists are written together."""
         if not {"tools", "planning_tools"} & set(values):
             return values
         links = list(record.tool_links.all())
-        kept = {
+        stored = {
             "tools": [link.tool for link in links if link.use == ToolUse.ACTIVE],
             "planning_tools": [link.tool for link in links if link.use == ToolUse.PLANNING],
         }
-        return kept | values
+        return stored | values
 
 
 class NamedResource(RecordResource[Any]):
-    """Shared records: they get a slug from their label unless one is sent."""
+    """Base of shared records. The slug is derived from the label unless the request sends one."""
 
     create_only_fields = ("slug",)
     optional_fields = ("slug",)
@@ -73,7 +73,7 @@ class NamedResource(RecordResource[Any]):
 
 
 class IdentityResource(NamedResource):
-    """What agents are called and play."""
+    """Names, emojis, creatures and vibes of agents."""
 
     model = Identity
     name, singular = "identities", "identity"
@@ -83,7 +83,7 @@ class IdentityResource(NamedResource):
 
 
 class SoulResource(NamedResource):
-    """Personalities that agents share."""
+    """Personalities in Markdown that agents share."""
 
     model = Soul
     name, singular = "souls", "soul"
@@ -93,7 +93,7 @@ class SoulResource(NamedResource):
 
 
 class UserProfileResource(NamedResource):
-    """The people agents speak to."""
+    """The persons that agents serve."""
 
     model = UserProfile
     name, singular = "user-profiles", "user profile"
@@ -104,7 +104,7 @@ class UserProfileResource(NamedResource):
 
 
 class ChannelResource(RecordResource[Channel]):
-    """Where agents speak."""
+    """The channels on which agents communicate."""
 
     model = Channel
     name, singular = "channels", "channel"
@@ -116,7 +116,7 @@ class ChannelResource(RecordResource[Channel]):
 
 
 class ToolResource(RecordResource[Tool]):
-    """What agents can call."""
+    """The tools that agents can call."""
 
     model = Tool
     name, singular = "tools", "tool"

@@ -1,4 +1,4 @@
-"""Agents and the parts of a persona."""
+"""Forms of agents, identities and souls."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ LAYOUT_LABELS = {
 
 class IdentityForm(RecordForm):
     model = Identity
-    plain = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+    model_fields = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
     editors = {"text": "markdown", "extra": "yaml"}
     labels = {"text": _("Free text"), "creature": _("Creature"), "extra": _("Other front matter")}
     help_texts = {
@@ -54,7 +54,7 @@ class IdentityForm(RecordForm):
 
 class SoulForm(RecordForm):
     model = Soul
-    plain = ("label", "text")
+    model_fields = ("label", "text")
     editors = {"text": "markdown"}
     help_texts = {
         "label": _("What your team calls this soul in lists."),
@@ -65,7 +65,7 @@ class SoulForm(RecordForm):
 
 class AgentForm(RecordForm):
     model = Agent
-    plain = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
+    model_fields = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
     editors = {"instructions": "markdown"}
     fixed = ("slug",)
     labels = {"slug": _("Address")}
@@ -111,23 +111,23 @@ class AgentForm(RecordForm):
         lists = {name: links[name] for name in ("tools", "planning_tools", "channels")}
         return super().initial_values() | lists
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         for name, rows in (
             ("identity", list_identities),
             ("soul", list_souls),
             ("user_profile", list_user_profiles),
         ):
-            self.offer(name, rows(self.workspace), getattr(self.record, name, None))
+            self.set_choices(name, rows(self.workspace), getattr(self.record, name, None))
         others = list_agents(self.workspace).prefetch_related(None)
         if self.record is not None:
             others = others.exclude(pk=self.record.pk)
-        self.offer("parent", others, getattr(self.record, "parent", None))
-        for name, means in (
+        self.set_choices("parent", others, getattr(self.record, "parent", None))
+        for name, selector in (
             ("tools", list_tools),
             ("planning_tools", list_tools),
             ("channels", list_channels),
         ):
-            self.offer(name, means(self.workspace), self.initial.get(name))
+            self.set_choices(name, selector(self.workspace), self.initial.get(name))
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

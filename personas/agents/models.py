@@ -1,4 +1,4 @@
-"""The agents, and who they are."""
+"""Models of agents, identities and souls, and an agent's links to tools and channels."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile, validate_extra_front_matter
 from personas.workspaces.models import slug_validator, validate_not_reserved
 
-# The names of the prompt dialects; a test holds them to the layouts that really exist.
+# The names of the prompt layouts; a test compares them with the layouts defined in `prompts`.
 LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
 
 
 class Identity(Named):
-    """What an agent is called and what kind of being it plays; IDENTITY.md in and out."""
+    """An agent's name, emoji, creature and vibe; imported from and exported to IDENTITY.md."""
 
     kind = "identity"
     content = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
@@ -43,31 +43,31 @@ class Identity(Named):
     def as_file(self) -> IdentityFile:
         return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using(self, "identity")
 
 
 class Soul(Named):
-    """A personality in Markdown, shared by any number of agents; SOUL.md in and out."""
+    """A personality in Markdown, shared by any number of agents; imported from and exported to SOUL.md."""
 
     kind = "soul"
     content = ("label", "text")
 
     text = ProseField(max_length=60_000, blank=True)
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using(self, "soul")
 
 
 class ReleasePolicy(models.TextChoices):
-    """Whether a new version goes straight to production."""
+    """Whether a new version moves to production automatically or after a review."""
 
     AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
     REVIEWED = "reviewed", _("Reviewed: someone else approves first")
 
 
 class Agent(Record):
-    """A bot to be prompted, put together from shared and own parts."""
+    """A bot whose prompt is assembled from shared records and the agent's own fields."""
 
     kind = "agent"
     content = (
@@ -124,7 +124,7 @@ class Agent(Record):
             raise ValidationError(
                 {"layout": gettext("“%(layout)s” is not a layout.") % {"layout": self.layout}}
             )
-        self._refuse_circle()
+        self._check_parent_cycle()
 
     def snapshot(self) -> dict[str, Any]:
         links = self.tool_links.all() if self.pk else []
@@ -135,18 +135,18 @@ class Agent(Record):
             "channels": [link.channel_id for link in channels],
         }
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
         tools = Tool.objects.in_workspace(self.workspace_id).in_bulk(data["tools"] + data["planning_tools"])
         channels = Channel.objects.in_workspace(self.workspace_id).in_bulk(data["channels"])
-        return super().values_from(data) | {
+        return super().values_from_snapshot(data) | {
             "tools": [tools[pk] for pk in data["tools"] if pk in tools],
             "planning_tools": [tools[pk] for pk in data["planning_tools"] if pk in tools],
             "channels": [channels[pk] for pk in data["channels"] if pk in channels],
         }
 
-    def put_children(self, values: dict[str, Any]) -> None:
+    def save_children(self, values: dict[str, Any]) -> None:
         if "tools" in values or "planning_tools" in values:
-            self._put_tools(values.get("tools", []), values.get("planning_tools", []))
+            self._save_tools(values.get("tools", []), values.get("planning_tools", []))
         if "channels" in values:
             self.channel_links.all().delete()
             for position, channel in enumerate(values["channels"]):
@@ -157,7 +157,7 @@ class Agent(Record):
     def agent_ids(self) -> list[int]:
         return [self.pk, *self.sub_agents.values_list("pk", flat=True)]
 
-    def _put_tools(self, active: list[Tool], planning: list[Tool]) -> None:
+    def _save_tools(self, active: list[Tool], planning: list[Tool]) -> None:
         if both := {tool.name for tool in active} & {tool.name for tool in planning}:
             names = ", ".join(sorted(both))
             raise ValidationError(
@@ -173,13 +173,13 @@ class Agent(Record):
                 workspace_id=self.workspace_id, agent=self, tool=tool, use=use, position=position
             ).save()
 
-    def _refuse_circle(self) -> None:
-        above, seen = self.parent, {self.pk}
-        while above is not None:
-            if above.pk in seen:
+    def _check_parent_cycle(self) -> None:
+        ancestor, visited_ids = self.parent, {self.pk}
+        while ancestor is not None:
+            if ancestor.pk in visited_ids:
                 raise ValidationError({"parent": gettext("An agent cannot be below itself.")})
-            seen.add(above.pk)
-            above = above.parent
+            visited_ids.add(ancestor.pk)
+            ancestor = ancestor.parent
 
 
 class ToolUse(models.TextChoices):
@@ -190,7 +190,7 @@ class ToolUse(models.TextChoices):
 
 
 class AgentTool(WorkspaceOwned):
-    """A tool in an agent's set, at its place."""
+    """A tool of an agent, with its position in the list."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tool_links")
     tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="agent_links")
@@ -209,7 +209,7 @@ class AgentTool(WorkspaceOwned):
 
 
 class AgentChannel(WorkspaceOwned):
-    """A channel an agent speaks on, at its place."""
+    """A channel of an agent, with its position in the list."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="channel_links")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="agent_links")
@@ -224,6 +224,6 @@ class AgentChannel(WorkspaceOwned):
 
 
 def list_agent_ids_using(record: Named, link: str) -> "models.QuerySet[Any, int]":
-    """The live agents that name this record in the given link."""
+    """Ids of the active (not archived) agents whose foreign key `link` points to this record."""
     agents = Agent.objects.in_workspace(record.workspace_id).filter(**{link: record}, archived_at=None)
     return agents.values_list("pk", flat=True)

@@ -1,4 +1,4 @@
-"""The questions that the pages of one agent ask."""
+"""Queries for the pages of one agent."""
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -6,60 +6,63 @@ from django.db.models.functions import Coalesce
 from personas.models import Agent, AgentTool, Memory, MemoryState, Responsibility, Workspace
 from personas.selectors import list_memories
 
-# The parts that an agent may share with others.
+# The foreign keys to records that several agents can share.
 SHARED_PARTS = ("identity", "soul", "user_profile")
 
 
 def list_agents_with_parts(workspace: Workspace) -> QuerySet[Agent]:
-    """Agents with what stands at the top of each of their pages."""
+    """Agents joined with the related records that the page header shows."""
     rows = Agent.objects.in_workspace(workspace)
     return rows.select_related("workspace", "identity", "soul", "user_profile", "parent")
 
 
 def get_agent_with_sub_agents(workspace: Workspace, slug: str) -> tuple[Agent | None, list[Agent]]:
-    """An agent with how many share each of its parts, and the live ones below it; one query."""
+    """Load an agent and its active sub-agents in one query.
+
+    Each row is annotated with the number of agents that share its identity, soul and user profile.
+    """
     shares = {f"{part}_users": count_agents_sharing(workspace, part) for part in SHARED_PARTS}
     rows = list_agents_with_parts(workspace).filter(Q(slug=slug) | Q(parent__slug=slug, archived_at=None))
-    found = list(rows.annotate(**shares).order_by("name", "pk"))
-    agent = next((row for row in found if row.slug == slug), None)
-    return agent, [row for row in found if row.slug != slug]
+    agents = list(rows.annotate(**shares).order_by("name", "pk"))
+    agent = next((row for row in agents if row.slug == slug), None)
+    return agent, [row for row in agents if row.slug != slug]
 
 
 def count_agents_sharing(workspace: Workspace, part: str) -> Coalesce:
-    """How many live agents have the same identity, soul or profile."""
+    """Build a subquery that counts the active agents with the same identity, soul or user profile."""
     agents = Agent.objects.in_workspace(workspace).filter(archived_at=None, **{part: OuterRef(part)})
     counted = agents.order_by().values(part).annotate(number=Count("pk")).values("number")
     return Coalesce(Subquery(counted), 0)
 
 
 def list_agent_responsibilities(agent: Agent) -> QuerySet[Responsibility]:
-    """In the order in which the agent reads them."""
+    """Active responsibilities of an agent, in the order of its prompt."""
     rows = Responsibility.objects.in_workspace(agent.workspace_id).filter(agent=agent, archived_at=None)
     return rows.order_by("position", "pk")
 
 
 def list_agent_memories(agent: Agent) -> QuerySet[Memory]:
-    """Its own first, then what the whole workspace shares; newest first."""
+    """Memories of an agent: its own first, then those shared by the workspace, each newest first."""
     rows = list_memories(agent.workspace).filter(Q(agent=agent) | Q(agent=None))
     return rows.order_by(F("agent").asc(nulls_last=True), "-created_at", "-pk")
 
 
 def count_agent_memories(agent: Agent) -> dict[str, int]:
-    """How many are its own, shared and waiting; one query."""
+    """Count an agent's own, shared and proposed memories in one query."""
     rows = Memory.objects.in_workspace(agent.workspace_id).filter(Q(agent=agent) | Q(agent=None))
     active, own = Q(state=MemoryState.ACTIVE), Q(agent=agent)
-    figures: dict[str, int] = rows.aggregate(
+    counts: dict[str, int] = rows.aggregate(
         own=Count("pk", filter=active & own),
         shared=Count("pk", filter=active & ~own),
         proposed=Count("pk", filter=Q(state=MemoryState.PROPOSED)),
     )
-    return figures
+    return counts
 
 
 def list_agent_tools(agent: Agent) -> QuerySet[AgentTool]:
-    """An agent's tools in their order, each with how many live agents have it."""
+    """Tools of an agent by position, annotated with the number of active agents that use each."""
     links = AgentTool.objects.in_workspace(agent.workspace_id)
     others = links.filter(tool=OuterRef("tool"), agent__archived_at=None).order_by().values("tool")
     counted = others.annotate(number=Count("pk")).values("number")
-    mine = links.filter(agent=agent).select_related("tool")
-    return mine.annotate(users=Coalesce(Subquery(counted), 0)).order_by("position", "pk")
+    own_links = links.filter(agent=agent).select_related("tool")
+    return own_links.annotate(users=Coalesce(Subquery(counted), 0)).order_by("position", "pk")

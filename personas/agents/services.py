@@ -1,4 +1,4 @@
-"""Agents and the shared records they are made of."""
+"""Create shared records (identities, souls, user profiles) with a unique slug."""
 
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from personas.models import Named, Workspace
 from personas.records.services import FieldValues, create_record
 from personas.workspaces.models import RESERVED_SLUGS
 
-# Others may take the slug between the look and the writing.
+# Another transaction may take the slug between the query and the insert; then the next one is tried.
 MAX_SLUG_ATTEMPTS = 5
 N = TypeVar("N", bound=Named)
 
@@ -21,20 +21,20 @@ N = TypeVar("N", bound=Named)
 def create_named_record(
     model: type[N], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> N:
-    """Add a shared record under a slug made from its label."""
+    """Create a shared record. Without a slug in `values`, derive a free one from the label."""
     for _try in range(MAX_SLUG_ATTEMPTS):
         slug = values.get("slug") or find_free_slug(model, workspace, values.get("label", ""))
         try:
             return create_record(model, workspace, values | {"slug": slug}, by=by, message=message)
         except InvalidInput:
-            is_lost = model.objects.in_workspace(workspace).filter(slug=slug).exists()
-            if values.get("slug") or not is_lost:
+            is_taken = model.objects.in_workspace(workspace).filter(slug=slug).exists()
+            if values.get("slug") or not is_taken:
                 raise
     raise InvalidInput.on("label", _("Others take names like this one right now. Try again."))
 
 
 def find_free_slug(model: type[Named], workspace: Workspace, label: str) -> str:
-    """A slug nobody in the workspace has, archived records included."""
+    """Find a slug that no record of the workspace uses, archived records included."""
     stem = slugify(label)[:56].strip("-") or model.kind.replace("_", "-")
     rows = model.objects.in_workspace(workspace).filter(slug__startswith=stem)
     taken = set(rows.values_list("slug", flat=True))

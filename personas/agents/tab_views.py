@@ -1,4 +1,4 @@
-"""What an agent knows and what it may call: two tabs of its page."""
+"""The Memory and Tools tabs of the agent page."""
 
 from typing import Any
 
@@ -43,25 +43,25 @@ def get_agent_or_404(request: WorkspaceRequest, key: str) -> Agent:
 
 
 def memory_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
-    """All that reaches the agent's prompts, or would if someone agreed to it."""
+    """List the memories that reach the agent's prompts, and the proposed ones."""
     return render_memory_tab(request, get_agent_or_404(request, key))
 
 
 @require_permission(Permission.EDIT)
 @require_POST
 def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
-    """A fact for this agent alone, believed at once or only proposed."""
+    """Add a memory that belongs to this agent, active or proposed."""
     agent = get_agent_or_404(request, key)
-    said = request.POST.copy()
-    said["agent"] = str(agent.pk)
-    form = MemoryForm(said, workspace=request.workspace)
+    data = request.POST.copy()
+    data["agent"] = str(agent.pk)
+    form = MemoryForm(data, workspace=request.workspace)
     if form.is_valid():
         try:
-            made = create_memory(request.workspace, form.values(), by=request.actor)
+            memory = create_memory(request.workspace, form.values(), by=request.actor)
         except InvalidInput as error:
-            form.take_errors(error)
+            form.add_service_errors(error)
         else:
-            is_proposed = made.state == MemoryState.PROPOSED
+            is_proposed = memory.state == MemoryState.PROPOSED
             messages.success(request, _("Memory proposed.") if is_proposed else _("Memory added."))
             return redirect("agents:memory", request.workspace.slug, agent.slug)
     return render_memory_tab(request, agent, form)
@@ -74,28 +74,28 @@ def render_memory_tab(
         get_choice_param(request, "state", STATE_CHOICES),
         get_choice_param(request, "whose", OWNERSHIP_CHOICES),
     )
-    words = get_query_param(request, "q").strip()[:200]
+    query = get_query_param(request, "q").strip()[:200]
     rows = filter_agent_memories(list_agent_memories(agent), agent, state, whose)
-    rows = rows.filter(text__icontains=words) if words else rows
+    rows = rows.filter(text__icontains=query) if query else rows
     context = {
         "agent": agent,
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
         "figures": count_agent_memories(agent),
-        "q": words,
+        "q": query,
         "filters": [
             {"name": "state", "label": _("State"), "options": STATE_CHOICES, "value": state},
             {"name": "whose", "label": _("Whose"), "options": OWNERSHIP_CHOICES, "value": whose},
         ],
-        "is_narrowed": bool(words or request.GET),
+        "is_narrowed": bool(query or request.GET),
         "form": form or MemoryForm(workspace=request.workspace),
     }
     return render(request, "personas/agents/memory.html", context, status=422 if form else 200)
 
 
 def get_choice_param(request: WorkspaceRequest, name: str, options: list[tuple[str, Any]]) -> str:
-    """What the address says, if it is one of the choices; else the first."""
-    said = request.GET.get(name, "")
-    return said if said in {value for value, _ in options} else options[0][0]
+    """Return the query parameter if it is one of the options, otherwise the first option."""
+    param = request.GET.get(name, "")
+    return param if param in {value for value, _ in options} else options[0][0]
 
 
 def filter_agent_memories(rows: QuerySet[Memory], agent: Agent, state: str, whose: str) -> QuerySet[Memory]:

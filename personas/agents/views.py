@@ -1,4 +1,4 @@
-"""Agents, and the identities and souls they share."""
+"""Pages of agents, identities and souls."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,8 @@ from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
 from personas.ui.sorting import NAMED_RECORD_SORTS
 
-# Where the page of a record leads to: all agents that use it, by the record's word in addresses.
+# Query parameters that filter the list of agents by a record they use, with the lookup for each.
+# The detail page of a record links to the list with such a parameter.
 USAGE_FILTERS = {
     "channel": "channel_links__channel__slug",
     "tool": "tool_links__tool__name",
@@ -37,7 +38,7 @@ USAGE_FILTERS = {
 
 
 class AgentListPages(RecordPages[Agent]):
-    """The list; the pages of one agent follow elsewhere."""
+    """The list of agents: sorting, filters by used record, export."""
 
     sorts = {
         "name": ("name",),
@@ -45,8 +46,8 @@ class AgentListPages(RecordPages[Agent]):
         "soul": ("soul__label", "name"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "name", ARCHIVE_ACTIONS
-    columns_exported = (
+    default_sort, bulk_actions = "name", ARCHIVE_ACTIONS
+    export_fields = (
         "slug",
         "name",
         "description",
@@ -60,29 +61,30 @@ class AgentListPages(RecordPages[Agent]):
         "instructions",
     )
 
-    def listing(self, request: WorkspaceRequest) -> RecordListing[Agent]:
-        listing = super().listing(request)
-        said = {
-            word: get_query_param(request, word)[:100]
-            for word in USAGE_FILTERS
-            if get_query_param(request, word)
+    def get_listing(self, request: WorkspaceRequest) -> RecordListing[Agent]:
+        listing = super().get_listing(request)
+        usage = {
+            param: get_query_param(request, param)[:100]
+            for param in USAGE_FILTERS
+            if get_query_param(request, param)
         }
-        if not said:
+        if not usage:
             return listing
         using = Agent.objects.in_workspace(request.workspace)
-        for word, value in said.items():
-            using = using.filter(**{USAGE_FILTERS[word]: value})
+        for param, value in usage.items():
+            using = using.filter(**{USAGE_FILTERS[param]: value})
         chips = [
-            build_filter_chip(request, word, get_display_name(word), value) for word, value in said.items()
+            build_filter_chip(request, param, get_display_name(param), value)
+            for param, value in usage.items()
         ]
         return replace(listing, rows=listing.rows.filter(pk__in=using.values("pk")), chips=chips)
 
-    def columns(self) -> list[ExportColumn]:
+    def get_export_columns(self) -> list[ExportColumn]:
         links = [
             ExportColumn("channels", lambda agent: [link.channel.slug for link in agent.channel_links.all()]),
             ExportColumn("tools", lambda agent: [link.tool.name for link in agent.tool_links.all()]),
         ]
-        return [*build_export_columns(self.columns_exported), *links, *build_export_columns(DATE_FIELDS)]
+        return [*build_export_columns(self.export_fields), *links, *build_export_columns(DATE_FIELDS)]
 
 
 class AgentPages(AgentListPages):
@@ -90,7 +92,7 @@ class AgentPages(AgentListPages):
     one, many = _("agent"), _("Agents")
     name, icon, templates = "agents", "agents", "personas/agents"
     lede = _("The bots you prompt: who they are, what they do and where they speak.")
-    searched = ("name", "slug", "description")
+    search_fields = ("name", "slug", "description")
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Agent]:
         return list_agents(request.workspace)
@@ -99,22 +101,22 @@ class AgentPages(AgentListPages):
         layouts = [("", gettext("Every layout")), *((name, name) for name in LAYOUTS)]
         return [*super().filters(request), {"name": "layout", "label": gettext("Layout"), "options": layouts}]
 
-    def narrowed(self, rows: QuerySet[Agent], chosen: dict[str, str]) -> QuerySet[Agent]:
-        rows = super().narrowed(rows, chosen)
+    def filter_rows(self, rows: QuerySet[Agent], chosen: dict[str, str]) -> QuerySet[Agent]:
+        rows = super().filter_rows(rows, chosen)
         return rows.filter(layout=chosen["layout"]) if chosen.get("layout") else rows
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        """The Persona tab: who the agent is, part by part, and where each part comes from."""
-        agent, below = get_agent_with_sub_agents(request.workspace, key)
+        """Show the Persona tab: identity, soul, user profile, responsibilities and sub-agents."""
+        agent, sub_agents = get_agent_with_sub_agents(request.workspace, key)
         if agent is None:
             raise Http404("No such agent.")
         context = {
             "record": agent,
             "agent": agent,
-            "sub_agents": below,
+            "sub_agents": sub_agents,
             "duties": list_agent_responsibilities(agent),
         }
-        return self.show(request, "detail", context)
+        return self.render_page(request, "detail", context)
 
     def more_urls(self) -> list[URLPattern]:
         return [
@@ -129,9 +131,9 @@ class IdentityPages(PersonaFilePages[Identity]):
     one, many = _("identity"), _("Identities")
     name, icon, templates = "identities", "identity", "personas/identities"
     lede = _("Who agents are: name, emoji, creature, vibe. One identity may serve several agents.")
-    used_word, searched = "identity", ("label", "name", "creature", "vibe")
+    usage_param, search_fields = "identity", ("label", "name", "creature", "vibe")
     sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
-    usual_sort, bulk_verbs = "label", ARCHIVE_ACTIONS
+    default_sort, bulk_actions = "label", ARCHIVE_ACTIONS
     file_name = "IDENTITY.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Identity]:
@@ -146,8 +148,8 @@ class SoulPages(PersonaFilePages[Soul]):
     one, many = _("soul"), _("Souls")
     name, icon, templates = "souls", "soul", "personas/souls"
     lede = _("Personalities in Markdown. An agent without one gets the built-in default soul.")
-    used_word, searched = "soul", ("label", "text")
-    sorts, usual_sort, bulk_verbs = NAMED_RECORD_SORTS, "label", ARCHIVE_ACTIONS
+    usage_param, search_fields = "soul", ("label", "text")
+    sorts, default_sort, bulk_actions = NAMED_RECORD_SORTS, "label", ARCHIVE_ACTIONS
     file_name = "SOUL.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Soul]:

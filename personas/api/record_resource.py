@@ -183,7 +183,7 @@ class RecordResource(RecordSchema, Generic[R]):
         """Reject a revision that assigns the record to another agent, if the key is limited to agents."""
         if call.caller.agents is None:
             return
-        old_values = record.values_from(get_revision(record, number).data)
+        old_values = record.values_from_snapshot(get_revision(record, number).data)
         links = [
             name for name, (model, _) in self.links.items() if model.kind == "agent" and name in old_values
         ]

@@ -67,7 +67,7 @@ class KeyExpiryForm(forms.Form):
         # One minute less, because the service compares with a later current time.
         return min(end, timezone.now() + MAX_LIFETIME - timedelta(minutes=1)).astimezone(UTC)
 
-    def take_errors(self, error: InvalidInput) -> None:
+    def add_service_errors(self, error: InvalidInput) -> None:
         """Show the errors of a service on the fields they name."""
         for name, messages in error.errors.items():
             self.add_error(name if name in self.fields else None, list(messages))

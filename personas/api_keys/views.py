@@ -256,7 +256,7 @@ def render_secret_once(
 
 def add_form_errors(form: KeyExpiryForm, error: DomainError) -> None:
     if isinstance(error, InvalidInput):
-        form.take_errors(error)
+        form.add_service_errors(error)
     else:
         form.add_error(None, error.message)
 

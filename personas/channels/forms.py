@@ -1,4 +1,4 @@
-"""The form of a channel."""
+"""Form of channels."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -9,7 +9,7 @@ from personas.records.forms import RecordForm
 
 class ChannelForm(RecordForm):
     model = Channel
-    plain = ("slug", "name", "formatting")
+    model_fields = ("slug", "name", "formatting")
     editors = {"formatting": "markdown"}
     fixed = ("slug",)
     labels = {"slug": _("Address"), "formatting": _("Formatting rules")}

@@ -1,4 +1,4 @@
-"""Where agents speak."""
+"""Model of channels (Telegram, Slack, web, …) and the built-in ones."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from core.db.fields import LineField, ProseField
 from personas.records.models import Record
 from personas.workspaces.models import slug_validator, validate_not_reserved
 
-# Every workspace starts with these; it may add its own.
+# Created with every workspace; members can add others.
 BUILT_IN_CHANNELS = {
     "telegram": "Telegram",
     "slack": "Slack",
@@ -22,7 +22,7 @@ BUILT_IN_CHANNELS = {
 
 
 class Channel(Record):
-    """A place an agent speaks on, with the formatting that fits it."""
+    """A medium on which agents communicate, with formatting rules for the prompt."""
 
     kind = "channel"
     content = ("name", "formatting")
@@ -41,7 +41,7 @@ class Channel(Record):
     def is_built_in(self) -> bool:
         return self.slug in BUILT_IN_CHANNELS
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
 
 

@@ -18,10 +18,10 @@ class ChannelPages(RecordPages[Channel]):
     one, many = _("channel"), _("Channels")
     name, icon, templates = "channels", "channel", "personas/channels"
     lede = _("Where agents speak, and the formatting that fits each place.")
-    used_word, searched = "channel", ("name", "slug")
+    usage_param, search_fields = "channel", ("name", "slug")
     sorts = {"name": ("name",), **USAGE_SORTS}
-    usual_sort, bulk_verbs = "name", ARCHIVE_ACTIONS
-    columns_exported = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATE_FIELDS)
+    default_sort, bulk_actions = "name", ARCHIVE_ACTIONS
+    export_fields = ("slug", "name", "is_built_in", "formatting", "agent_count", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Channel]:
         return list_channels(request.workspace)

@@ -1,4 +1,4 @@
-"""What a member has typed and not saved yet, kept so that a closed tab loses nothing."""
+"""Model of drafts: unsaved form values of members, stored so that closing a tab loses nothing."""
 
 from django.conf import settings
 from django.db import models
@@ -8,16 +8,16 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class KeptDraft(WorkspaceOwned):
-    """One member's unsaved values of one record, or of a new one; nobody else sees them."""
+    """Unsaved values of one member for one record or a new one; private to that member."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    # The word in the record's addresses and what stands for it there; without a key it is a new one.
+    # The kind of record as in URLs (`souls`) and the record's URL key; an empty key means a new record.
     family = models.CharField(max_length=40)
     key = models.CharField(max_length=80, blank=True)
-    # Field by field as it was typed, whether or not it could be saved.
+    # Submitted form values by field name, not validated.
     values = models.JSONField(default=dict)
     base_revision = models.PositiveIntegerField(default=0)
-    # In whose prompt it was looked at last.
+    # The agent whose prompt was previewed last.
     agent = models.ForeignKey(Agent, null=True, on_delete=models.CASCADE, related_name="+")
     updated_at = models.DateTimeField()
 
@@ -33,17 +33,17 @@ class KeptDraft(WorkspaceOwned):
 
     @property
     def part(self) -> str:
-        """As the address of the Studio names it."""
+        """The value of the Studio's `part` query parameter."""
         return str(self)
 
     @property
     def mark(self) -> str:
-        """What somebody looked at: whatever is typed later makes it another."""
+        """Identifier of this state of the draft; it changes with every edit."""
         return self.updated_at.isoformat()
 
     @property
     def title(self) -> str:
-        """What its writer calls the record; a memory has no name but its words."""
-        typed = [self.values.get(name) for name in ("label", "name", "title", "text")]
-        said = next((many[0] for many in typed if many and many[0].strip()), self.key)
-        return " ".join(said.split())[:80]
+        """The first nonempty label, name, title or text of the draft, shortened."""
+        candidates = [self.values.get(name) for name in ("label", "name", "title", "text")]
+        title = next((values[0] for values in candidates if values and values[0].strip()), self.key)
+        return " ".join(title.split())[:80]

@@ -1,4 +1,4 @@
-"""Keeps what members have typed and not saved: a draft is its writer's own until it is saved."""
+"""Store, apply and delete drafts: unsaved form values, private to the member who typed them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -16,20 +16,20 @@ from personas.models import Agent, KeptDraft, Record, User, Workspace
 from personas.records.services import check_not_erased
 
 R = TypeVar("R", bound=Record)
-# Field by field, as a form gives it: a box may be ticked many times.
+# Submitted values by field name; a field with several check boxes has several values.
 DraftValues = dict[str, list[str]]
 MAX_DRAFTS = 200
 MAX_DRAFT_LENGTH = 400_000
 
 
 class DraftLimitExceeded(DomainError):
-    """More than anybody comes back to."""
+    """A member has too many drafts, or a draft is too long."""
 
     code = "too_much_kept"
 
 
 class DraftChanged(DomainError):
-    """The draft is gone, or says something else than what was looked at."""
+    """The draft was deleted or changed since it was loaded."""
 
     code = "draft_moved"
 
@@ -46,22 +46,22 @@ def store_draft(
     agent: Agent | None = None,
     by: Actor,
 ) -> KeptDraft:
-    """Put the values in the place of those kept before; whether they could be saved is not asked."""
+    """Create or replace a member's draft; the values are not validated."""
     person = require_user(by)
     if record is not None:
         check_not_erased(record)
     values = clean_draft_values(typed)
-    mine = list_drafts(workspace, person)
-    present = mine.filter(family=family, key=key).first()
-    if present is None and mine.count() >= MAX_DRAFTS:
+    drafts = list_drafts(workspace, person)
+    existing = drafts.filter(family=family, key=key).first()
+    if existing is None and drafts.count() >= MAX_DRAFTS:
         raise DraftLimitExceeded(_("You keep many drafts already. Discard some of them first."))
-    said: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
-    draft, _made = KeptDraft.objects.in_workspace(workspace).update_or_create(
+    defaults: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
+    draft, _created = KeptDraft.objects.in_workspace(workspace).update_or_create(
         person=person,
         family=family,
         key=key,
-        defaults={**said, "updated_at": timezone.now()},
-        create_defaults={**said, "updated_at": timezone.now(), "workspace": workspace},
+        defaults={**defaults, "updated_at": timezone.now()},
+        create_defaults={**defaults, "updated_at": timezone.now(), "workspace": workspace},
     )
     return draft
 
@@ -73,17 +73,17 @@ def require_user(by: Actor) -> User:
 
 
 def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
-    """With one kind of line end, and bounded; browsers send two."""
-    values = {name: [said.replace("\r\n", "\n") for said in many] for name, many in typed.items()}
-    if sum(len(said) for many in values.values() for said in many) > MAX_DRAFT_LENGTH:
+    """Normalize newlines (browsers send CRLF) and check length and characters."""
+    values = {name: [text.replace("\r\n", "\n") for text in texts] for name, texts in typed.items()}
+    if sum(len(text) for texts in values.values() for text in texts) > MAX_DRAFT_LENGTH:
         raise DraftLimitExceeded(_("This is too long to be kept as a draft."))
-    if any("\0" in said for many in values.values() for said in many):
+    if any("\0" in text for texts in values.values() for text in texts):
         raise DomainError(_("The character U+0000 cannot be kept."))
     return values
 
 
 def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]:
-    """One's own, the newest first."""
+    """Drafts of one user, newest first."""
     rows = KeptDraft.objects.in_workspace(workspace).filter(person=person)
     return rows.select_related("agent").order_by("-updated_at", "-pk")
 
@@ -98,10 +98,13 @@ def discard_draft(draft: KeptDraft) -> None:
 
 @transaction.atomic
 def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
-    """Write what a draft says and let it go, both or neither; of two tabs that press at once, one does."""
+    """Delete a draft and call `write`, which saves its values, in one transaction.
+
+    The delete matches `updated_at`, so of two concurrent calls only one succeeds.
+    """
     rows = KeptDraft.objects.in_workspace(draft.workspace_id)
-    gone, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
-    if not gone:
+    deleted, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
+    if not deleted:
         raise DraftChanged(
             _("Your draft was saved or changed meanwhile, perhaps in another tab. Look again.")
         )
@@ -109,27 +112,27 @@ def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
 
 
 def discard_user_drafts(workspace: Workspace | int, person: User) -> None:
-    """Who leaves a workspace takes nothing of it along, and finds nothing there on coming back."""
+    """Delete all drafts of a user who leaves the workspace."""
     list_drafts(workspace, person).delete()
 
 
-def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, words: Iterable[str]) -> None:
-    """Whoever's they are: those of an erased record, and those in which its words stand."""
-    sought = [word for word in words if word]
+def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, texts: Iterable[str]) -> None:
+    """Delete the drafts of an erased record, and all drafts that contain one of its texts, of all users."""
+    needles = [text for text in texts if text]
     rows = KeptDraft.objects.in_workspace(workspace)
-    gone = [
+    draft_ids = [
         draft.pk
         for draft in rows.only("family", "key", "values").iterator(chunk_size=50)
-        if (draft.family, draft.key) == (family, key) or has_any_text(draft.values, sought)
+        if (draft.family, draft.key) == (family, key) or has_any_text(draft.values, needles)
     ]
-    rows.filter(pk__in=gone).delete()
+    rows.filter(pk__in=draft_ids).delete()
 
 
-def has_any_text(values: DraftValues, words: Iterable[str]) -> bool:
-    said = [text for many in values.values() for text in many]
-    return any(word in text for word in words for text in said)
+def has_any_text(values: DraftValues, needles: Iterable[str]) -> bool:
+    typed = [text for field_texts in values.values() for text in field_texts]
+    return any(needle in text for needle in needles for text in typed)
 
 
-def delete_drafts_before(moment: datetime) -> int:
-    """Drafts that nobody has typed in since; how many went."""
-    return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=moment))
+def delete_drafts_before(cutoff: datetime) -> int:
+    """Delete drafts last edited before the cutoff and return their number."""
+    return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=cutoff))

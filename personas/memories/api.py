@@ -1,4 +1,4 @@
-"""Memories: bots propose, people believe, newer ones take the place of older."""
+"""REST resource of memories, with the actions approve and supersede."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -83,9 +83,9 @@ class MemoryResource(RecordResource[Memory]):
         return self.record_response(self.reload(supersede_memory(record, successor, by=call.actor)))
 
     def extra_urls(self) -> list[URLPattern]:
-        told = self.response_schema()
+        answer = self.response_schema()
         common: dict[str, Any] = {
-            "answer": told,
+            "answer": answer,
             "tag": self.name,
             "is_retryable": True,
             "refusals": {404: "not_found"},

@@ -1,4 +1,4 @@
-"""What stands on the memory board: three columns, each a page of what was asked for."""
+"""Queries of the memory board: filters, and one paginated column per state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,49 +15,49 @@ from personas.selectors import list_memories
 
 COLUMN_PAGE_SIZE = 50
 BOARD_STATES = (MemoryState.PROPOSED, MemoryState.ACTIVE, MemoryState.SUPERSEDED)
-# How the author of a bot's words is named.
+# Prefix of `author_label` for memories written by bots.
 BOT_LABEL_PREFIX = "bot:"
 
 
 @dataclass(frozen=True)
 class MemoryFilter:
-    """What somebody looks for; what is left empty is not asked about."""
+    """Filters of the memory list and board; an empty value does not filter."""
 
-    words: str = ""
-    # An agent's id, or `shared` for what everyone knows.
+    query: str = ""
+    # An agent's id, or `shared` for memories without an agent.
     agent: str = ""
     # `people` or `bots`.
-    told_by: str = ""
+    author_kind: str = ""
     source: str = ""
 
-    def narrow(self, rows: QuerySet[Memory]) -> QuerySet[Memory]:
-        if self.words:
-            rows = rows.filter(Q(text__icontains=self.words) | Q(source__icontains=self.words))
+    def filter_rows(self, rows: QuerySet[Memory]) -> QuerySet[Memory]:
+        if self.query:
+            rows = rows.filter(Q(text__icontains=self.query) | Q(source__icontains=self.query))
         if self.agent:
             rows = rows.filter(agent=None if self.agent == "shared" else int(self.agent))
-        if self.told_by:
+        if self.author_kind:
             bots = Q(author_label__startswith=BOT_LABEL_PREFIX)
-            rows = rows.filter(bots if self.told_by == "bots" else ~bots)
+            rows = rows.filter(bots if self.author_kind == "bots" else ~bots)
         return rows.filter(source=self.source) if self.source else rows
 
 
-def parse_memory_filter(said: QueryDict) -> MemoryFilter:
-    """What an address asks for; strange values are as if unsaid."""
-    words = {
-        name: said.get(name, "").replace("\x00", "").strip() for name in ("q", "agent", "told_by", "source")
+def parse_memory_filter(params: QueryDict) -> MemoryFilter:
+    """Parse the query string; invalid values are ignored."""
+    values = {
+        name: params.get(name, "").replace("\x00", "").strip() for name in ("q", "agent", "told_by", "source")
     }
-    agent = words["agent"]
+    agent = values["agent"]
     is_id = agent.isascii() and agent.isdecimal() and len(agent) < 16
     return MemoryFilter(
-        words=words["q"][:200],
+        query=values["q"][:200],
         agent=agent if is_id or agent == "shared" else "",
-        told_by=words["told_by"] if words["told_by"] in {"people", "bots"} else "",
-        source=words["source"][:300],
+        author_kind=values["told_by"] if values["told_by"] in {"people", "bots"} else "",
+        source=values["source"][:300],
     )
 
 
 class PrecountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
-    """Pages of rows that have been counted already."""
+    """Paginator with a known total, which saves the COUNT query."""
 
     def __init__(self, rows: QuerySet[Memory, Any], total: int) -> None:
         super().__init__(rows, COLUMN_PAGE_SIZE)
@@ -70,7 +70,7 @@ class PrecountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only 
 
 @dataclass(frozen=True)
 class BoardColumn:
-    """One column of the board."""
+    """One column of the board: a page of the memories in one state."""
 
     state: MemoryState
     page: "Page[Any]"
@@ -82,27 +82,27 @@ class BoardColumn:
 
 
 def list_board_columns(
-    workspace: Workspace, wanted: MemoryFilter, counts: Mapping[str, int], pages: Mapping[str, str]
+    workspace: Workspace, filters: MemoryFilter, counts: Mapping[str, int], pages: Mapping[str, str]
 ) -> list[BoardColumn]:
-    """The columns, one query each; `pages` tells which page of each is looked at."""
-    found = []
+    """Load the columns with one query each; `pages` maps a state to the requested page number."""
+    columns = []
     for state in BOARD_STATES:
-        rows = wanted.narrow(Memory.objects.in_workspace(workspace)).filter(state=state)
+        rows = filters.filter_rows(Memory.objects.in_workspace(workspace)).filter(state=state)
         ids = rows.order_by("-created_at", "-pk").values("pk")
         page = PrecountedPaginator(ids, counts.get(state, 0)).get_page(pages.get(state))
-        # Ids first, within the same query: whole rows are then sorted by the fifty and not by the thousand.
+        # Deferred join: the subquery sorts and limits ids only, so complete rows are read for one page.
         memories = list_board_memories(workspace).filter(pk__in=page.object_list)
-        found.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))
-    return found
+        columns.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))
+    return columns
 
 
-def count_memories_by_state(workspace: Workspace, wanted: MemoryFilter) -> dict[str, int]:
-    rows = wanted.narrow(Memory.objects.in_workspace(workspace))
+def count_memories_by_state(workspace: Workspace, filters: MemoryFilter) -> dict[str, int]:
+    rows = filters.filter_rows(Memory.objects.in_workspace(workspace))
     return dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
 
 
 def list_board_memories(workspace: Workspace) -> QuerySet[Memory]:
-    """With how many others each has taken the place of."""
+    """Memories annotated with the number of memories each one supersedes."""
     rows = Memory.objects.in_workspace(workspace).filter(superseded_by=OuterRef("pk"))
     replaced = rows.order_by().values("superseded_by")
     count = Subquery(replaced.annotate(count=Count("pk")).values("count"), output_field=IntegerField())

@@ -1,4 +1,4 @@
-"""The memory board: what is proposed, believed and replaced, side by side; and the word on many at once."""
+"""The memory board: columns of proposed, active and superseded memories, with bulk approve and reject."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ APPROVE_ACTION = BulkAction(
     icon="check",
     permission=Permission.APPROVE,
     route="decide",
-    shelves=("live", "proposed", "all"),
+    states=("live", "proposed", "all"),
 )
 REJECT_ACTION = BulkAction(
     "reject",
@@ -48,21 +48,21 @@ REJECT_ACTION = BulkAction(
     icon="x",
     permission=Permission.APPROVE,
     route="decide",
-    shelves=("live", "proposed", "all"),
+    states=("live", "proposed", "all"),
 )
 REVOKE_ACTION = BulkAction(
     "archive",
     gettext_lazy("Revoke"),
     gettext_lazy("Revoked"),
     icon="archive",
-    shelves=("live", "active", "superseded", "all"),
+    states=("live", "active", "superseded", "all"),
 )
 REINSTATE_ACTION = BulkAction(
     "restore",
     gettext_lazy("Reinstate"),
     gettext_lazy("Reinstated"),
     icon="restore",
-    shelves=("superseded", "revoked", "all"),
+    states=("superseded", "revoked", "all"),
 )
 AUTHOR_CHOICES = [
     ("", gettext_lazy("Told by anyone")),
@@ -72,10 +72,10 @@ AUTHOR_CHOICES = [
 
 
 class MemoryBoardPages(RecordPages[Memory]):
-    """The board beside the usual pages of memories."""
+    """The board, in addition to the usual record pages."""
 
-    bulk_verbs = (APPROVE_ACTION, REJECT_ACTION, REVOKE_ACTION, REINSTATE_ACTION)
-    shelf_filter = "state"
+    bulk_actions = (APPROVE_ACTION, REJECT_ACTION, REVOKE_ACTION, REINSTATE_ACTION)
+    state_filter = "state"
 
     def board_filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         agents = list_agents(request.workspace).filter(archived_at=None).prefetch_related(None)
@@ -87,67 +87,71 @@ class MemoryBoardPages(RecordPages[Memory]):
         ]
 
     def board(self, request: WorkspaceRequest) -> HttpResponse:
-        wanted = parse_memory_filter(request.GET)
-        counts = count_memories_by_state(request.workspace, wanted)
-        columns = list_board_columns(request.workspace, wanted, counts, request.GET.dict())
-        shown = get_query_param(request, "column")
+        filters = parse_memory_filter(request.GET)
+        counts = count_memories_by_state(request.workspace, filters)
+        columns = list_board_columns(request.workspace, filters, counts, request.GET.dict())
+        open_column = get_query_param(request, "column")
         context = {
             "pages": self,
-            "q": wanted.words,
+            "q": filters.query,
             "filters": set_filter_values(request, self.board_filters(request)),
-            "chips": [build_filter_chip(request, "source", _("Source"), wanted.source)]
-            if wanted.source
+            "chips": [build_filter_chip(request, "source", _("Source"), filters.source)]
+            if filters.source
             else [],
             "columns": [build_column_context(request, column) for column in columns],
             "memories": [memory for column in columns for memory in column.memories],
-            "shown": shown if shown in BOARD_STATES else MemoryState.PROPOSED,
+            "shown": open_column if open_column in BOARD_STATES else MemoryState.PROPOSED,
             "revoked": counts.get(MemoryState.REVOKED, 0),
-            "is_narrowed": wanted != MemoryFilter(),
+            "is_narrowed": filters != MemoryFilter(),
             "is_empty": not counts,
-            "can_write": has_permission(request.membership.role, self.write),
-            "bulk": self.board_verbs(request),
+            "can_write": has_permission(request.membership.role, self.write_permission),
+            "bulk": self.list_board_buttons(request),
             "decide_url": reverse("memories:decide", args=[request.workspace.slug]),
         }
         return render(request, "personas/memories/board.html", context)
 
-    def board_verbs(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
+    def list_board_buttons(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         url = reverse("memories:decide", args=[request.workspace.slug])
         return [
-            {"verb": verb, "url": url}
-            for verb in (APPROVE_ACTION, REJECT_ACTION)
-            if self.may_press(request, verb)
+            {"verb": action, "url": url}
+            for action in (APPROVE_ACTION, REJECT_ACTION)
+            if self.can_run(request, action)
         ]
 
-    def approve_verb(self, memory: Memory, request: WorkspaceRequest) -> Memory:
+    def apply_approve(self, memory: Memory, request: WorkspaceRequest) -> Memory:
         return approve_memory(memory, by=request.actor)
 
-    def reject_verb(self, memory: Memory, request: WorkspaceRequest) -> Memory:
+    def apply_reject(self, memory: Memory, request: WorkspaceRequest) -> Memory:
         return reject_memory(memory, by=request.actor)
 
     @require_permission(Permission.APPROVE)
     def decide(self, request: WorkspaceRequest) -> HttpResponseBase:
-        """A card's own button names its memory; the buttons of the bar speak of the ticked ones."""
-        for verb in (APPROVE_ACTION, REJECT_ACTION):
-            if verb.name in request.POST:
-                return self.decide_one(request, verb, request.POST[verb.name])
+        """Approve or reject memories.
+
+        A card's button sends the id of its memory under the action's name; the bulk bar sends the ids of
+        the ticked memories.
+        """
+        for action in (APPROVE_ACTION, REJECT_ACTION):
+            if action.name in request.POST:
+                return self.decide_one(request, action, request.POST[action.name])
         return self.bulk(request, route="decide")
 
-    def decide_one(self, request: WorkspaceRequest, verb: BulkAction, key: str) -> HttpResponseBase:
+    def decide_one(self, request: WorkspaceRequest, action: BulkAction, key: str) -> HttpResponseBase:
         memory = get_object_or_404(self.rows(request), pk=int(key) if is_row_id(key) else 0)
         try:
-            done = getattr(self, f"{verb.name}_verb")(memory, request)
+            done = getattr(self, f"apply_{action.name}")(memory, request)
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            undo_url = self.way_back(request, memory, "revert" if verb is APPROVE_ACTION else "")
+            undo_url = self.get_undo_url(request, memory, "revert" if action is APPROVE_ACTION else "")
             fields = {"expected": str(done.revision)}
-            add_toast(request, f"{verb.done}: “{memory}”.", undo_url=undo_url, undo_fields=fields)
+            add_toast(request, f"{action.done}: “{memory}”.", undo_url=undo_url, undo_fields=fields)
         if getattr(request, "htmx", None):
-            return attach_toasts(request, self.moved(request, memory))
+            return attach_toasts(request, self.render_moved_card(request, memory))
         return redirect(get_back_url(request, reverse("memories:board", args=[request.workspace.slug])))
 
-    def moved(self, request: WorkspaceRequest, before: Memory) -> HttpResponse:
-        """The card where it stands now, and what the columns count on the page that asked."""
+    def render_moved_card(self, request: WorkspaceRequest, before: Memory) -> HttpResponse:
+        """Render the card in its new column and the column counts for the filters of the current page."""
         page = QueryDict((request.headers.get("HX-Current-URL") or "").partition("?")[2])
         counts = count_memories_by_state(request.workspace, parse_memory_filter(page))
         memory = list_board_memories(request.workspace).get(pk=before.pk)
@@ -157,27 +161,27 @@ class MemoryBoardPages(RecordPages[Memory]):
             "is_moved": memory.state != before.state,
             "is_on_board": memory.state in BOARD_STATES,
             "counts": [(state, counts.get(state, 0)) for state in BOARD_STATES],
-            "bulk": self.board_verbs(request),
+            "bulk": self.list_board_buttons(request),
             "decide_url": reverse("memories:decide", args=[request.workspace.slug]),
         }
         return render(request, "personas/memories/_moved.html", context)
 
 
 def build_column_context(request: WorkspaceRequest, column: BoardColumn) -> dict[str, Any]:
-    """A column with the addresses of its tab and of the pages before and after."""
-    said = {name: str(value) for name, value in request.GET.items() if name != "column"}
-    page, here = column.page, {"column": str(column.state)}
+    """Template context of a column: its rows and the URLs of its tab, previous page and next page."""
+    params = {name: str(value) for name, value in request.GET.items() if name != "column"}
+    page, column_param = column.page, {"column": str(column.state)}
     links = {
         "newer": page.previous_page_number() if page.has_previous() else 0,
         "older": page.next_page_number() if page.has_next() else 0,
     }
     urls = {
-        name: "?" + urlencode(said | here | {str(column.state): str(number)})
+        name: "?" + urlencode(params | column_param | {str(column.state): str(number)})
         for name, number in links.items()
         if number
     }
-    return {"column": column, "tab": "?" + urlencode(said | here), **urls}
+    return {"column": column, "tab": "?" + urlencode(params | column_param), **urls}
 
 
-def is_row_id(said: str) -> bool:
-    return said.isascii() and said.isdecimal() and len(said) < 16
+def is_row_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 16

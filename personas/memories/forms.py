@@ -1,4 +1,4 @@
-"""Facts that agents know."""
+"""Forms of memories."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ NEW_STATE_CHOICES = [
 
 class MemoryForm(RecordForm):
     model = Memory
-    plain = ("text", "source", "valid_from", "valid_until")
+    model_fields = ("text", "source", "valid_from", "valid_until")
     editors = {"text": "markdown"}
     fixed = ("state",)
     widgets = {
@@ -48,8 +48,8 @@ class MemoryForm(RecordForm):
 
     record: Memory | None
 
-    def link_fields(self) -> None:
-        self.offer(
+    def set_querysets(self) -> None:
+        self.set_choices(
             "agent",
             list_agents(self.workspace).prefetch_related(None),
             self.record.agent if self.record else None,
@@ -57,12 +57,12 @@ class MemoryForm(RecordForm):
 
 
 class SuccessorForm(forms.Form):
-    """Which memory takes this one's place."""
+    """Choice of the memory that supersedes another one."""
 
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)
         self.successor = RecordChoiceField(
             label=gettext("Replace by"), empty_label=gettext("Choose the memory that holds now")
         )
-        self.successor.offer(rows)
+        self.successor.set_choices(rows)
         self.fields["successor"] = self.successor

@@ -1,4 +1,4 @@
-"""Facts that agents know."""
+"""Model of memories: facts that reach the prompts of agents."""
 
 from datetime import datetime
 from typing import Any
@@ -15,12 +15,12 @@ from personas.agents.models import Agent
 from personas.records.models import Record
 
 VALIDITY_FIELDS = ("valid_from", "valid_until")
-# Nearer to the ends of the calendar a moment does not exist in every timezone, and no page could show it.
+# Timestamps in the first and last years that Python supports overflow when converted to some timezones.
 ALLOWED_YEARS = range(1000, 9999)
 
 
 class MemoryState(models.TextChoices):
-    """How far a memory is to be believed; only active ones reach a prompt."""
+    """Review state of a memory; only active memories reach a prompt."""
 
     PROPOSED = "proposed", _("Proposed")
     ACTIVE = "active", _("Active")
@@ -29,7 +29,7 @@ class MemoryState(models.TextChoices):
 
 
 class Memory(Record):
-    """A fact, shared by the workspace or kept by one agent."""
+    """A fact, shared by the workspace or belonging to one agent."""
 
     kind = "memory"
     content = ("text", "agent", "state", "source", "valid_from", "valid_until", "superseded_by")
@@ -70,9 +70,12 @@ class Memory(Record):
     def __str__(self) -> str:
         return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
 
-    def put(self, values: dict[str, Any]) -> None:
-        """An old revision may bring back another state, and the shelf goes with it."""
-        super().put(values)
+    def set_values(self, values: dict[str, Any]) -> None:
+        """Set the fields and keep `archived_at` in step with the state: only revoked memories are archived.
+
+        Restoring an old revision can change the state.
+        """
+        super().set_values(values)
         if self.state != MemoryState.REVOKED:
             self.archived_at = None
         elif self.archived_at is None:
@@ -82,22 +85,21 @@ class Memory(Record):
         super().clean()
         if self.superseded_by_id is not None and self.superseded_by_id == self.pk:
             raise ValidationError({"superseded_by": gettext("A memory cannot replace itself.")})
-        far = [name for name in VALIDITY_FIELDS if is_year_out_of_range(getattr(self, name))]
-        if far:
-            said = gettext("Name a year from %(first)d to %(last)d, or leave this empty.")
+        out_of_range = [name for name in VALIDITY_FIELDS if is_year_out_of_range(getattr(self, name))]
+        if out_of_range:
+            message = gettext("Name a year from %(first)d to %(last)d, or leave this empty.")
             years = {"first": ALLOWED_YEARS.start, "last": ALLOWED_YEARS.stop - 1}
-            raise ValidationError(dict.fromkeys(far, said % years))
+            raise ValidationError(dict.fromkeys(out_of_range, message % years))
 
     def agent_ids(self) -> list[int]:
         return super().agent_ids() if self.agent_id is None else [self.agent_id]
 
-    def agents_fed(self) -> "models.QuerySet[Any, int] | None":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
         if self.agent_id is not None:
             return None
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         return agents.values_list("pk", flat=True)
 
 
-def is_year_out_of_range(moment: object) -> bool:
-    """What is no moment was refused as such."""
-    return isinstance(moment, datetime) and moment.year not in ALLOWED_YEARS
+def is_year_out_of_range(value: object) -> bool:
+    return isinstance(value, datetime) and value.year not in ALLOWED_YEARS

@@ -1,4 +1,4 @@
-"""What agents remember, and how a memory is believed, replaced or taken back."""
+"""Create memories and change their state: approve, reject, supersede, revoke, reinstate."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,7 +12,7 @@ from personas.records.services import FieldValues, create_record, edit_record, l
 
 @transaction.atomic
 def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Memory:
-    """Add a memory; what a bot says is only proposed until someone approves it."""
+    """Create a memory. Memories from bots are created as proposed and need approval."""
     if by.is_bot:
         values = values | {"state": MemoryState.PROPOSED}
     authored = values | {"author": by.user, "author_label": by.label}
@@ -21,7 +21,7 @@ def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, messa
 
 @transaction.atomic
 def approve_memory(memory: Memory, *, by: Actor) -> Memory:
-    """Believe a proposed memory: from now on it reaches prompts."""
+    """Make a proposed memory active, so that it reaches prompts."""
     memory = lock_record(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
@@ -33,7 +33,7 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
 
 @transaction.atomic
 def reject_memory(memory: Memory, *, by: Actor) -> Memory:
-    """Do not believe a proposed memory; what is believed already takes an editor to revoke."""
+    """Revoke a proposed memory. An active memory is refused: revoking it needs edit permission."""
     memory = lock_record(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
@@ -45,7 +45,7 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
 
 @transaction.atomic
 def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
-    """Replace a memory by a newer one; both stay readable."""
+    """Replace a memory by an active one; both stay stored."""
     memory = lock_record(memory)
     if memory.pk == successor.pk:
         raise DomainError(_("A memory cannot replace itself."))
@@ -56,13 +56,13 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     if successor.state != MemoryState.ACTIVE:
         raise DomainError(_("Only an active memory can take another's place."))
     values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
-    said = f"Replaced by {successor}"[:200]
-    return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb="superseded")
+    message = f"Replaced by {successor}"[:200]
+    return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb="superseded")
 
 
 @transaction.atomic
 def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
-    """Leave a memory out of future prompts; the row stays for the record."""
+    """Remove a memory from future prompts; the row is archived, not deleted."""
     memory = lock_record(memory)
     if memory.state == MemoryState.REVOKED:
         return memory
@@ -73,7 +73,7 @@ def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
 
 @transaction.atomic
 def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
-    """Believe a revoked or superseded memory again."""
+    """Make a revoked or superseded memory active again."""
     memory = lock_record(memory)
     if memory.state not in {MemoryState.REVOKED, MemoryState.SUPERSEDED}:
         raise DomainError(_("Only a revoked or superseded memory can be reinstated."))
@@ -84,5 +84,5 @@ def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
 
 def _change_state(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:
     values: FieldValues = {"state": state, "superseded_by": None}
-    said = verb.capitalize()
-    return edit_record(memory, values, expected=memory.revision, by=by, message=said, verb=verb)
+    message = verb.capitalize()
+    return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb=verb)

@@ -1,4 +1,4 @@
-"""Facts that agents know, and how they are believed."""
+"""Pages of memories, with the actions approve and supersede."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,9 +43,9 @@ class MemoryPages(MemoryBoardPages):
     lede = gettext_lazy(
         "Facts your agents know. Bots propose, people approve; only active ones reach a prompt."
     )
-    key, converter, searched = "pk", "int", ("text", "source")
-    archive_word, archived_word = gettext_lazy("Revoke"), gettext_lazy("Revoked")
-    restore_word = gettext_lazy("Reinstate")
+    key, converter, search_fields = "pk", "int", ("text", "source")
+    archive_label, archived_label = gettext_lazy("Revoke"), gettext_lazy("Revoked")
+    restore_label = gettext_lazy("Reinstate")
     sorts = {
         "text": ("text",),
         "state": ("state", "created_at"),
@@ -53,8 +53,8 @@ class MemoryPages(MemoryBoardPages):
         "from": ("author_label", "created_at"),
         "added": ("created_at",),
     }
-    usual_sort = "-added"
-    columns_exported = (
+    default_sort = "-added"
+    export_fields = (
         "pk",
         "text",
         "state",
@@ -76,32 +76,32 @@ class MemoryPages(MemoryBoardPages):
             *self.board_filters(request),
         ]
 
-    def narrowed(self, rows: QuerySet[Memory], chosen: dict[str, str]) -> QuerySet[Memory]:
+    def filter_rows(self, rows: QuerySet[Memory], chosen: dict[str, str]) -> QuerySet[Memory]:
         state = chosen["state"]
         if state == "live":
             rows = rows.filter(state__in=[MemoryState.PROPOSED, MemoryState.ACTIVE])
         elif state != "all":
             rows = rows.filter(state=state)
-        return MemoryFilter(agent=chosen["agent"], told_by=chosen["told_by"]).narrow(rows)
+        return MemoryFilter(agent=chosen["agent"], author_kind=chosen["told_by"]).filter_rows(rows)
 
-    def listing(self, request: WorkspaceRequest) -> RecordListing[Memory]:
-        listing, source = super().listing(request), get_query_param(request, "source")[:300]
+    def get_listing(self, request: WorkspaceRequest) -> RecordListing[Memory]:
+        listing, source = super().get_listing(request), get_query_param(request, "source")[:300]
         if not source:
             return listing
         chips = [build_filter_chip(request, "source", _("Source"), source)]
         return replace(listing, rows=listing.rows.filter(source=source), chips=chips)
 
-    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+    def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = list_agents(request.workspace).prefetch_related(None)
         return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
     def create(self, request: WorkspaceRequest, values: FieldValues) -> Memory:
         return create_memory(request.workspace, values, by=request.actor)
 
-    def archive_verb(self, record: Memory, request: WorkspaceRequest) -> Memory:
+    def apply_archive(self, record: Memory, request: WorkspaceRequest) -> Memory:
         return revoke_memory(record, by=request.actor)
 
-    def restore_verb(self, record: Memory, request: WorkspaceRequest) -> Memory:
+    def apply_restore(self, record: Memory, request: WorkspaceRequest) -> Memory:
         return reinstate_memory(record, by=request.actor)
 
     def detail_context(self, request: WorkspaceRequest, record: Memory) -> dict[str, Any]:
@@ -115,17 +115,21 @@ class MemoryPages(MemoryBoardPages):
             path("<int:key>/supersede/", post_only(self.supersede), name="supersede"),
         ]
 
-    def way_back(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
-        """To reinstate is to believe: it takes back only what was believed before."""
+    def get_undo_url(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
+        """Return the undo URL.
+
+        Reinstating always makes a memory active, so it can undo a revocation only if the memory was active.
+        Reinstating a superseded memory is undone by restoring its previous revision, not by revoking it.
+        """
         if undo == "restore" and before.state != MemoryState.ACTIVE:
             return ""
         if undo == "archive" and before.state == MemoryState.SUPERSEDED:
             undo = "revert"
-        return super().way_back(request, before, undo)
+        return super().get_undo_url(request, before, undo)
 
     @require_permission(Permission.APPROVE)
     def approve(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        return self.carry_out(
+        return self.run_action(
             request,
             key,
             lambda memory, _: approve_memory(memory, by=request.actor),
@@ -143,9 +147,9 @@ class MemoryPages(MemoryBoardPages):
                 _("Replace by: %(problem)s")
                 % {"problem": form.errors["successor"].as_text().removeprefix("* ")},
             )
-            return redirect(self.address(memory))
+            return redirect(self.get_record_url(memory))
         successor = form.cleaned_data["successor"]
-        return self.carry_out(
+        return self.run_action(
             request,
             key,
             lambda row, _: supersede_memory(row, successor, by=request.actor),

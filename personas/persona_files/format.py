@@ -1,4 +1,9 @@
-"""IDENTITY.md, USER.md and SOUL.md: text to frozen values and back, keeping keys we do not know."""
+"""Parse and render IDENTITY.md, USER.md and SOUL.md; unknown front matter keys are preserved.
+
+Parsing normalizes: newlines become LF, a byte order mark is removed, and one blank line after the front
+matter and one newline at the end belong to the file. Known keys are written first, in a fixed order, without
+the comments above or after them. All other lines are kept in `extra`, byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -23,34 +28,34 @@ from core.text.front_matter import (
     split_front_matter,
 )
 
-# Settled on the way in: newlines become LF, a byte order mark goes, one blank line between front matter and
-# body and one newline at the end belong to the file. Keys we know are written first, in this order, without
-# comments above or beside them; all other lines are kept as `extra`, byte for byte.
+# Known keys, in the order in which they are written.
 IDENTITY_KEYS = ("name", "emoji", "creature", "vibe")
 USER_KEYS = ("name", "timezone", "location")
 ALL_KNOWN_KEYS = frozenset({*IDENTITY_KEYS, *USER_KEYS})
 
-# A letter or anything beyond ASCII first: no number, date or YAML sign can begin so.
+# Starts with a letter or a non-ASCII character: no number, date or YAML indicator does.
 PLAIN_SCALAR_PATTERN = re.compile(r"[A-Za-z\u00a1-\U0010ffff].*")
-# Some reader takes each of these bare words for something other than text.
+# Some YAML parser reads each of these as a boolean or null if it is not quoted.
 RESERVED_YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 ESCAPED_CHARACTERS = re.compile(f"[{FORBIDDEN_RANGES}{FORBIDDEN_HEAD_RANGES}]")
 
 
 class _PersonaFile:
+    """Base of parsed files: front matter keys, a body and the unknown lines."""
+
     keys: ClassVar[tuple[str, ...]]
     body: ClassVar[str]
     extra: str
 
     def __post_init__(self) -> None:
-        """Settle what a file cannot carry, so that every value survives the trip there and back."""
+        """Normalize the values so that rendering and parsing returns them unchanged."""
         for key in self.keys:
-            # The newline that ends a YAML block is punctuation.
-            self._settle(key, normalize_newlines(getattr(self, key)).rstrip("\n"))
-        self._settle(self.body, normalize_newlines(getattr(self, self.body)))
-        self._settle("extra", _trim_extra_lines(self.extra))
+            # The newline that ends a YAML block is not part of the value.
+            self._set_field(key, normalize_newlines(getattr(self, key)).rstrip("\n"))
+        self._set_field(self.body, normalize_newlines(getattr(self, self.body)))
+        self._set_field("extra", _trim_extra_lines(self.extra))
 
-    def _settle(self, field: str, value: str) -> None:
+    def _set_field(self, field: str, value: str) -> None:
         object.__setattr__(self, field, value)
 
 
@@ -99,7 +104,7 @@ def render_user(user: UserFile) -> str:
 
 
 def parse_soul(text: str) -> str:
-    """Keep a soul as it is, front matter and all; only byte order mark and line ends are settled."""
+    """Parse SOUL.md: the complete text including front matter, without byte order mark, with LF newlines."""
     soul = normalize_newlines(text.lstrip(BOM))
     raise_for_problems(find_character_problems(soul, "text", 1))
     return soul
@@ -110,7 +115,7 @@ def render_soul(text: str) -> str:
 
 
 def find_extra_problems(raw: str, known: Collection[str] = ALL_KNOWN_KEYS) -> tuple[TextProblem, ...]:
-    """Say why lines typed by a person cannot be kept beside the known keys; nothing means they can."""
+    """List the reasons why extra front matter lines cannot be combined with the known keys."""
     raw = normalize_newlines(raw)
     try:
         blocks = parse_front_matter(raw)
@@ -120,7 +125,9 @@ def find_extra_problems(raw: str, known: Collection[str] = ALL_KNOWN_KEYS) -> tu
         return (TextProblem("", 1, "Leave this empty instead of writing an empty pair of braces."),)
     message = '"{}" has a field of its own; remove it here.'
     return tuple(
-        TextProblem(b.key, b.line, message.format(b.key)) for b in blocks if b.key and b.key in known
+        TextProblem(block.key, block.line, message.format(block.key))
+        for block in blocks
+        if block.key and block.key in known
     )
 
 
@@ -139,23 +146,26 @@ def _parse_file(kind: type[FileT], text: str) -> FileT:
 def _find_type_problems(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> Iterator[TextProblem]:
     for block in blocks:
         if block.key in known and not isinstance(block.value, str):
-            shape = "a list" if isinstance(block.value, list) else "a group of keys"
-            yield TextProblem(block.key, block.line, f'"{block.key}" must be text, not {shape}.')
+            type_name = "a list" if isinstance(block.value, list) else "a group of keys"
+            yield TextProblem(block.key, block.line, f'"{block.key}" must be text, not {type_name}.')
 
 
 def _collect_extra(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> str:
-    kept, after_known = "", False
+    extra, after_known = "", False
     for block in blocks:
-        if block.key is None and after_known and kept:
-            kept += _compact_comments(block.source)
+        if block.key is None and after_known and extra:
+            extra += _compact_comments(block.source)
         elif block.key not in known:
-            kept += block.source
+            extra += block.source
         after_known = block.key in known
-    return kept
+    return extra
 
 
 def _compact_comments(lines: str) -> str:
-    """With the known key between gone, blank or indented lines would run into a block of text above them."""
+    """Remove blank lines and indentation from comments.
+
+    The known key above them is moved away, so they would become part of a preceding block scalar.
+    """
     return "".join(line.lstrip(" ") for line in lines.splitlines(keepends=True) if line.strip())
 
 
@@ -164,22 +174,22 @@ def _render_file(file: _PersonaFile) -> str:
     values = ((key, getattr(file, key)) for key in file.keys)
     head = "".join(f"{key}: {_format_scalar(value)}\n" for key, value in values if value)
     text = join_front_matter(head + file.extra, getattr(file, file.body))
-    # Whatever we could not read again (too long, a control character) must not be written either.
+    # Parse the result: text that could not be read again (too long, a control character) is an error.
     _parse_file(type(file), text)
     return text
 
 
 def _format_scalar(value: str) -> str:
-    plain = (
+    is_plain = (
         PLAIN_SCALAR_PATTERN.fullmatch(value)
         and value.isprintable()
         and value.lower() not in RESERVED_YAML_WORDS
     )
-    if plain and not re.search(r": | #|[: ]$", value):
+    if is_plain and not re.search(r": | #|[: ]$", value):
         return value
-    # JSON strings are YAML strings, except for what YAML refuses or folds when written bare.
+    # JSON strings are YAML strings, except for unescaped characters that YAML forbids or folds.
     return ESCAPED_CHARACTERS.sub(
-        lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False)
+        lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False)
     )
 
 

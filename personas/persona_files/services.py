@@ -1,4 +1,4 @@
-"""Records to IDENTITY.md, SOUL.md and USER.md and back."""
+"""Convert records to IDENTITY.md, SOUL.md and USER.md, and back."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ USER_FIELDS = ("name", "timezone", "location", "notes", "extra")
 
 
 def parse_persona_file(model: type[Named], text: str) -> dict[str, Any]:
-    """The values a file holds for this kind of record, or every reason why it cannot be read."""
+    """Parse a file to field values of the model; raises `InvalidInput` with all problems found."""
     try:
         if model is Identity:
             return get_attributes(parse_identity(text), IDENTITY_FIELDS)
@@ -40,7 +40,7 @@ def parse_persona_file(model: type[Named], text: str) -> dict[str, Any]:
 
 
 def render_persona_file(record: Named) -> str:
-    """The record as the file other programs read."""
+    """Render a record as its Markdown file."""
     if isinstance(record, Identity):
         return render_identity(record.as_file())
     if isinstance(record, UserProfile):
@@ -50,5 +50,5 @@ def render_persona_file(record: Named) -> str:
     raise TypeError(f"{record.kind} has no file form.")
 
 
-def get_attributes(holder: object, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(holder, name) for name in names}
+def get_attributes(instance: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(instance, name) for name in names}

@@ -1,4 +1,4 @@
-"""IDENTITY.md, SOUL.md and USER.md, in and out of the browser."""
+"""Pages to import and export IDENTITY.md, SOUL.md and USER.md."""
 
 from typing import Any, ClassVar, TypeVar
 
@@ -21,7 +21,7 @@ N = TypeVar("N", bound=Named)
 
 
 class PersonaFileImportForm(forms.Form):
-    """A file, or its text pasted; the label is what lists will show."""
+    """Upload of a file or its pasted text, with the label of the new record."""
 
     label = forms.CharField(
         label=gettext_lazy("Label"),
@@ -44,12 +44,12 @@ class PersonaFileImportForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if upload := cleaned.get("file"):
-            cleaned["text"] = self._decoded(upload)
+            cleaned["text"] = self._decode_upload(upload)
         if not cleaned.get("text", "").strip() and not self.errors:
             self.add_error("file", _("Choose a file or paste its text."))
         return cleaned
 
-    def _decoded(self, upload: Any) -> str:
+    def _decode_upload(self, upload: Any) -> str:
         if upload.size > 256 * 1024:
             self.add_error("file", _("This file is larger than 256 KiB."))
             return ""
@@ -65,38 +65,38 @@ class PersonaFileImportForm(forms.Form):
 
 
 class PersonaFilePages(RecordPages[N]):
-    """The usual pages, and a file to take in or hand out."""
+    """Record pages with file import and export."""
 
     file_name: ClassVar[str]
 
     def more_urls(self) -> list[URLPattern]:
         return [
-            path("import/", self.take_in, name="import"),
-            path("<slug:key>/file/", self.hand_out, name="file"),
+            path("import/", self.import_file, name="import"),
+            path("<slug:key>/file/", self.export_file, name="file"),
         ]
 
     @require_permission(Permission.EDIT)
-    def take_in(self, request: WorkspaceRequest) -> HttpResponse:
+    def import_file(self, request: WorkspaceRequest) -> HttpResponse:
         form = PersonaFileImportForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():
             try:
                 values = parse_persona_file(self.model, form.cleaned_data["text"])
                 record = self.create(request, values | {"label": form.cleaned_data["label"]})
             except InvalidInput as error:
-                for name, said in error.errors.items():
-                    for message in said:
+                for name, field_errors in error.errors.items():
+                    for message in field_errors:
                         form.add_error("label" if name == "label" else "text", message)
             else:
                 messages.success(
                     request,
                     _("%(file)s taken in as “%(record)s”.") % {"file": self.file_name, "record": record},
                 )
-                return redirect(self.address(record))
-        return self.show(request, "import", {"form": form}, status=422 if form.errors else 200)
+                return redirect(self.get_record_url(record))
+        return self.render_page(request, "import", {"form": form}, status=422 if form.errors else 200)
 
-    def hand_out(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        answer = HttpResponse(
+    def export_file(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        response = HttpResponse(
             render_persona_file(self.find(request, key)), content_type="text/markdown; charset=utf-8"
         )
-        answer["Content-Disposition"] = f'attachment; filename="{self.file_name}"'
-        return answer
+        response["Content-Disposition"] = f'attachment; filename="{self.file_name}"'
+        return response

@@ -1,1 +1,1 @@
-"""What all records share: models, services, revisions, pages."""
+"""Records: base models, services, revisions, forms and pages shared by all kinds of records."""

@@ -1,4 +1,4 @@
-"""One verb for many records: each as if it were alone, all in one transaction, told in one sentence."""
+"""Bulk actions on lists: apply one action to many records in one transaction and report the result."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,28 +24,28 @@ from personas.ui.toasts import add_toast
 
 M = TypeVar("M", bound=Model)
 R = TypeVar("R", bound=Record)
-# Four pages of a list: nobody ticks more by hand.
+# Four pages of a list, more than a user selects by hand.
 MAX_BULK_ROWS = 200
 MAX_SHOWN_REFUSALS = 3
 
 
 @dataclass(frozen=True)
 class BulkAction:
-    """A button under a list; the family's `<name>_verb` does it to one record."""
+    """A button of the bulk bar; the page class's method `apply_<name>` does it to one record."""
 
     name: str
     label: Any
-    done: Any  # “Archived”, before a number
+    done: Any  # past participle before a number: “Archived 12”
     icon: str = ""
     tone: str = ""
-    # Whoever may write to the kind, unless it says otherwise.
+    # None means the write permission of the page class.
     permission: Permission | None = None
-    # Where its form goes, and which verb takes it back.
+    # The URL name that receives the form, and the name of the action that undoes this one.
     route: str = "bulk"
     undo: str = ""
-    # On which shelves there is something to do for it; empty means on all.
-    shelves: tuple[str, ...] = ()
-    # What else the form asks for, as a template beside the button.
+    # The values of the state filter for which the button is shown; empty means all.
+    states: tuple[str, ...] = ()
+    # Whether the user must also choose an agent.
     needs_agent: bool = False
 
 
@@ -55,7 +55,7 @@ ARCHIVE_ACTION = BulkAction(
     gettext_lazy("Archived"),
     icon="archive",
     undo="restore",
-    shelves=("", "all"),
+    states=("", "all"),
 )
 RESTORE_ACTION = BulkAction(
     "restore",
@@ -63,114 +63,126 @@ RESTORE_ACTION = BulkAction(
     gettext_lazy("Restored"),
     icon="restore",
     undo="archive",
-    shelves=("archived", "all"),
+    states=("archived", "all"),
 )
 ARCHIVE_ACTIONS = (ARCHIVE_ACTION, RESTORE_ACTION)
 
 
 @dataclass
 class BulkResult(Generic[M]):
-    """What became of the chosen rows."""
+    """Rows that were changed, and rows that were refused with the reason."""
 
     done: list[M] = field(default_factory=list)
     refused: list[tuple[M, str]] = field(default_factory=list)
 
-    def words(self, done: str) -> str:
+    def to_text(self, done: str) -> str:
         """“Archived 12; 1 refused: “Fox”: Still used by Juniper.”"""
-        said = [f"{done} {len(self.done)}"] if self.done or not self.refused else []
+        parts = [f"{done} {len(self.done)}"] if self.done or not self.refused else []
         if self.refused:
-            said.append(_("%(count)s refused: %(why)s") % {"count": len(self.refused), "why": self.why()})
-        return f"{'; '.join(said).rstrip('.')}."
+            reasons = self.format_refusals()
+            parts.append(_("%(count)s refused: %(why)s") % {"count": len(self.refused), "why": reasons})
+        return f"{'; '.join(parts).rstrip('.')}."
 
-    def why(self) -> str:
-        told = [
+    def format_refusals(self) -> str:
+        reasons = [
             f"“{Truncator(str(row)).chars(60)}”: {reason}"
             for row, reason in self.refused[:MAX_SHOWN_REFUSALS]
         ]
-        more = len(self.refused) - len(told)
+        more = len(self.refused) - len(reasons)
         if more > 0:
-            told.append(ngettext("and %(count)s more", "and %(count)s more", more) % {"count": more})
-        return " ".join(told)
+            reasons.append(ngettext("and %(count)s more", "and %(count)s more", more) % {"count": more})
+        return " ".join(reasons)
 
 
 class RecordBulkMixin(Generic[R]):
-    """What a family of pages does to many of its records at once."""
+    """Bulk actions for a record page class."""
 
     name: ClassVar[str]
-    write: ClassVar[Permission]
-    bulk_verbs: ClassVar[tuple[BulkAction, ...]] = ()
-    # The filter that tells on which shelf the rows of a list stand.
-    shelf_filter: ClassVar[str] = "shelf"
+    write_permission: ClassVar[Permission]
+    bulk_actions: ClassVar[tuple[BulkAction, ...]] = ()
+    # The name of the list filter that selects active or archived rows.
+    state_filter: ClassVar[str] = "shelf"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
         raise NotImplementedError
 
     def bulk(self, request: WorkspaceRequest, route: str = "bulk") -> HttpResponse:
-        """Carry out the verb that was pressed on what was ticked, and go back to the list."""
-        said = request.POST.get("verb", "")
-        verb = next((one for one in self.bulk_verbs if (one.name, one.route) == (said, route)), None)
-        if verb is None:
+        """Run the submitted action on the selected rows and redirect to the list."""
+        submitted = request.POST.get("verb", ""), route
+        actions = (action for action in self.bulk_actions if (action.name, action.route) == submitted)
+        action = next(actions, None)
+        if action is None:
             messages.error(request, _("Press one of the buttons under the list."))
-        elif not self.may_press(request, verb):
-            raise PermissionDenied(describe_required_roles(verb.permission or self.write))
+        elif not self.can_run(request, action):
+            raise PermissionDenied(describe_required_roles(action.permission or self.write_permission))
         else:
-            self.carry_out_on_all(request, verb, parse_row_ids(request.POST.getlist("chosen")))
+            self.run_bulk_action(request, action, parse_row_ids(request.POST.getlist("chosen")))
         return redirect(get_back_url(request, reverse(f"{self.name}:list", args=[request.workspace.slug])))
 
-    def carry_out_on_all(self, request: WorkspaceRequest, verb: BulkAction, ids: Sequence[int]) -> None:
+    def run_bulk_action(self, request: WorkspaceRequest, action: BulkAction, ids: Sequence[int]) -> None:
         rows = list(self.rows(request).filter(pk__in=ids).order_by("pk"))
         if not rows:
             messages.error(request, _("Tick the rows first, then press a button."))
             return
-        act = getattr(self, f"{verb.name}_verb")
-        outcome = apply_to_rows(rows, lambda row: act(row, request))
-        undo_url = reverse(f"{self.name}:{verb.route}", args=[request.workspace.slug]) if verb.undo else ""
-        show_bulk_result(request, outcome, str(verb.done), undo_url=undo_url, undo=verb.undo)
+        apply_action = getattr(self, f"apply_{action.name}")
+        result = apply_to_rows(rows, lambda row: apply_action(row, request))
+        undo_url = (
+            reverse(f"{self.name}:{action.route}", args=[request.workspace.slug]) if action.undo else ""
+        )
+        show_bulk_result(request, result, str(action.done), undo_url=undo_url, undo=action.undo)
 
-    def may_press(self, request: WorkspaceRequest, verb: BulkAction) -> bool:
-        return has_permission(request.membership.role, verb.permission or self.write)
+    def can_run(self, request: WorkspaceRequest, action: BulkAction) -> bool:
+        return has_permission(request.membership.role, action.permission or self.write_permission)
 
-    def bulk_shown(self, request: WorkspaceRequest, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The buttons under a list for this person; none where there is nothing to press."""
-        shelves = (str(entry["value"]) for entry in filters if entry["name"] == self.shelf_filter)
-        shelf = next(shelves, "all")
+    def list_bulk_buttons(
+        self, request: WorkspaceRequest, filters: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """List the buttons of the bulk bar that the member's role and the state filter allow."""
+        states = (str(entry["value"]) for entry in filters if entry["name"] == self.state_filter)
+        state = next(states, "all")
         return [
-            {"verb": verb, "url": reverse(f"{self.name}:{verb.route}", args=[request.workspace.slug])}
-            for verb in self.bulk_verbs
-            if self.may_press(request, verb) and (not verb.shelves or shelf in verb.shelves)
+            {"verb": action, "url": reverse(f"{self.name}:{action.route}", args=[request.workspace.slug])}
+            for action in self.bulk_actions
+            if self.can_run(request, action) and (not action.states or state in action.states)
         ]
 
 
 def parse_row_ids(values: Iterable[str]) -> list[int]:
-    """Ids out of a form; an undo says them all in one field. Whatever else was sent is no choice."""
-    words = [word for value in values for word in value.split(",")]
-    found = [int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 16]
-    return found[:MAX_BULK_ROWS]
+    """Parse row ids from a form and ignore everything else.
+
+    Checkboxes send one id per field; the undo form sends all ids in one field, separated by commas.
+    """
+    parts = [part for value in values for part in value.split(",")]
+    ids = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) < 16]
+    return ids[:MAX_BULK_ROWS]
 
 
 @transaction.atomic
-def apply_to_rows(rows: Iterable[M], act: Callable[[M], object]) -> BulkResult[M]:
-    """One refusal stops no other; together, so that each prompt they feed is built once."""
-    outcome: BulkResult[M] = BulkResult()
+def apply_to_rows(rows: Iterable[M], apply_action: Callable[[M], object]) -> BulkResult[M]:
+    """Apply the action to each row and collect refusals instead of stopping.
+
+    One transaction, so that each affected prompt is built once.
+    """
+    result: BulkResult[M] = BulkResult()
     for row in rows:
         try:
-            act(row)
+            apply_action(row)
         except DomainError as error:
-            outcome.refused.append((row, error.message))
+            result.refused.append((row, error.message))
         else:
-            outcome.done.append(row)
-    return outcome
+            result.done.append(row)
+    return result
 
 
 def show_bulk_result(
-    request: HttpRequest, outcome: BulkResult[Any], done: str, *, undo_url: str = "", undo: str = ""
+    request: HttpRequest, result: BulkResult[Any], done: str, *, undo_url: str = "", undo: str = ""
 ) -> None:
-    words = outcome.words(done)
-    if outcome.refused:
-        level = messages.warning if outcome.done else messages.error
-        level(request, words)
+    text = result.to_text(done)
+    if result.refused:
+        level = messages.warning if result.done else messages.error
+        level(request, text)
         return
-    # What stood on that shelf before was not put there now: taking it back would move it away.
-    moved = [row.pk for row in outcome.done if row.is_archived == (undo == "archive")] if undo else []
+    # Rows that were in the target state before this action must not be part of its undo.
+    moved = [row.pk for row in result.done if row.is_archived == (undo == "archive")] if undo else []
     fields = {"verb": undo, "chosen": ",".join(map(str, moved)), "back": get_back_url(request, "")}
-    add_toast(request, words, undo_url=undo_url if moved else "", undo_fields=fields)
+    add_toast(request, text, undo_url=undo_url if moved else "", undo_fields=fields)

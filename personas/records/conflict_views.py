@@ -1,4 +1,4 @@
-"""Two people saved at once: what the later one is shown."""
+"""Edit conflicts (optimistic locking): the comparison shown when another user saved first."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +16,11 @@ NOT_ON_FORM = gettext_lazy("Not on this form: it stays as saved.")
 
 
 def describe_conflict(conflict: EditConflict, form: RecordForm) -> SimpleNamespace:
-    """Who saved in between, what they changed, and what the person in front of the screen typed there."""
+    """Compare the latest revision with the submitted form: author, time and changed fields."""
     revisions = {row.number: row for row in list_revisions(conflict.record)[:200]}
     latest = revisions[conflict.record.revision]
-    seen = revisions.get(conflict.expected)
-    changes = compare_revisions(conflict.record, seen.data if seen else {}, latest.data)
+    base = revisions.get(conflict.expected)
+    changes = compare_revisions(conflict.record, base.data if base else {}, latest.data)
     return SimpleNamespace(
         who=latest.author_label,
         when=latest.at,
@@ -39,12 +39,12 @@ def describe_conflict(conflict: EditConflict, form: RecordForm) -> SimpleNamespa
 
 
 def format_form_value(value: Any) -> str:
-    """What the form holds, in the words a revision would use for it."""
+    """Format a form value the way `revision_display` formats stored values."""
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     if isinstance(value, list):
         separator = "\n" if value and isinstance(value[0], dict) else ", "
         return separator.join(format_list_item(item) for item in value) or EMPTY_VALUE_DISPLAY
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {said}" for key, said in value.items()) or EMPTY_VALUE_DISPLAY
+        return "\n".join(f"{key}: {entry}" for key, entry in value.items()) or EMPTY_VALUE_DISPLAY
     return EMPTY_VALUE_DISPLAY if value in (None, "") else str(value)

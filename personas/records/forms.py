@@ -1,4 +1,4 @@
-"""A form for a record: fields from the model, links found only inside the workspace."""
+"""Base form of records: fields built from the model, choices limited to the workspace."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, cast
@@ -20,16 +20,16 @@ Fieldset = tuple[StrOrPromise, StrOrPromise, tuple[str, ...]]
 
 
 class RecordForm(forms.Form):
-    """Takes the workspace as an argument; `values()` is what a service takes."""
+    """Form that creates or edits a record; `values()` returns the field values for the service."""
 
     model: ClassVar[type[Record]]
-    plain: ClassVar[tuple[str, ...]] = ()
+    model_fields: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[tuple[str, ...]] = ()
     widgets: ClassVar[dict[str, type[forms.Widget] | forms.Widget]] = {}
     help_texts: ClassVar[dict[str, StrOrPromise]] = {}
     labels: ClassVar[dict[str, StrOrPromise]] = {}
     fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
-    # Long texts and their language (markdown, yaml, plain), for the editor; the main one first.
+    # Fields with a code editor and their language (markdown, yaml, plain); the main field first.
     editors: ClassVar[dict[str, str]] = {}
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
@@ -38,8 +38,8 @@ class RecordForm(forms.Form):
         self.workspace, self.record = workspace, record
         kwargs["initial"] = self.initial_values() | kwargs.get("initial", {})
         super().__init__(*args, **kwargs)
-        self._take_model_fields()
-        self.link_fields()
+        self._add_model_fields()
+        self.set_querysets()
         for name, field in self.fields.items():
             field.label = get_display_name(name) if field.label is None else field.label
         for name in self.fixed if record is not None else ():
@@ -50,57 +50,57 @@ class RecordForm(forms.Form):
             self.fields[name].widget.attrs["data-editor"] = language
 
     def initial_values(self) -> dict[str, Any]:
-        """What the record says now; on creation, nothing."""
+        """Return the current values of the record; empty for a new record."""
         if self.record is None:
             return {}
         values = {name: getattr(self.record, name) for name in self.record.content}
         return values | {"revision": self.record.revision}
 
-    def link_fields(self) -> None:
-        """Hook: point the choice fields at this workspace's rows."""
+    def set_querysets(self) -> None:
+        """Hook: set the querysets of the choice fields to rows of this workspace."""
 
-    def offer(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
-        """Let a link field choose among these rows."""
-        cast("RecordChoiceField | RecordMultipleChoiceField", self.fields[name]).offer(rows, current)
+    def set_choices(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
+        """Set the rows that a choice field offers."""
+        cast("RecordChoiceField | RecordMultipleChoiceField", self.fields[name]).set_choices(rows, current)
 
     def groups(self) -> list[dict[str, Any]]:
-        """The visible fields under their headings."""
+        """Group the visible fields by fieldset."""
         sets = self.fieldsets or (("", "", tuple(self.fields)),)
-        shown = [
+        groups = [
             (title, lede, [self[name] for name in names if name in self.fields and not self[name].is_hidden])
             for title, lede, names in sets
         ]
-        return [{"title": title, "lede": lede, "fields": fields} for title, lede, fields in shown if fields]
+        return [{"title": title, "lede": lede, "fields": fields} for title, lede, fields in groups if fields]
 
     def values(self) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if name != "revision"}
 
-    def take_errors(self, error: InvalidInput) -> None:
-        """Put a service's refusal under the fields it names."""
-        for name, said in error.errors.items():
-            for message in said:
+    def add_service_errors(self, error: InvalidInput) -> None:
+        """Add the validation errors of a service to the fields they belong to."""
+        for name, messages in error.errors.items():
+            for message in messages:
                 self.add_error(name if name in self.fields else None, message)
 
-    def _take_model_fields(self) -> None:
-        made = fields_for_model(
+    def _add_model_fields(self) -> None:
+        model_fields = fields_for_model(
             self.model,
-            fields=self.plain,
+            fields=self.model_fields,
             widgets=self.widgets,
             help_texts=cast("dict[str, str]", self.help_texts),
             labels=cast("dict[str, str]", DISPLAY_NAMES | self.labels),
         )
-        for name in self.plain:
-            self.fields[name] = use_slug_validator(made[name] or _raise_not_editable(self, name))
+        for name in self.model_fields:
+            self.fields[name] = use_slug_validator(model_fields[name] or _raise_not_editable(self, name))
 
 
 def build_model_field(model: type[Model], name: str, label: StrOrPromise) -> forms.Field:
-    """One field as its model has it, under a label of ours."""
-    made = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
-    return use_slug_validator(made[name])
+    """Build the form field of one model field, with another label."""
+    fields = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
+    return use_slug_validator(fields[name])
 
 
 def use_slug_validator(field: forms.Field) -> forms.Field:
-    """Django's own rule for slugs is laxer than ours and would speak first."""
+    """Replace Django's slug validator by ours, which is stricter; otherwise both messages would appear."""
     field.validators = [slug_validator if rule is validate_slug else rule for rule in field.validators]
     return field
 
@@ -110,35 +110,35 @@ def _raise_not_editable(form: RecordForm, name: str) -> forms.Field:
 
 
 class RecordChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """One record of the workspace; anything else is not among the choices."""
+    """Choice of one record of the workspace."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(queryset=None, **kwargs)
 
-    def offer(self, rows: QuerySet[Any], current: Model | None = None) -> None:
-        """Offer live rows, and the current one even if it has been archived since."""
-        kept = [current.pk] if current is not None else []
-        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=kept)
+    def set_choices(self, rows: QuerySet[Any], current: Model | None = None) -> None:
+        """Offer active rows, and the current one even if it was archived later."""
+        current_ids = [current.pk] if current is not None else []
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=current_ids)
 
 
 class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """Several records of the workspace, kept in their stored order; new ones come last."""
+    """Choice of several records of the workspace; keeps their stored order and appends new ones."""
 
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **kwargs: Any) -> None:
-        self.kept: list[int] = []
+        self.current_ids: list[int] = []
         super().__init__(queryset=None, required=False, **kwargs)
 
-    def offer(self, rows: QuerySet[Any], current: Sequence[int] | None = None) -> None:
-        self.kept = list(current or ())
-        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.kept)
+    def set_choices(self, rows: QuerySet[Any], current: Sequence[int] | None = None) -> None:
+        self.current_ids = list(current or ())
+        self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=self.current_ids)
 
     def clean(self, value: Any) -> list[Any]:  # type: ignore[override]  # a list: the order is the point
         try:
             chosen = list(super().clean(value))
         except OverflowError:
-            # SQLite's way to say that no row can have so large an id.
+            # SQLite raises this for an id beyond 64 bits.
             raise forms.ValidationError(_("That is not one of the choices."), code="invalid_choice") from None
-        places = {pk: place for place, pk in enumerate(self.kept)}
-        return sorted(chosen, key=lambda row: (places.get(row.pk, len(places)), str(row)))
+        positions = {pk: position for position, pk in enumerate(self.current_ids)}
+        return sorted(chosen, key=lambda row: (positions.get(row.pk, len(positions)), str(row)))

@@ -1,4 +1,4 @@
-"""The list of a kind of record: searched, narrowed, sorted; as a page or as a file."""
+"""Record lists: search, filters, sorting and pagination, as a page or as an export."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
@@ -23,13 +23,13 @@ DATE_FIELDS = ("created_at", "updated_at", "archived_at")
 
 @dataclass(frozen=True)
 class RecordListing(Generic[R]):
-    """What was asked for and what was found, whichever way it is shown."""
+    """A filtered and sorted queryset with the filters that produced it, for the page and the export."""
 
     rows: QuerySet[R]
     filters: list[dict[str, Any]]
-    words: str
+    query: str
     sorting: SortOrder
-    # Filters that no choice offers, as links that take them off.
+    # Active filters without a select box, each with the URL that removes it.
     chips: list[dict[str, str]] = field(default_factory=list)
 
     @property
@@ -38,85 +38,85 @@ class RecordListing(Generic[R]):
 
     @property
     def is_narrowed(self) -> bool:
-        return bool(self.words or self.chips) or any(
+        return bool(self.query or self.chips) or any(
             entry["value"] != str(entry["options"][0][0]) for entry in self.filters
         )
 
 
 class RecordListMixin(Generic[R]):
-    """The list of a family of pages; a theme says what it is searched, narrowed and sorted by."""
+    """List view of a record page class; subclasses set search fields, filters and sort orders."""
 
     model: type[R]
     name: ClassVar[str]
     key: ClassVar[str] = "slug"
-    searched: ClassVar[tuple[str, ...]] = ("label",)
-    # By the words in the address; and the one that is the list's own order.
+    search_fields: ClassVar[tuple[str, ...]] = ("label",)
+    # Sort parameter to model fields, and the default sort parameter.
     sorts: ClassVar[SortFields] = {}
-    usual_sort: ClassVar[str] = ""
-    # Paths of attributes, `agent__slug`; none means what the record holds.
-    columns_exported: ClassVar[tuple[str, ...]] = ()
+    default_sort: ClassVar[str] = ""
+    # Attribute paths such as `agent__slug`; empty means all content fields of the record.
+    export_fields: ClassVar[tuple[str, ...]] = ()
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
         raise NotImplementedError
 
-    def show(
+    def render_page(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         raise NotImplementedError
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        """Choices beside the search box; the first value of each is the default."""
+        """Return the select boxes next to the search box; the first option of each is the default."""
         return [{"name": "shelf", "label": _("Show"), "options": ARCHIVE_STATE_CHOICES}]
 
-    def narrowed(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
-        shelf = chosen.get("shelf", "")
-        return rows if shelf == "all" else rows.filter(archived_at__isnull=shelf != "archived")
+    def filter_rows(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
+        state = chosen.get("shelf", "")
+        return rows if state == "all" else rows.filter(archived_at__isnull=state != "archived")
 
-    def matching(self, rows: QuerySet[R], words: str) -> QuerySet[R]:
-        found = Q()
-        for name in self.searched:
-            found |= Q(**{f"{name}__icontains": words})
-        return rows.filter(found) if words else rows
+    def search_rows(self, rows: QuerySet[R], query: str) -> QuerySet[R]:
+        condition = Q()
+        for name in self.search_fields:
+            condition |= Q(**{f"{name}__icontains": query})
+        return rows.filter(condition) if query else rows
 
-    def listing(self, request: WorkspaceRequest) -> RecordListing[R]:
-        filters, words = set_filter_values(request, self.filters(request)), get_search_query(request)
-        rows = self.narrowed(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
-        sorting = get_sort_order(request, self.sorts, self.usual_sort)
-        found = sort_rows(self.matching(rows, words), sorting, self.sorts)
-        return RecordListing(found, filters, words, sorting)
+    def get_listing(self, request: WorkspaceRequest) -> RecordListing[R]:
+        filters, query = set_filter_values(request, self.filters(request)), get_search_query(request)
+        rows = self.filter_rows(self.rows(request), {entry["name"]: entry["value"] for entry in filters})
+        sorting = get_sort_order(request, self.sorts, self.default_sort)
+        sorted_rows = sort_rows(self.search_rows(rows, query), sorting, self.sorts)
+        return RecordListing(sorted_rows, filters, query, sorting)
 
     def index(self, request: WorkspaceRequest) -> HttpResponseBase:
-        listing = self.listing(request)
+        listing = self.get_listing(request)
         if file_format := get_export_format(request):
             return build_export_response(
-                request.workspace, self.name, file_format, self.columns(), listing.rows
+                request.workspace, self.name, file_format, self.get_export_columns(), listing.rows
             )
         page = Paginator(listing.rows, PAGE_SIZE).get_page(request.GET.get("page"))
         context = {
             "page": page,
             "filters": listing.filters,
-            "q": listing.words,
+            "q": listing.query,
             "sorting": listing.sorting,
             "chips": listing.chips,
             "is_narrowed": listing.is_narrowed,
         }
-        return self.show(request, "list", context)
+        return self.render_page(request, "list", context)
 
-    def columns(self) -> list[ExportColumn]:
-        """What a file of this kind holds."""
+    def get_export_columns(self) -> list[ExportColumn]:
+        """Return the columns of an exported file."""
         return build_export_columns(
-            self.columns_exported or [self.key, *list_content_fields(self.model), *DATE_FIELDS]
+            self.export_fields or [self.key, *list_content_fields(self.model), *DATE_FIELDS]
         )
 
 
 def list_content_fields(model: type[Record]) -> list[str]:
-    """The fields of its own that a record consists of; links as the ids they are."""
+    """List the attribute names of the content fields; foreign keys by their id attribute."""
     fields = [field for field in model._meta.concrete_fields if field.name in model.content]
     return [field.attname if isinstance(field, ForeignKey) else field.name for field in fields]
 
 
 def get_query_param(request: HttpRequest, name: str) -> str:
-    """A word from the address, without the one character that PostgreSQL refuses even to compare."""
+    """Return a query parameter without NUL characters, which PostgreSQL rejects even in comparisons."""
     return request.GET.get(name, "").replace("\x00", "")
 
 
@@ -125,15 +125,19 @@ def get_search_query(request: HttpRequest) -> str:
 
 
 def set_filter_values(request: HttpRequest, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The filters with what the address says of each; strange values are the default."""
+    """Set the value of each filter from the query string; unknown values become the default."""
     for entry in filters:
         allowed = {str(value) for value, _label in entry["options"]}
-        said = request.GET.get(entry["name"], "")
-        entry["value"] = said if said in allowed else str(entry["options"][0][0])
+        param = request.GET.get(entry["name"], "")
+        entry["value"] = param if param in allowed else str(entry["options"][0][0])
     return filters
 
 
 def build_filter_chip(request: HttpRequest, name: str, label: str, value: str) -> dict[str, str]:
-    """A filter that no choice offers: shown by name, with the address that is without it."""
-    left = [(word, str(said)) for word, said in request.GET.items() if word not in {name, "page", "format"}]
-    return {"name": name, "label": label, "value": value, "url": f"{request.path}?{urlencode(left)}"}
+    """Build the chip of an active filter without a select box, with the URL that removes the filter."""
+    params = [
+        (param, str(param_value))
+        for param, param_value in request.GET.items()
+        if param not in {name, "page", "format"}
+    ]
+    return {"name": name, "label": label, "value": value, "url": f"{request.path}?{urlencode(params)}"}

@@ -1,4 +1,4 @@
-"""Record: the base of all edited content, with its revisions."""
+"""Base models of records (content with revisions), and the revisions."""
 
 from datetime import datetime
 from typing import Any, ClassVar, cast
@@ -13,7 +13,7 @@ from personas.workspaces.models import slug_validator, validate_not_reserved
 
 
 class Record(WorkspaceOwned):
-    """Content that people edit: every change leaves a revision, and nothing is deleted."""
+    """Versioned content: every change writes a revision, and rows are archived instead of deleted."""
 
     kind: ClassVar[str]
     content: ClassVar[tuple[str, ...]]
@@ -31,11 +31,11 @@ class Record(WorkspaceOwned):
         return self.archived_at is not None
 
     def snapshot(self) -> dict[str, Any]:
-        """The content as plain data; links are ids, so a rename elsewhere is no change here."""
-        return {name: self._plain(name) for name in self.content}
+        """Return the content as JSON data. Links are ids, so renaming a linked record is not a change."""
+        return {name: self._plain_value(name) for name in self.content}
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The inverse of `snapshot`: stored data back to values that `put` takes."""
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Convert a snapshot back to values for `set_values`; the inverse of `snapshot`."""
         fields = {name: self._meta.get_field(name) for name in self.content if name in data}
         values: dict[str, Any] = {}
         for name, field in fields.items():
@@ -48,35 +48,35 @@ class Record(WorkspaceOwned):
                 values[name] = cast("models.Field[Any, Any]", field).to_python(data[name])
         return values
 
-    def put(self, values: dict[str, Any]) -> None:
-        """Set the plain fields among the values."""
+    def set_values(self, values: dict[str, Any]) -> None:
+        """Set the content fields that `values` contains."""
         for name in self.content:
             if name in values:
                 setattr(self, name, values[name])
 
-    def put_children(self, values: dict[str, Any]) -> None:
-        """Write the rows that belong to this record; most kinds have none."""
+    def save_children(self, values: dict[str, Any]) -> None:
+        """Save the child rows of this record; most kinds have none."""
 
     def agent_ids(self) -> list[int]:
-        """The agents whose prompts this record feeds now."""
-        fed = self.agents_fed()
-        return [] if fed is None else sorted(set(fed))
+        """Return the ids of the agents whose prompts currently contain this record."""
+        ids = self.query_agent_ids()
+        return [] if ids is None else sorted(set(ids))
 
-    def agents_fed(self) -> "models.QuerySet[Any, int] | None":
-        """The same as one question, for those who have more to ask; None where it takes more than that."""
+    def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
+        """Return `agent_ids()` as a queryset that callers can combine, or None if one query is not enough."""
         return None
 
-    def _plain(self, name: str) -> Any:
+    def _plain_value(self, name: str) -> Any:
         field = self._meta.get_field(name)
         value = getattr(self, getattr(field, "attname", name))
         return value.isoformat() if isinstance(value, datetime) else value
 
 
 class Named(Record):
-    """A record with a label for people and a slug for addresses; the slug never changes."""
+    """A record with a label for display and an immutable slug for URLs."""
 
     label = LineField(max_length=80)
-    # Asked for with its workspace, so the index of the constraint below finds it.
+    # No index of its own: lookups include the workspace and use the index of the constraint below.
     slug = models.SlugField(
         max_length=64, db_index=False, validators=[slug_validator, validate_not_reserved], editable=False
     )
@@ -92,7 +92,7 @@ class Named(Record):
 
 
 class Revision(WorkspaceOwned):
-    """The whole content of a record after one change; prompts point at these."""
+    """Snapshot of a record's content after one change; prompt versions refer to revisions."""
 
     kind = models.CharField(max_length=20)
     object_id = models.BigIntegerField()

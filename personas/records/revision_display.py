@@ -1,4 +1,4 @@
-"""Stored content in words: what a revision held, what two of them differ in."""
+"""Format revisions for display: field values, and the differences between two revisions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from personas.models import Agent, Channel, Record, Tool
 from personas.ui.display_names import EMPTY_VALUE_DISPLAY, get_display_name
 
-# Content that is a list of ids, by the kind of record the ids stand for.
+# Content fields that hold a list of ids, with the model of the ids.
 ID_LIST_MODELS: dict[str, type[Record]] = {
     "tools": Tool,
     "planning_tools": Tool,
@@ -21,7 +21,7 @@ ID_LIST_MODELS: dict[str, type[Record]] = {
 
 @dataclass(frozen=True)
 class RevisionChange:
-    """One field that two states of a record differ in."""
+    """One field that differs between two revisions."""
 
     name: str
     label: str
@@ -30,7 +30,7 @@ class RevisionChange:
 
 
 def list_revision_fields(record: Record, data: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every field of a revision with its value in words."""
+    """List the label and the formatted value of every field of a revision."""
     return [
         (get_field_label(record, name), format_field_value(record, name, value))
         for name, value in data.items()
@@ -38,7 +38,7 @@ def list_revision_fields(record: Record, data: dict[str, Any]) -> list[tuple[str
 
 
 def compare_revisions(record: Record, before: dict[str, Any], after: dict[str, Any]) -> list[RevisionChange]:
-    """The fields that differ, in the record's own order."""
+    """List the fields that differ, in the order of the record's content."""
     names = [name for name in after if before.get(name) != after[name]]
     return [
         RevisionChange(
@@ -56,7 +56,7 @@ def get_field_label(record: Record, name: str) -> str:
 
 
 def format_field_value(record: Record, name: str, value: Any) -> str:
-    """A stored value as a person would say it; ids become the names they stand for."""
+    """Format a stored value for display; ids become the names of the records."""
     if value is None or value in ("", []):
         return EMPTY_VALUE_DISPLAY
     if isinstance(value, bool):
@@ -67,19 +67,19 @@ def format_field_value(record: Record, name: str, value: Any) -> str:
     if isinstance(value, list):
         return "\n".join(format_list_item(item) for item in value)
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {said}" for key, said in value.items()) or EMPTY_VALUE_DISPLAY
+        return "\n".join(f"{key}: {entry}" for key, entry in value.items()) or EMPTY_VALUE_DISPLAY
     return get_choice_label(type(record), name, value) or str(value)
 
 
 def get_choice_label(model: type[Record], name: str, value: Any) -> str:
-    """What a page calls one of few values; nothing where any value may stand."""
+    """Return the display label of a choice value; empty for fields without choices."""
     field = model._meta.get_field(name) if name in model.content else None
     choices = getattr(field, "flatchoices", ()) if isinstance(value, str) else ()
-    return next((str(words) for known, words in choices if known == value), "")
+    return next((str(label) for known, label in choices if known == value), "")
 
 
 def get_linked_model(model: type[Record], name: str) -> type[Record] | None:
-    """The kind of record that a content field points at, if it points at one."""
+    """Return the model that a content field refers to, or None."""
     if name in ID_LIST_MODELS:
         return ID_LIST_MODELS[name]
     field = model._meta.get_field(name) if name in model.content else None
@@ -87,10 +87,10 @@ def get_linked_model(model: type[Record], name: str) -> type[Record] | None:
 
 
 def format_record_names(record: Record, target: type[Record], ids: Iterable[int]) -> str:
-    wanted = list(ids)
-    rows = target.objects.in_workspace(record.workspace_id).in_bulk(wanted)
+    pks = list(ids)
+    rows = target.objects.in_workspace(record.workspace_id).in_bulk(pks)
     return ", ".join(
-        str(rows[pk]) if pk in rows else _("(no longer known: %(pk)s)") % {"pk": pk} for pk in wanted
+        str(rows[pk]) if pk in rows else _("(no longer known: %(pk)s)") % {"pk": pk} for pk in pks
     )
 
 

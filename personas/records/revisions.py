@@ -5,14 +5,14 @@ from personas.models import Record, Revision
 
 
 def write_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
-    """Keep the record's content as it now is, under its current revision number."""
+    """Save a snapshot of the record under its current revision number."""
     revision = build_revision(record, by=by, message=message)
     revision.save(force_insert=True)
     return revision
 
 
 def build_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
-    """The same, not yet written."""
+    """Build the revision without saving it."""
     return Revision(
         workspace_id=record.workspace_id,
         kind=record.kind,

@@ -1,4 +1,4 @@
-"""The verbs every kind of record shares: create, edit, archive, restore, go back to a revision."""
+"""Services shared by all records: create, edit, archive, restore, restore a revision."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +21,11 @@ from personas.signals import agent_changed
 
 
 def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> None:
-    """Only somebody who may approve says that nobody has to."""
+    """Require approve permission to change an agent's release policy from reviewed to automatic."""
     if not isinstance(record, Agent) or record.release_policy != ReleasePolicy.REVIEWED:
         return
-    wanted = values.get("release_policy", ReleasePolicy.REVIEWED)
-    if wanted != ReleasePolicy.REVIEWED and not can_approve(record, by):
+    policy = values.get("release_policy", ReleasePolicy.REVIEWED)
+    if policy != ReleasePolicy.REVIEWED and not can_approve(record, by):
         raise InvalidInput.on(
             "release_policy", _("Lifting the review takes an owner, an admin or a reviewer.")
         )
@@ -48,10 +48,12 @@ ERASABLE_KINDS = ("memory", "user_profile")
 def create_record(
     model: type[R], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> R:
-    """Add a record and its first revision."""
-    fixed = {name: value for name, value in values.items() if name not in model.content}
-    own = {field.name for field in model._meta.concrete_fields}
-    record = model(workspace=workspace, **{name: value for name, value in fixed.items() if name in own})
+    """Create a record and its first revision."""
+    non_content = {name: value for name, value in values.items() if name not in model.content}
+    field_names = {field.name for field in model._meta.concrete_fields}
+    record = model(
+        workspace=workspace, **{name: value for name, value in non_content.items() if name in field_names}
+    )
     return _save_record(record, values, before=None, verb="created", by=by, message=message)
 
 
@@ -59,7 +61,10 @@ def create_record(
 def edit_record(
     record: R, values: FieldValues, *, expected: int, by: Actor, message: str = "", verb: str = "edited"
 ) -> R:
-    """Change a record's content, if it is still at the revision the caller saw."""
+    """Change a record's content with optimistic locking.
+
+    Raises `EditConflict` if the record is no longer at the revision `expected`.
+    """
     record = lock_record(record)
     check_not_erased(record)
     if record.revision != expected:
@@ -70,19 +75,19 @@ def edit_record(
 
 @transaction.atomic
 def archive_record(record: R, *, by: Actor) -> R:
-    """Take a record out of use; it stays for the record, and can come back."""
+    """Archive a record: it is no longer used but stays stored and can be restored."""
     record = lock_record(record)
     if record.is_archived:
         return record
     check_not_in_use(record)
-    fed = record.agent_ids()
+    affected_ids = record.agent_ids()
     record.archived_at = timezone.now()
-    return _save_archived_state(record, "archived", fed, by=by)
+    return _save_archived_state(record, "archived", affected_ids, by=by)
 
 
 @transaction.atomic
 def restore_record(record: R, *, by: Actor) -> R:
-    """Bring an archived record back into use."""
+    """Restore an archived record."""
     record = lock_record(record)
     if not record.is_archived:
         return record
@@ -95,12 +100,12 @@ def restore_record(record: R, *, by: Actor) -> R:
 
 @transaction.atomic
 def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
-    """Make an old revision's content current again; that is a new revision."""
+    """Make the content of an old revision current again, as a new revision."""
     check_not_erased(record)
     revision = get_revision(record, number)
-    values = record.values_from(revision.data)
-    said = f"Restored revision {number}"
-    return edit_record(record, values, expected=expected, by=by, message=said, verb="reverted")
+    values = record.values_from_snapshot(revision.data)
+    message = f"Restored revision {number}"
+    return edit_record(record, values, expected=expected, by=by, message=message, verb="reverted")
 
 
 def get_revision(record: Record, number: int) -> Revision:
@@ -109,23 +114,23 @@ def get_revision(record: Record, number: int) -> Revision:
 
 
 def lock_record(record: R) -> R:
-    """The record as it is now, held until the transaction ends."""
+    """Reload the record with a row lock (SELECT … FOR UPDATE) until the transaction ends."""
     rows = type(record).objects.in_workspace(record.workspace_id)
-    held = rows.select_for_update(of=("self",)).get(pk=record.pk)
+    locked = rows.select_for_update(of=("self",)).get(pk=record.pk)
     if type(record).workspace.is_cached(record):
-        held.workspace = record.workspace
-    return held
+        locked.workspace = record.workspace
+    return locked
 
 
 def check_not_erased(record: Record) -> None:
-    """What is gone for good cannot come back, not even by name."""
+    """Refuse changes to a record whose content was erased."""
     rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
     if record.kind in ERASABLE_KINDS and rows.exists():
         raise RecordErased(_("The words of this record were erased. Write a new one instead."))
 
 
 def check_not_in_use(record: Record) -> None:
-    """An agent may not lose a part it names without someone noticing."""
+    """Refuse to archive a record that an active agent uses."""
     if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool", "source"}:
         return
     others = [pk for pk in record.agent_ids() if record.kind != "agent" or pk != record.pk]
@@ -139,7 +144,7 @@ def check_not_in_use(record: Record) -> None:
 
 @contextmanager
 def convert_save_errors() -> Iterator[None]:
-    """Turn the database's and the models' refusals into messages on fields."""
+    """Convert validation and integrity errors to `InvalidInput`; a savepoint keeps the transaction usable."""
     try:
         with transaction.atomic():
             yield
@@ -153,38 +158,38 @@ def convert_save_errors() -> Iterator[None]:
 def _save_record(
     record: R, values: FieldValues, *, before: FieldValues | None, verb: str, by: Actor, message: str
 ) -> R:
-    fed = record.agent_ids() if record.pk else []
-    stood = record.revision, record.updated_at
-    record.put(values)
+    affected_ids = record.agent_ids() if record.pk else []
+    previous = record.revision, record.updated_at
+    record.set_values(values)
     record.revision, record.updated_at = record.revision + 1, timezone.now()
     with convert_save_errors():
         record.full_clean()
         record.save()
-        record.put_children(values)
+        record.save_children(values)
         _clear_prefetch_cache(record)
     after = record.snapshot()
     if after == before:
-        # Nothing has happened; few save without a change, so they pay for the second question.
-        record.revision, record.updated_at = stood
+        # Unchanged content: reset the revision. Saving without changes is rare, so it pays the second UPDATE.
+        record.revision, record.updated_at = previous
         record.save(update_fields=["revision", "updated_at"])
         return record
     revision = write_revision(record, by=by, message=message)
     audit_record_change(record, verb, by=by, before=before, after=after)
-    _send_agent_changed(record, fed, revision)
+    _send_agent_changed(record, affected_ids, revision)
     return record
 
 
-def _save_archived_state(record: R, verb: str, fed: list[int], *, by: Actor) -> R:
+def _save_archived_state(record: R, verb: str, affected_ids: list[int], *, by: Actor) -> R:
     state = {"archived": record.is_archived}
     record.updated_at = timezone.now()
     record.save(update_fields=["archived_at", "updated_at"])
     audit_record_change(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
-    _send_agent_changed(record, fed, None)
+    _send_agent_changed(record, affected_ids, None)
     return record
 
 
-def _send_agent_changed(record: Record, fed_before: list[int], cause: Revision | None) -> None:
-    agent_ids = sorted({*fed_before, *record.agent_ids()})
+def _send_agent_changed(record: Record, previous_agent_ids: list[int], cause: Revision | None) -> None:
+    agent_ids = sorted({*previous_agent_ids, *record.agent_ids()})
     if agent_ids:
         agent_changed.send(
             sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=cause

@@ -1,4 +1,4 @@
-"""The pages every kind of record has: list, detail, new, edit, archive, restore, history."""
+"""Pages shared by all records: list, detail, new, edit, archive, restore, history."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -48,42 +48,42 @@ __all__ = [
 
 
 class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
-    """A family of pages for one kind; a theme says what is different about it."""
+    """The pages of one kind of record; subclasses set attributes and override hooks."""
 
     model: type[R]
     form: type[RecordForm]
-    name: ClassVar[str]  # the word in addresses and route names
-    one: ClassVar[str | Promise]
-    many: ClassVar[str | Promise]  # as a title
+    name: ClassVar[str]  # the URL path segment and the URL namespace
+    one: ClassVar[str | Promise]  # singular, lower case
+    many: ClassVar[str | Promise]  # plural, as a title
     icon: ClassVar[str]
     lede: ClassVar[str | Promise]
     templates: ClassVar[str]
     converter: ClassVar[str] = "slug"
-    write: ClassVar[Permission] = Permission.EDIT
-    # Whether an edit can change prompts, so that its form offers to tell which.
+    write_permission: ClassVar[Permission] = Permission.EDIT
+    # Whether an edit can change prompts; then the form shows which.
     feeds_prompts: ClassVar[bool] = True
-    # The word by which the list of agents is narrowed to those that use a record of this kind.
-    used_word: ClassVar[str] = ""
-    archive_word: ClassVar[str | Promise] = gettext_lazy("Archive")
-    archived_word: ClassVar[str | Promise] = gettext_lazy("Archived")
-    restore_word: ClassVar[str | Promise] = gettext_lazy("Restore")
+    # The query parameter that filters the list of agents by a record of this kind.
+    usage_param: ClassVar[str] = ""
+    archive_label: ClassVar[str | Promise] = gettext_lazy("Archive")
+    archived_label: ClassVar[str | Promise] = gettext_lazy("Archived")
+    restore_label: ClassVar[str | Promise] = gettext_lazy("Restore")
 
-    # --- what a theme may say otherwise -----------------------------------------------------------------
+    # --- hooks ------------------------------------------------------------------------------------------
 
     def create(self, request: WorkspaceRequest, values: FieldValues) -> R:
         return create_record(self.model, request.workspace, values, by=request.actor)
 
-    def archive_verb(self, record: R, request: WorkspaceRequest) -> R:
+    def apply_archive(self, record: R, request: WorkspaceRequest) -> R:
         return archive_record(record, by=request.actor)
 
-    def restore_verb(self, record: R, request: WorkspaceRequest) -> R:
+    def apply_restore(self, record: R, request: WorkspaceRequest) -> R:
         return restore_record(record, by=request.actor)
 
     def detail_context(self, request: WorkspaceRequest, record: R) -> dict[str, Any]:
         return {}
 
-    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
-        """What a new form starts with, taken from the address."""
+    def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+        """Return initial values of the form for a new record, taken from the query string."""
         return {}
 
     def more_urls(self) -> list[URLPattern]:
@@ -93,65 +93,65 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
-        history = list(list_revisions(record).defer("data")[:5])
-        context = {"record": record, "revisions": history, "agents": self.users(record)}
-        context["used_url"] = self.used_address(record)
-        return self.show(request, "detail", context | self.detail_context(request, record))
+        revisions = list(list_revisions(record).defer("data")[:5])
+        context = {"record": record, "revisions": revisions, "agents": self.list_using_agents(record)}
+        context["used_url"] = self.get_usage_url(record)
+        return self.render_page(request, "detail", context | self.detail_context(request, record))
 
     def new(self, request: WorkspaceRequest) -> HttpResponse:
-        form = self.form(request.POST or None, workspace=request.workspace, initial=self.initial(request))
+        form = self.form(request.POST or None, workspace=request.workspace, initial=self.get_initial(request))
         if request.method == "POST" and form.is_valid():
             try:
                 record = self.create(request, form.values())
             except InvalidInput as error:
-                form.take_errors(error)
+                form.add_service_errors(error)
             else:
                 messages.success(
                     request,
                     _("%(kind)s “%(record)s” created.")
                     % {"kind": str(self.one).capitalize(), "record": record},
                 )
-                return redirect(self.address(record))
-        return self.show(request, "form", {"form": form}, status=422 if form.errors else 200)
+                return redirect(self.get_record_url(record))
+        return self.render_page(request, "form", {"form": form}, status=422 if form.errors else 200)
 
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
         if request.method != "POST":
             form = self.form(workspace=request.workspace, record=record)
-            return self.show(request, "form", {"form": form, "record": record})
+            return self.render_page(request, "form", {"form": form, "record": record})
         return self.save(request, record)
 
     def save(self, request: WorkspaceRequest, record: R) -> HttpResponse:
         form = self.form(request.POST, workspace=request.workspace, record=record)
         context: dict[str, Any] = {"form": form, "record": record}
         if not form.is_valid():
-            return self.show(request, "form", context, status=422)
+            return self.render_page(request, "form", context, status=422)
         try:
             saved = edit_record(
                 record, form.values(), expected=get_base_revision(request, form), by=request.actor
             )
         except InvalidInput as error:
-            form.take_errors(error)
-            return self.show(request, "form", context, status=422)
+            form.add_service_errors(error)
+            return self.render_page(request, "form", context, status=422)
         except EditConflict as conflict:
             context["conflict"] = describe_conflict(conflict, form)
-            return self.show(request, "form", context, status=409)
+            return self.render_page(request, "form", context, status=409)
         unchanged = saved.revision == form.cleaned_data["revision"]
         messages.success(
             request, _("Nothing had changed.") if unchanged else _("“%(record)s” saved.") % {"record": saved}
         )
-        return redirect(self.address(saved))
+        return redirect(self.get_record_url(saved))
 
     def archive(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        return self.carry_out(request, key, self.archive_verb, str(self.archived_word), undo="restore")
+        return self.run_action(request, key, self.apply_archive, str(self.archived_label), undo="restore")
 
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        return self.carry_out(request, key, self.restore_verb, _("Back in use"), undo="archive")
+        return self.run_action(request, key, self.apply_restore, _("Back in use"), undo="archive")
 
     def history(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)
         page = Paginator(list_revisions(record), PAGE_SIZE).get_page(request.GET.get("page"))
-        return self.show(request, "history", {"record": record, "page": page})
+        return self.render_page(request, "history", {"record": record, "page": page})
 
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         record = self.find(request, key)
@@ -159,7 +159,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         earlier = list_revisions(record).filter(number=number - 1).first()
         changes = compare_revisions(record, earlier.data, revision.data) if earlier else []
         context = {"record": record, "revision": revision, "earlier": earlier, "changes": changes}
-        return self.show(
+        return self.render_page(
             request, "revision", context | {"content": list_revision_fields(record, revision.data)}
         )
 
@@ -167,145 +167,155 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         if not list_revisions(self.find(request, key)).filter(number=number).exists():
             raise Http404("No such revision.")
 
-        def verb(record: R, request: WorkspaceRequest) -> R:
+        def apply_revert(record: R, request: WorkspaceRequest) -> R:
             return restore_revision(
                 record, number, expected=get_undo_revision(request, record), by=request.actor
             )
 
-        return self.carry_out(
-            request, key, verb, _("Revision %(number)s restored") % {"number": number}, undo="revert"
+        return self.run_action(
+            request, key, apply_revert, _("Revision %(number)s restored") % {"number": number}, undo="revert"
         )
 
-    # --- plumbing ---------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------------
 
-    def writing(self, view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-        """The view, opened to those who may change this kind."""
+    def require_write(self, view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+        """Wrap a view so that it requires the write permission of this kind."""
 
         @wraps(view)
         def guarded(request: WorkspaceRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             return view(request, *args, **kwargs)
 
-        return require_permission(self.write)(guarded)
+        return require_permission(self.write_permission)(guarded)
 
     def find(self, request: WorkspaceRequest, key: str) -> R:
         return get_object_or_404(self.rows(request), **{self.key: key})
 
-    def address(self, record: R, page: str = "detail") -> str:
-        return reverse(f"{self.name}:{page}", args=self.place(record))
+    def get_record_url(self, record: R, page: str = "detail") -> str:
+        return reverse(f"{self.name}:{page}", args=self.get_url_args(record))
 
-    def place(self, record: R) -> list[Any]:
-        """What stands in the addresses of a record."""
+    def get_url_args(self, record: R) -> list[Any]:
+        """Return the URL arguments of a record."""
         return [record.workspace.slug, getattr(record, self.key)]
 
-    def new_address(self, request: WorkspaceRequest) -> str:
+    def get_new_url(self, request: WorkspaceRequest) -> str:
         return reverse(f"{self.name}:new", args=[request.workspace.slug])
 
-    def impact_address(self, request: WorkspaceRequest, record: R | None) -> str:
-        """Where a form asks what it would change; empty for kinds that no prompt holds."""
+    def get_impact_url(self, request: WorkspaceRequest, record: R | None) -> str:
+        """Return the URL of the impact preview; empty for kinds that never reach a prompt."""
         if not self.feeds_prompts:
             return ""
-        place = [request.workspace.slug, self.name]
+        args = [request.workspace.slug, self.name]
         if record is None:
-            return reverse("impact:new", args=place)
-        return reverse("impact:edit", args=[*place, getattr(record, self.key)])
+            return reverse("impact:new", args=args)
+        return reverse("impact:edit", args=[*args, getattr(record, self.key)])
 
-    def used_address(self, record: R) -> str:
-        """The list of agents, narrowed to those that use this one; empty where it cannot be."""
-        if not self.used_word:
+    def get_usage_url(self, record: R) -> str:
+        """Return the URL of the list of agents that use this record; empty without such a filter."""
+        if not self.usage_param:
             return ""
         agents = reverse("agents:list", args=[record.workspace.slug])
-        return f"{agents}?{urlencode({self.used_word: getattr(record, self.key)})}"
+        return f"{agents}?{urlencode({self.usage_param: getattr(record, self.key)})}"
 
-    def users(self, record: R) -> Any:
-        """The first agents that it feeds; one more than is shown tells that there are others."""
+    def list_using_agents(self, record: R) -> Any:
+        """List the first agents that use the record, one more than the page shows to detect further ones."""
         return list(list_agents_using(record)[:13])
 
-    def carry_out(
+    def run_action(
         self,
         request: WorkspaceRequest,
         key: str,
-        verb: Callable[[R, WorkspaceRequest], R],
-        said: str,
+        action: Callable[[R, WorkspaceRequest], R],
+        done_label: str,
         undo: str = "",
     ) -> HttpResponse:
-        """Do it and say so, or say why not; `undo` names the page that does the opposite."""
-        record = done = self.find(request, key)
+        """Run an action on a record and show the result or the error; `undo` names the opposite action."""
+        record = result = self.find(request, key)
         try:
-            done = verb(record, request)
+            result = action(record, request)
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            fields = {"expected": str(done.revision)}
-            undo_url = self.way_back(request, record, undo)
-            told = _("%(done)s: “%(record)s”.") % {"done": said, "record": record}
-            add_toast(request, told, undo_url=undo_url, undo_fields=fields)
-        return redirect(self.address(done))
+            fields = {"expected": str(result.revision)}
+            undo_url = self.get_undo_url(request, record, undo)
+            text = _("%(done)s: “%(record)s”.") % {"done": done_label, "record": record}
+            add_toast(request, text, undo_url=undo_url, undo_fields=fields)
+        return redirect(self.get_record_url(result))
 
-    def way_back(self, request: WorkspaceRequest, before: R, undo: str) -> str:
-        """Where what was just done can be undone; `before` is the record as it was."""
-        if not undo or not has_permission(request.membership.role, self.write):
+    def get_undo_url(self, request: WorkspaceRequest, before: R, undo: str) -> str:
+        """Return the URL that undoes an action, or an empty string; `before` is the previous record."""
+        if not undo or not has_permission(request.membership.role, self.write_permission):
             return ""
         if undo == "revert":
-            return reverse(f"{self.name}:revert", args=[*self.place(before), before.revision])
-        # Done twice, the second time changed nothing: then there is nothing to take back.
-        return self.address(before, undo) if before.is_archived == (undo == "archive") else ""
+            return reverse(f"{self.name}:revert", args=[*self.get_url_args(before), before.revision])
+        # A repeated action changed nothing, so there is nothing to undo.
+        return self.get_record_url(before, undo) if before.is_archived == (undo == "archive") else ""
 
-    def show(
+    def render_page(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         names = [f"{self.templates}/{page}.html", f"personas/records/{page}.html"]
         if page == "form":
-            context["impact_url"] = self.impact_address(request, context.get("record"))
-        can_write = has_permission(request.membership.role, self.write)
+            context["impact_url"] = self.get_impact_url(request, context.get("record"))
+        can_write = has_permission(request.membership.role, self.write_permission)
         context |= {
             "pages": self,
             "can_write": can_write,
             "list_url": reverse(f"{self.name}:list", args=[request.workspace.slug]),
         }
         if page == "list":
-            context["bulk"] = self.bulk_shown(request, context.get("filters", []))
+            context["bulk"] = self.list_bulk_buttons(request, context.get("filters", []))
         if record := context.get("record"):
-            context["urls"] = {page: self.address(record, page) for page in ("detail", "edit", "history")}
+            context["urls"] = {
+                page: self.get_record_url(record, page) for page in ("detail", "edit", "history")
+            }
         return render(request, names, context, status=status)
 
     def urls(self) -> tuple[list[URLPattern], str]:
-        """All addresses of the family, under the theme's own name."""
+        """Return all URL patterns and their namespace, for `include`."""
         one = f"<{self.converter}:key>/"
         routes = [
             path("", self.index, name="list"),
-            path("new/", self.writing(self.new), name="new"),
-            # No record's page lies under this, whatever its name.
+            path("new/", self.require_write(self.new), name="new"),
+            # Records have no page called `bulk`, so no record key can collide with this URL.
             *(
-                [path("all/bulk/", post_only(self.writing(self.bulk)), name="bulk")]
-                if self.bulk_verbs
+                [path("all/bulk/", post_only(self.require_write(self.bulk)), name="bulk")]
+                if self.bulk_actions
                 else []
             ),
             *self.more_urls(),
             path(one, self.detail, name="detail"),
-            path(f"{one}edit/", self.writing(self.edit), name="edit"),
-            path(f"{one}archive/", post_only(self.writing(self.archive)), name="archive"),
-            path(f"{one}restore/", post_only(self.writing(self.restore)), name="restore"),
+            path(f"{one}edit/", self.require_write(self.edit), name="edit"),
+            path(f"{one}archive/", post_only(self.require_write(self.archive)), name="archive"),
+            path(f"{one}restore/", post_only(self.require_write(self.restore)), name="restore"),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
-            path(f"{one}history/<int:number>/restore/", post_only(self.writing(self.revert)), name="revert"),
+            path(
+                f"{one}history/<int:number>/restore/",
+                post_only(self.require_write(self.revert)),
+                name="revert",
+            ),
         ]
         return routes, self.name
 
 
 def post_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """A view that changes something and shows nothing; `needs` is carried over."""
+    """Restrict a view to POST; the permission set by `require_permission` is preserved."""
     return require_POST(view)
 
 
 def get_undo_revision(request: WorkspaceRequest, record: Record) -> int:
-    """An undo takes back one change and no later one; the page of a revision takes back whatever stands."""
-    said = request.POST.get("expected", "")
-    return int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else record.revision
+    """Return the revision that a restore replaces.
+
+    An undo button sends the revision it undoes, so that later changes cause a conflict. The revision page
+    sends none and replaces the current revision.
+    """
+    value = request.POST.get("expected", "")
+    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else record.revision
 
 
 def get_base_revision(request: WorkspaceRequest, form: RecordForm) -> int:
-    """The revision the person saw; after a conflict, the one they chose to overwrite."""
-    overwritten = request.POST.get("overwrite", "")
-    if overwritten.isdecimal() and len(overwritten) < 10:
-        return int(overwritten)
+    """Return the revision the edit is based on; after a conflict, the one the user chose to overwrite."""
+    value = request.POST.get("overwrite", "")
+    if value.isdecimal() and len(value) < 10:
+        return int(value)
     return form.cleaned_data["revision"] or 0

@@ -1,4 +1,4 @@
-"""How a form field is drawn: the right control, classes and accessible names for its widget."""
+"""Rendering of form fields: control, CSS classes and ARIA attributes for each widget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDGET_CSS_CLASSES = {
 def build_field_context(
     bound: BoundField, *, mono: bool, rows: int | None, hide_label: bool, prefix_icon: str
 ) -> dict[str, Any]:
-    """What components/field.html needs to know."""
+    """Build the context of components/field.html."""
     kind = _get_widget_kind(bound.field.widget)
     context = {
         "bound": bound,
@@ -66,11 +66,11 @@ def _get_described_by(bound: BoundField) -> str:
 
 def _render_control(bound: BoundField, kind: str, *, mono: bool, rows: int | None, bare: bool) -> str:
     widget = _use_native_picker(bound.field.widget)
-    own = str(widget.attrs.get("class", ""))
-    look = "" if bare else WIDGET_CSS_CLASSES.get(kind, "")
+    own_class = str(widget.attrs.get("class", ""))
+    css_class = "" if bare else WIDGET_CSS_CLASSES.get(kind, "")
     attrs: dict[str, Any] = {}
-    if names := " ".join(filter(None, [look, own, "dr-mono" if mono else ""])):
-        attrs["class"] = names
+    if class_names := " ".join(filter(None, [css_class, own_class, "dr-mono" if mono else ""])):
+        attrs["class"] = class_names
     if described_by := _get_described_by(bound):
         attrs["aria-describedby"] = described_by
     if _is_redundant_placeholder(str(widget.attrs.get("placeholder", "")), str(bound.label)):
@@ -81,25 +81,28 @@ def _render_control(bound: BoundField, kind: str, *, mono: bool, rows: int | Non
 
 
 def _is_redundant_placeholder(placeholder: str, label: str) -> bool:
-    """A placeholder that says what the label says only looks like a value already typed."""
+    """Detect a placeholder that repeats the label; users mistake it for a value."""
     return bool(placeholder) and label.lower() in placeholder.lower()
 
 
 def _use_native_picker(widget: Widget) -> Widget:
-    """Dates and times get the browser's own picker, which speaks ISO."""
-    for plain, kind in NATIVE_INPUT_TYPES.items():
-        if isinstance(widget, plain):
+    """Use the browser's date and time inputs, which require ISO formats."""
+    for widget_class, input_type in NATIVE_INPUT_TYPES.items():
+        if isinstance(widget, widget_class):
             widget = copy(widget)
-            widget.input_type, widget.format = kind, NATIVE_INPUT_FORMATS[kind]
+            widget.input_type, widget.format = input_type, NATIVE_INPUT_FORMATS[input_type]
             return widget
     return widget
 
 
 def _list_option_groups(bound: BoundField) -> list[tuple[str | None, list[dict[str, Any]]]]:
-    """Options of a multiple or radio choice, in their groups, ready for a list of boxes."""
+    """List the grouped options of check boxes or radio buttons, with an id for each."""
     widget: Any = bound.field.widget
     groups = widget.optgroups(bound.html_name, widget.format_value(bound.value()))
     return [
-        (title, [option | {"id": f"{bound.auto_id}_{number}_{at}"} for at, option in enumerate(options)])
+        (
+            title,
+            [option | {"id": f"{bound.auto_id}_{number}_{index}"} for index, option in enumerate(options)],
+        )
         for number, (title, options, _) in enumerate(groups)
     ]

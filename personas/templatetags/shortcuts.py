@@ -1,4 +1,4 @@
-"""Template tag for the table of keys."""
+"""Template tag for the table of keyboard shortcuts."""
 
 from typing import Any
 
@@ -11,5 +11,4 @@ register = template.Library()
 
 @register.simple_tag
 def shortcut_groups() -> Any:
-    """Every group of keys with its title."""
     return SHORTCUT_GROUPS

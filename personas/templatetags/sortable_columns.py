@@ -1,4 +1,4 @@
-"""Template tags for lists: heads of columns that sort."""
+"""Template tag for sortable column headers."""
 
 from typing import Any
 
@@ -17,19 +17,19 @@ register = template.Library()
 def sortable_column(
     context: dict[str, Any], name: str, label: str, first: str = "", look: str = ""
 ) -> SafeString:
-    """The head of a column as a link; `first="-"` where the largest or newest is wanted first."""
+    """Render a column header that links to its sort order; `first="-"` starts with descending order."""
     sorting: SortOrder = context.get("sorting") or SortOrder()
     is_current = sorting.name == name
-    wanted = f"{first}{name}" if not is_current else name if sorting.is_down else f"-{name}"
-    said = [
+    next_sort = f"{first}{name}" if not is_current else name if sorting.is_descending else f"-{name}"
+    params = [
         (key, value) for key, value in context["request"].GET.items() if key not in {"sort", "page", "before"}
     ]
-    order = ("descending" if sorting.is_down else "ascending") if is_current else ""
+    order = ("descending" if sorting.is_descending else "ascending") if is_current else ""
     return format_html(
         '<th scope="col"{}{}><a class="dr-sort" href="?{}">{}{}</a></th>',
         format_html(' class="{}"', look) if look else "",
         format_html(' aria-sort="{}"', order) if order else "",
-        urlencode([*said, ("sort", wanted)]),
+        urlencode([*params, ("sort", next_sort)]),
         label,
-        icon("arrow-down" if sorting.is_down else "arrow-up") if is_current else icon("sort"),
+        icon("arrow-down" if sorting.is_descending else "arrow-up") if is_current else icon("sort"),
     )

@@ -1,4 +1,4 @@
-"""Template filter for messages that can be taken back."""
+"""Template filter for messages with an undo button."""
 
 from django import template
 from django.contrib.messages.storage.base import Message
@@ -10,5 +10,5 @@ register = template.Library()
 
 @register.filter
 def undo(message: Message) -> toasts.UndoAction | None:
-    """Where the button of a message leads, and what it sends; None where there is no way back."""
+    """Return the undo action of a message, or None."""
     return toasts.get_undo_action(message)

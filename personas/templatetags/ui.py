@@ -1,4 +1,4 @@
-"""Template tags for small pieces every page shares: fields, icons, badges, times, avatars."""
+"""Template tags shared by all pages: form fields, icons, badges, timestamps, avatars."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ register = template.Library()
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6
-# First match wins: Edge and Opera also call themselves Chrome, and Chrome calls itself Safari.
+# The first match wins: Edge and Opera also contain "Chrome", and Chrome contains "Safari".
 BROWSER_NAMES = {
     "Edg": "Edge",
     "OPR/": "Opera",
@@ -51,13 +51,13 @@ def field(
     hide_label: bool = False,
     prefix_icon: str = "",
 ) -> dict[str, Any]:
-    """A whole form field: label, control, help, errors, joined for screen readers."""
+    """Render a form field with label, control, help text and errors, linked by ARIA attributes."""
     return build_field_context(bound, mono=mono, rows=rows, hide_label=hide_label, prefix_icon=prefix_icon)
 
 
 @register.simple_tag
 def icon(name: str, label: str = "", size: str = "") -> SafeString:
-    """A drawing from the sprite; silent for screen readers unless it is given a label."""
+    """Render an icon of the SVG sprite; hidden from screen readers unless it has a label."""
     if not label:
         return _render_decorative_icon(name, size)
     return format_html(
@@ -70,7 +70,10 @@ def icon(name: str, label: str = "", size: str = "") -> SafeString:
 
 @lru_cache(maxsize=1024)
 def _render_decorative_icon(name: str, size: str) -> SafeString:
-    """A page draws some sixty, few of which differ; what it is given is escaped, marked as safe or not."""
+    """Render an icon without label, cached because a page has about sixty with few different names.
+
+    Arguments are always escaped, even if they are marked as safe: equal strings share a cache entry.
+    """
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>',
         _get_icon_class(size),
@@ -88,50 +91,50 @@ def _get_icon_url(name: str) -> str:
 
 @register.simple_tag
 def badge(text: object, tone: str = "neutral") -> SafeString:
-    """A short coloured word; an unknown tone is neutral, because data may choose it."""
-    known = tone if tone in BADGE_TONES else "neutral"
-    return format_html('<span class="dr-badge dr-badge-{}">{}</span>', known, text)
+    """Render a coloured badge; an unknown tone becomes neutral, because it may come from stored data."""
+    css_tone = tone if tone in BADGE_TONES else "neutral"
+    return format_html('<span class="dr-badge dr-badge-{}">{}</span>', css_tone, text)
 
 
 @register.filter
 def display_name(name: str) -> str:
-    """The stored name of a kind, field or section, as a heading."""
+    """Display name of a stored kind, field or section."""
     return get_display_name(name)
 
 
 @register.filter
 def verb_label(name: str) -> str:
-    """The stored name of what somebody did."""
+    """Display name of a stored audit action."""
     return get_verb_label(name)
 
 
 @register.simple_tag
-def ago(moment: datetime | None) -> SafeString | str:
-    """How long ago, or how soon; the exact time is in the title."""
-    if moment is None:
+def ago(at: datetime | None) -> SafeString | str:
+    """Render a relative time, with the exact timestamp in the title."""
+    if at is None:
         return ""
-    exact = timezone.localtime(moment)
+    exact = timezone.localtime(at)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         exact.isoformat(timespec="seconds"),
         date_format(exact, "d M Y, H:i:s T"),
-        _format_time_distance(moment, timezone.now()),
+        _format_time_distance(at, timezone.now()),
     )
 
 
-def _format_time_distance(moment: datetime, now: datetime) -> str:
-    if abs((now - moment).total_seconds()) < 60:
+def _format_time_distance(at: datetime, now: datetime) -> str:
+    if abs((now - at).total_seconds()) < 60:
         return _("just now")
-    if moment > now:
-        said = _("in %(time)s") % {"time": timeuntil(moment, now, depth=1)}
+    if at > now:
+        text = _("in %(time)s") % {"time": timeuntil(at, now, depth=1)}
     else:
-        said = _("%(time)s ago") % {"time": timesince(moment, now, depth=1)}
-    return said.replace("\xa0", " ")
+        text = _("%(time)s ago") % {"time": timesince(at, now, depth=1)}
+    return text.replace("\xa0", " ")
 
 
 @register.simple_tag
 def avatar(text: object, size: str = "") -> SafeString:
-    """An emoji as it is, or the initials of a name, on a colour that stays with the name."""
+    """Render an avatar: an emoji or the initials of a name, on a colour derived from the name."""
     name = str(text or "").strip()
     initials = _get_initials(name)
     classes = ["dr-avatar", f"dr-avatar-{zlib.crc32(name.encode()) % AVATAR_COLOUR_COUNT + 1}"]
@@ -145,28 +148,28 @@ def avatar(text: object, size: str = "") -> SafeString:
 
 
 def _get_initials(name: str) -> str:
-    words = [
-        word
-        for word in name.replace("@", " ").replace("_", " ").replace("-", " ").split()
-        if word[0].isalnum()
+    parts = [
+        part
+        for part in name.replace("@", " ").replace("_", " ").replace("-", " ").split()
+        if part[0].isalnum()
     ]
     # A keycap such as 1️⃣ starts with a digit but is an emoji.
-    if not words or "\ufe0f" in name:
+    if not parts or "\ufe0f" in name:
         return ""
-    return "".join(word[0] for word in words[:2]).upper()
+    return "".join(part[0] for part in parts[:2]).upper()
 
 
 @register.simple_tag
 def elided_page_range(page: Page[Any]) -> list[int | str]:
-    """Page numbers around the current one, with dots for the rest."""
+    """Page numbers around the current page, with an ellipsis for the rest."""
     return list(page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1))
 
 
 @register.filter
 def browser_name(user_agent: str) -> str:
-    """A browser's long name in words a person knows, or the name itself."""
-    program = next((name for mark, name in BROWSER_NAMES.items() if mark in user_agent), "")
-    system = next((name for mark, name in SYSTEM_NAMES.items() if mark in user_agent), "")
+    """Format a User-Agent header as browser and system; an unknown one is shown shortened."""
+    program = next((name for token, name in BROWSER_NAMES.items() if token in user_agent), "")
+    system = next((name for token, name in SYSTEM_NAMES.items() if token in user_agent), "")
     if program and system:
         return _("%(program)s on %(system)s") % {"program": program, "system": system}
     return program or system or user_agent[:60] or _("Unknown browser")

@@ -1,4 +1,4 @@
-"""The form of a tool."""
+"""Form of tools."""
 
 from django.utils.translation import gettext_lazy as _
 
@@ -8,7 +8,7 @@ from personas.records.forms import RecordForm
 
 class ToolForm(RecordForm):
     model = Tool
-    plain = ("name", "description", "snippet", "guidelines", "parameters", "signature")
+    model_fields = ("name", "description", "snippet", "guidelines", "parameters", "signature")
     editors = {"guidelines": "plain", "parameters": "yaml"}
     labels = {"snippet": _("One-line snippet"), "parameters": _("Parameters (JSON Schema)")}
     help_texts = {

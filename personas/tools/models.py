@@ -1,4 +1,4 @@
-"""What agents can call."""
+"""Model of tools that agents can call."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ validate_tool_name = RegexValidator(
 
 
 class Tool(Record):
-    """A tool as a prompt describes it: words for the model, a schema or signature for the caller."""
+    """A tool as a prompt describes it: a description for the model, and a JSON schema or signature."""
 
     kind = "tool"
     content = ("name", "description", "snippet", "guidelines", "parameters", "signature")
@@ -30,7 +30,7 @@ class Tool(Record):
     description = ProseField(max_length=4_000, blank=True)
     snippet = LineField(max_length=300, blank=True)
     guidelines = ProseField(max_length=4_000, blank=True, help_text=gettext_lazy("One guideline per line."))
-    # Text, not JSON: PostgreSQL would reorder the keys, and the prompt must keep them as written.
+    # Stored as text because jsonb reorders keys, and the prompt must keep them as written.
     parameters = ProseField(max_length=20_000, blank=True)
     signature = LineField(max_length=1_000, blank=True)
 
@@ -48,12 +48,12 @@ class Tool(Record):
     def guideline_lines(self) -> list[str]:
         return [line.strip() for line in self.guidelines.splitlines() if line.strip()]
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
 
 
 def validate_tool_schema(text: str) -> None:
-    """A schema must be one JSON object, or no provider would take it."""
+    """Require a JSON object: model providers reject anything else as a tool schema."""
     try:
         schema = json.loads(text)
     except RecursionError:

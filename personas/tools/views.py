@@ -15,7 +15,7 @@ from personas.ui.sorting import USAGE_SORTS
 
 
 class ToolNameConverter(StringConverter):
-    """What a tool may be called, so that no other text gets as far as the database."""
+    """URL path converter for tool names; other text answers 404 without a database query."""
 
     regex = "[A-Za-z0-9_.-]+"
 
@@ -28,10 +28,10 @@ class ToolPages(RecordPages[Tool]):
     one, many = _("tool"), _("Tools")
     name, icon, templates = "tools", "tool", "personas/tools"
     lede = _("What agents can call: words for the model, a schema for the caller.")
-    used_word = "tool"
-    key, converter, searched = "name", "tool", ("name", "description", "snippet")
+    usage_param = "tool"
+    key, converter, search_fields = "name", "tool", ("name", "description", "snippet")
     sorts = {"name": ("name",), **USAGE_SORTS}
-    usual_sort, bulk_verbs = "name", ARCHIVE_ACTIONS
+    default_sort, bulk_actions = "name", ARCHIVE_ACTIONS
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Tool]:
         return list_tools(request.workspace)

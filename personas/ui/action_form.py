@@ -1,4 +1,4 @@
-"""What forms of this app share."""
+"""Base form of actions that are not plain record edits."""
 
 from django import forms
 
@@ -6,9 +6,9 @@ from personas.errors import InvalidInput
 
 
 class ActionForm(forms.Form):
-    """Values for one verb; what the verb refuses stands under the field it speaks of."""
+    """Form for one service call; errors of the service are shown under the fields they belong to."""
 
-    def take_errors(self, error: InvalidInput) -> None:
-        for name, said in error.errors.items():
-            for message in said:
+    def add_service_errors(self, error: InvalidInput) -> None:
+        for name, messages in error.errors.items():
+            for message in messages:
                 self.add_error(name if name in self.fields else None, message)

@@ -1,4 +1,4 @@
-"""What the command palette offers everywhere besides the places: deeds, themes, workspaces, the way out."""
+"""Command palette entries other than pages: actions, themes, workspaces, sign out."""
 
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -12,7 +12,10 @@ PaletteEntry = dict[str, str]
 
 
 def list_commands(workspace: Workspace, can: SimpleNamespace) -> list[PaletteEntry]:
-    """What changes something leads to a page that asks first, or is sent as a form: `post`."""
+    """List the action entries.
+
+    An action that changes data links to a confirmation page (`url`) or is submitted as a form (`post`).
+    """
     entries = []
     if can.edit:
         rebuild = reverse("rebuilding:everything", args=[workspace.slug])
@@ -30,7 +33,7 @@ def list_commands(workspace: Workspace, can: SimpleNamespace) -> list[PaletteEnt
 
 
 def list_workspace_entries(memberships: Iterable[SimpleNamespace]) -> list[PaletteEntry]:
-    """The doors to the other workspaces of this person."""
+    """List an entry for each other workspace of the user."""
     return [
         build_palette_entry(
             _("Switch to %(workspace)s") % {"workspace": membership.workspace.name},
@@ -44,5 +47,5 @@ def list_workspace_entries(memberships: Iterable[SimpleNamespace]) -> list[Palet
     ]
 
 
-def build_palette_entry(label: str, icon: str, **more: str) -> PaletteEntry:
-    return {"label": label, "icon": icon, "group": _("Actions")} | more
+def build_palette_entry(label: str, icon: str, **extra: str) -> PaletteEntry:
+    return {"label": label, "icon": icon, "group": _("Actions")} | extra

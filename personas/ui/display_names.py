@@ -1,9 +1,9 @@
-"""What stored names are called on a page: kinds, fields, sections and verbs are kept in one language."""
+"""Translated display names of stored identifiers: record kinds, fields, prompt sections, audit actions."""
 
 from django.utils.translation import gettext_lazy as _
 
 DISPLAY_NAMES = {
-    # Kinds of records, as the audit log and causes keep them.
+    # Kinds of records, as stored in the audit log and in build causes.
     "agent": _("Agent"),
     "identity": _("Identity"),
     "soul": _("Soul"),
@@ -126,7 +126,7 @@ DISPLAY_NAMES = {
     "tool_schemas": _("Tool schemas"),
     "user": _("User"),
     "workspace_files": _("Workspace files"),
-    # Facts of a call.
+    # Runtime values of a serving request.
     "zone": _("Zone"),
     "host": _("Host"),
     "sandbox": _("Sandbox"),
@@ -135,12 +135,12 @@ DISPLAY_NAMES = {
     "capabilities": _("Capabilities"),
     "messages": _("Messages"),
     "replace": _("Replace"),
-    # How long words of a prompt last.
+    # Lifetimes of prompt sections.
     "refresh": _("Refresh"),
     "turn": _("Turn"),
-    # Where a setting was decided.
+    # Levels of a setting.
     "built in": _("Built in"),
-    # Tables of the record, as a verification counts them.
+    # Tables that an integrity verification counts.
     "content": _("Content"),
     "version parts": _("Version parts"),
     "label moves": _("Label moves"),
@@ -152,7 +152,7 @@ DISPLAY_NAMES = {
     "checkpoints": _("Checkpoints"),
     "signing keys": _("Signing keys"),
     "checkpoint copies": _("Checkpoint copies"),
-    # What a role or a key may do.
+    # Permissions of roles and key scopes.
     "read": _("Read"),
     "edit": _("Edit"),
     "approve": _("Approve"),
@@ -160,7 +160,7 @@ DISPLAY_NAMES = {
     "manage_keys": _("Manage keys"),
     "manage_members": _("Manage members"),
 }
-# In the order in which the audit log offers them.
+# Audit actions, in the order of the audit log's filter.
 VERB_LABELS = {
     "created": _("created"),
     "edited": _("edited"),
@@ -212,13 +212,13 @@ VERB_LABELS = {
 
 
 def get_display_name(name: str) -> str:
-    """A stored name as the heading of its value; of a strange one, its own letters."""
-    known = DISPLAY_NAMES.get(name.replace("-", "_"))
-    return str(known) if known is not None else name.replace("_", " ").replace("-", " ").capitalize()
+    """Return the display name of a stored identifier; an unknown one is capitalized."""
+    label = DISPLAY_NAMES.get(name.replace("-", "_"))
+    return str(label) if label is not None else name.replace("_", " ").replace("-", " ").capitalize()
 
 
 def get_verb_label(name: str) -> str:
-    """What somebody did, within a sentence."""
+    """Return the display name of an audit action, in lower case for use in a sentence."""
     return str(VERB_LABELS.get(name, name))
 
 

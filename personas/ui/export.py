@@ -1,4 +1,4 @@
-"""Rows as a file: CSV that no spreadsheet takes for formulas, or JSON; written while it is read."""
+"""Export lists as streamed CSV or JSON; CSV cells are protected against formula injection."""
 
 import csv
 import json
@@ -16,24 +16,24 @@ from django.utils.translation import gettext as _
 from personas.models import Workspace
 
 EXPORT_CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-# A file of more rows is nothing that a person opens; programs page through the API.
+# Larger exports are not useful in a spreadsheet; programs use the paginated API.
 MAX_EXPORT_ROWS = 100_000
 CHUNK_SIZE = 500
-# Spreadsheets run what begins like this, wide forms of the signs among them.
+# Spreadsheets evaluate cells that start with one of these, full-width forms included (CSV injection).
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-# Without it spreadsheets read UTF-8 as something else.
+# Without it Excel does not read the file as UTF-8.
 BYTE_ORDER_MARK = "\ufeff"
 
 
 class ExportColumn(NamedTuple):
-    """A column of a file: its name, and what stands there for a row."""
+    """A column of an export: its name, and the function that returns its value for a row."""
 
     name: str
     value: Callable[[Any], object]
 
 
 def build_export_columns(paths: Iterable[str]) -> list[ExportColumn]:
-    """Columns by the path of an attribute; `agent__slug` is the agent's slug."""
+    """Build columns from attribute paths such as `agent__slug`."""
     return [
         ExportColumn("id" if path == "pk" else path.replace("__", "_"), build_attribute_getter(path))
         for path in paths
@@ -41,11 +41,11 @@ def build_export_columns(paths: Iterable[str]) -> list[ExportColumn]:
 
 
 def build_attribute_getter(path: str) -> Callable[[Any], object]:
-    steps = path.split("__")
+    names = path.split("__")
 
     def read(row: Any) -> object:
         value = row
-        for step in steps:
+        for step in names:
             value = getattr(value, step, None)
         return value() if callable(value) else value
 
@@ -53,9 +53,9 @@ def build_attribute_getter(path: str) -> Callable[[Any], object]:
 
 
 def get_export_format(request: HttpRequest) -> str:
-    """The format that the address asks for; empty for a page."""
-    said = request.GET.get("format", "")
-    return said if said in EXPORT_CONTENT_TYPES else ""
+    """Return the export format from the query string; empty means the HTML page."""
+    value = request.GET.get("format", "")
+    return value if value in EXPORT_CONTENT_TYPES else ""
 
 
 def build_export_response(
@@ -65,26 +65,32 @@ def build_export_response(
     columns: Sequence[ExportColumn],
     rows: Iterable[Any],
     *,
-    most: int = MAX_EXPORT_ROWS,
+    limit: int = MAX_EXPORT_ROWS,
 ) -> StreamingHttpResponse:
-    """The rows as a download; at no time more of them than a chunk are held."""
-    write = generate_csv if file_format == "csv" else generate_json
-    read = iterate_rows(rows)
-    lines = ExportStream(write(columns, islice(read, most + 1), most), read)
-    answer = StreamingHttpResponse(lines, content_type=EXPORT_CONTENT_TYPES[file_format])
+    """Stream the rows as a download; at most one chunk of rows is in memory."""
+    generate = generate_csv if file_format == "csv" else generate_json
+    source_rows = iterate_rows(rows)
+    lines = ExportStream(generate(columns, islice(source_rows, limit + 1), limit), source_rows)
+    response = StreamingHttpResponse(lines, content_type=EXPORT_CONTENT_TYPES[file_format])
     stem = f"{workspace.slug}-{name}-{timezone.localdate():%Y-%m-%d}"
-    answer["Content-Disposition"] = content_disposition_header(True, f"{stem}.{file_format}")
-    answer["Cache-Control"] = "no-store"
-    return answer
+    response["Content-Disposition"] = content_disposition_header(True, f"{stem}.{file_format}")
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 def iterate_rows(rows: Iterable[Any]) -> Iterable[Any]:
-    """No slice: behind a cursor it costs nothing to stop reading, and prefetching allows none."""
+    """Iterate a queryset in chunks, without a LIMIT.
+
+    A server-side cursor can stop early at no cost, and a sliced queryset would not allow prefetching.
+    """
     return rows.iterator(chunk_size=CHUNK_SIZE) if isinstance(rows, QuerySet) else rows
 
 
 class ExportStream:
-    """The lines of a file; whoever goes away before the last of them, or the first, ends the reading too."""
+    """Lines of an export with `close()`, so that a client disconnect also closes the row iterator.
+
+    Closing a generator that has not started does not run its cleanup, so the rows are closed separately.
+    """
 
     def __init__(self, lines: Iterator[str], rows: Iterable[Any]) -> None:
         self.lines, self.rows = lines, rows
@@ -93,74 +99,74 @@ class ExportStream:
         return self.lines
 
     def close(self) -> None:
-        for read in (self.lines, self.rows):
-            if close := getattr(read, "close", None):
+        for iterator in (self.lines, self.rows):
+            if close := getattr(iterator, "close", None):
                 close()
 
 
 def generate_csv(
-    columns: Sequence[ExportColumn], rows: Iterable[Any], most: int = MAX_EXPORT_ROWS
+    columns: Sequence[ExportColumn], rows: Iterable[Any], limit: int = MAX_EXPORT_ROWS
 ) -> Iterator[str]:
-    # Every text is quoted, so that a spreadsheet that parts cells at other signs does not part these.
+    # Quote all text, so that spreadsheets with another field separator do not split cells.
     writer = csv.writer(PseudoBuffer(), quoting=csv.QUOTE_NONNUMERIC)
     yield BYTE_ORDER_MARK + writer.writerow([column.name for column in columns])
     for number, row in enumerate(rows):
-        # One more than the file takes is read, by which it knows that there are more.
-        if number == most:
-            yield writer.writerow([format_truncation_note(most)])
+        # The caller passes one row more than the limit, which shows that the export is truncated.
+        if number == limit:
+            yield writer.writerow([format_truncation_note(limit)])
             return
         yield writer.writerow([format_csv_cell(column.value(row)) for column in columns])
 
 
 def generate_json(
-    columns: Sequence[ExportColumn], rows: Iterable[Any], most: int = MAX_EXPORT_ROWS
+    columns: Sequence[ExportColumn], rows: Iterable[Any], limit: int = MAX_EXPORT_ROWS
 ) -> Iterator[str]:
     yield '{"rows": ['
     for number, row in enumerate(rows):
-        if number == most:
-            yield f'\n], "note": {json.dumps(format_truncation_note(most))}}}\n'
+        if number == limit:
+            yield f'\n], "note": {json.dumps(format_truncation_note(limit))}}}\n'
             return
-        said = {column.name: to_json_value(column.value(row)) for column in columns}
-        yield f"{',' if number else ''}\n{json.dumps(said, ensure_ascii=False)}"
+        record = {column.name: to_json_value(column.value(row)) for column in columns}
+        yield f"{',' if number else ''}\n{json.dumps(record, ensure_ascii=False)}"
     yield '\n], "note": ""}\n'
 
 
-def format_truncation_note(most: int) -> str:
-    return _("Cut after %(count)s rows: narrow the list down to get the rest.") % {"count": f"{most:,}"}
+def format_truncation_note(limit: int) -> str:
+    return _("Cut after %(count)s rows: narrow the list down to get the rest.") % {"count": f"{limit:,}"}
 
 
 class PseudoBuffer:
-    """What a CSV writer writes to: it hands each line straight back."""
+    """File-like object for `csv.writer` that returns each line instead of storing it."""
 
     def write(self, line: str) -> str:
         return line
 
 
 def format_csv_cell(value: object) -> object:
-    """A value as it may stand in a spreadsheet: numbers as they are, text that runs nothing."""
-    said = to_json_value(value)
-    if isinstance(said, bool):
-        return "yes" if said else "no"
-    if said is None or isinstance(said, int | float):
-        return said
-    text = format_cell_text(said)
+    """Convert a value to a CSV cell; an apostrophe precedes text that a spreadsheet would evaluate."""
+    json_value = to_json_value(value)
+    if isinstance(json_value, bool):
+        return "yes" if json_value else "no"
+    if json_value is None or isinstance(json_value, int | float):
+        return json_value
+    text = format_cell_text(json_value)
     return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
-def format_cell_text(said: Any) -> str:
-    if isinstance(said, list) and all(isinstance(one, str) for one in said):
-        return ", ".join(said)
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+def format_cell_text(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def to_json_value(value: object) -> Any:
-    """A value as JSON has it; moments in UTC, for a file is read anywhere."""
+    """Convert a value to JSON data; timestamps are in UTC."""
     if value is None or isinstance(value, str | bool | int | float):
         return str(value) if isinstance(value, str) else value
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="seconds")
     if isinstance(value, dict):
-        return {str(key): to_json_value(said) for key, said in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [to_json_value(one) for one in value]
+        return [to_json_value(item) for item in value]
     return str(value)

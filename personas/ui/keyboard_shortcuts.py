@@ -1,4 +1,4 @@
-"""The keys that do something: one table, shown by the help dialog and obeyed by the page's script."""
+"""Keyboard shortcuts: one table, shown in the help dialog, from which the page's script reads them."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,17 @@ from django.utils.translation import gettext_lazy as _
 
 @dataclass(frozen=True)
 class Shortcut:
-    """Keys (one of several, or together), what the script calls it, and what must be on the page for it."""
+    """Alternative keys (or a combination), the script's action, and the element the page must contain."""
 
     keys: tuple[str, ...]
-    words: str | Promise
-    does: str
-    # A CSS selector; empty where it works everywhere.
-    when: str = ""
-    together: bool = False
+    label: str | Promise
+    action: str
+    # A CSS selector; empty means every page.
+    selector: str = ""
+    is_combination: bool = False
 
 
-# Rows of lists and boards; a page may mark others with data-row.
+# Rows of lists and boards; pages can mark other elements with data-row.
 ROW_SELECTOR = "[data-row], main .dr-table tbody tr:has(a[href])"
 CHECKBOX_SELECTOR = "[data-row] input[type=checkbox], main .dr-table tbody tr input[type=checkbox]"
 
@@ -26,7 +26,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
     (
         _("Everywhere"),
         (
-            Shortcut(("Ctrl", "K"), _("Search or jump to"), "palette", "#dr-palette", together=True),
+            Shortcut(("Ctrl", "K"), _("Search or jump to"), "palette", "#dr-palette", is_combination=True),
             Shortcut(("?",), _("This help"), "help"),
             Shortcut(("u",), _("Undo what was just done"), "press", '[data-key="u"]'),
             Shortcut(("Esc",), _("Close menu or dialog"), "close"),
@@ -51,7 +51,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
                 _("In the editor: Tab indents, or leaves it again"),
                 "tab",
                 "[data-editor]",
-                together=True,
+                is_combination=True,
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""The places of a workspace: one table that sidebar and command palette both read."""
+"""Navigation of a workspace: one table of pages for the sidebar and the command palette."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +15,21 @@ from personas.models import Workspace
 
 @dataclass(frozen=True)
 class NavItem:
-    """A page in the menu: `adds` the words for making one there, `needs` who may see it, `key` its letter."""
+    """A page in the navigation.
+
+    `create_label` is the label of the command that creates a record, `permission` is required to see the
+    page, and `key` is the letter of its shortcut.
+    """
 
     label: str | Promise
     route: str
     icon: str
-    adds: str | Promise = ""
-    needs: str = ""
+    create_label: str | Promise = ""
+    permission: str = ""
     key: str = ""
 
 
-# How many things wait at a place; an app adds its own when it is ready.
+# Functions that count pending items, by route; apps register theirs in `AppConfig.ready`.
 NAV_COUNTERS: dict[str, Callable[[Workspace], int]] = {}
 
 NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
@@ -82,7 +86,7 @@ NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
         _("Workspace"),
         (
             NavItem(_("Members"), "members:list", "members"),
-            NavItem(_("Keys"), "keys:list", "key", _("New key"), needs="manage_keys", key="k"),
+            NavItem(_("Keys"), "keys:list", "key", _("New key"), permission="manage_keys", key="k"),
             NavItem(_("Audit log"), "audit", "audit"),
             NavItem(_("Prompt settings"), "prompt-settings:list", "rules"),
             NavItem(_("Erasures"), "erasures:list", "shield"),
@@ -95,62 +99,61 @@ NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
 def build_navigation(
     workspace: Workspace, path: str, can: SimpleNamespace | None = None
 ) -> list[SimpleNamespace]:
-    """The sidebar, with the current place marked."""
+    """Build the sidebar with the current page marked."""
     groups = []
-    for label, places in NAV_GROUPS:
-        items = [build_nav_link(place, workspace, path) for place in places if is_item_visible(place, can)]
-        groups.append(SimpleNamespace(label=label, items=items))
+    for label, nav_items in NAV_GROUPS:
+        links = [build_nav_link(item, workspace, path) for item in nav_items if is_item_visible(item, can)]
+        groups.append(SimpleNamespace(label=label, items=links))
     return groups
 
 
 @lru_cache(maxsize=4096)
 def get_page_url(route: str, slug: str) -> str:
-    """The address of a place; every page asks for some seventy, and they never change."""
+    """Return the URL of a page, cached: every response needs about seventy, and they never change."""
     return reverse(route, args=[slug])
 
 
-def is_item_visible(place: NavItem, can: SimpleNamespace | None) -> bool:
-    """Whether a place is worth showing to somebody with these permissions."""
-    return not place.needs or can is None or getattr(can, place.needs)
+def is_item_visible(item: NavItem, can: SimpleNamespace | None) -> bool:
+    return not item.permission or can is None or getattr(can, item.permission)
 
 
-def build_nav_link(place: NavItem, workspace: Workspace, path: str) -> SimpleNamespace:
-    url = get_page_url(place.route, workspace.slug)
-    is_current = path == url if place.route == "home" else path.startswith(url)
-    waiting = NAV_COUNTERS[place.route](workspace) if place.route in NAV_COUNTERS else 0
+def build_nav_link(item: NavItem, workspace: Workspace, path: str) -> SimpleNamespace:
+    url = get_page_url(item.route, workspace.slug)
+    is_current = path == url if item.route == "home" else path.startswith(url)
+    count = NAV_COUNTERS[item.route](workspace) if item.route in NAV_COUNTERS else 0
     return SimpleNamespace(
-        label=place.label,
+        label=item.label,
         url=url,
-        icon=place.icon,
-        key=place.key,
+        icon=item.icon,
+        key=item.key,
         is_current=is_current,
-        count=waiting or None,
+        count=count or None,
     )
 
 
 def list_page_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
-    """Where one can go, and what one may add, from anywhere."""
-    places = [place for _heading, group in NAV_GROUPS for place in group if is_item_visible(place, can)]
+    """List the command palette entries for pages and for creating records."""
+    items = [item for _heading, group in NAV_GROUPS for item in group if is_item_visible(item, can)]
     hint, pages = gettext("Go to"), gettext("Pages")
     entries = [
         {
-            "label": str(place.label),
+            "label": str(item.label),
             "hint": hint,
-            "url": get_page_url(place.route, workspace.slug),
-            "icon": place.icon,
+            "url": get_page_url(item.route, workspace.slug),
+            "icon": item.icon,
             "group": pages,
         }
-        for place in places
+        for item in items
     ]
     if can.edit:
-        entries += [build_create_entry(workspace, place) for place in places if place.adds]
+        entries += [build_create_entry(workspace, item) for item in items if item.create_label]
     return entries
 
 
-def build_create_entry(workspace: Workspace, place: NavItem) -> dict[str, str]:
-    url = get_page_url(place.route.replace(":list", ":new"), workspace.slug)
+def build_create_entry(workspace: Workspace, item: NavItem) -> dict[str, str]:
+    url = get_page_url(item.route.replace(":list", ":new"), workspace.slug)
     return {
-        "label": str(place.adds),
+        "label": str(item.create_label),
         "hint": gettext("Create"),
         "url": url,
         "icon": "plus",

@@ -1,4 +1,4 @@
-"""Parts of pages that ask again and again: answered only when there is something new."""
+"""Responses for polling page fragments (204 while unchanged), and the URL to redirect back to."""
 
 from hashlib import sha256
 
@@ -6,19 +6,19 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 
-def hash_page_state(*figures: object) -> str:
-    """A short word for what was shown; equal figures give the same one."""
-    return sha256(repr(figures).encode()).hexdigest()[:16]
+def hash_page_state(*values: object) -> str:
+    """Hash the values that a fragment shows; the client sends the hash back when it polls."""
+    return sha256(repr(values).encode()).hexdigest()[:16]
 
 
-def get_unchanged_response(request: HttpRequest, mark: str) -> HttpResponse | None:
-    """The empty answer for someone who has seen just this."""
-    return HttpResponse(status=204) if request.GET.get("seen") == mark else None
+def get_unchanged_response(request: HttpRequest, state_hash: str) -> HttpResponse | None:
+    """Return 204 if the client already shows this state, otherwise None."""
+    return HttpResponse(status=204) if request.GET.get("seen") == state_hash else None
 
 
-def get_back_url(request: HttpRequest, otherwise: str) -> str:
-    """The page a form says it stands on, as long as it is one of ours."""
-    said = request.POST.get("back", "")
-    # A path alone: not even our own host is taken from a form.
-    is_ours = said.startswith("/") and url_has_allowed_host_and_scheme(said, allowed_hosts=None)
-    return said if is_ours else otherwise
+def get_back_url(request: HttpRequest, default: str) -> str:
+    """Return the page named in the form field `back`, if it is a local path (prevents open redirects)."""
+    url = request.POST.get("back", "")
+    # Only a path is accepted, not even a URL with our own host.
+    is_local = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+    return url if is_local else default

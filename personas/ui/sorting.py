@@ -1,4 +1,4 @@
-"""In which order a list stands: said in the address, shown in the heads of its columns."""
+"""Sort order of lists: read from the query string, shown in the column headers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,40 +8,43 @@ from django.db.models import F, Model, OrderBy, QuerySet
 from django.http import HttpRequest
 
 M = TypeVar("M", bound=Model)
-# The name in the address, and the fields that give the order.
+# Sort parameter to the model fields that define the order.
 SortFields = Mapping[str, Sequence[str]]
-# What most lists offer.
+# Sort orders that most lists have.
 USAGE_SORTS: dict[str, Sequence[str]] = {"agents": ("agent_count",), "changed": ("updated_at",)}
 NAMED_RECORD_SORTS: dict[str, Sequence[str]] = {"label": ("label",), **USAGE_SORTS}
 
 
 @dataclass(frozen=True)
 class SortOrder:
-    """A column and a direction; no column means the list's own order."""
+    """A column and a direction; without a column, the rows keep the queryset's order."""
 
     name: str = ""
-    is_down: bool = False
+    is_descending: bool = False
 
     @property
-    def word(self) -> str:
-        """As it stands in the address."""
-        return f"-{self.name}" if self.is_down else self.name
+    def param(self) -> str:
+        """The value of the `sort` query parameter."""
+        return f"-{self.name}" if self.is_descending else self.name
 
 
-def get_sort_order(request: HttpRequest, sorts: SortFields, usual: str = "") -> SortOrder:
-    """What the address asks for, or the usual order; unknown columns are as if unsaid."""
-    said = request.GET.get("sort", "")
-    known = said if said.removeprefix("-") in sorts else usual
-    return SortOrder(known.removeprefix("-"), known.startswith("-"))
+def get_sort_order(request: HttpRequest, sorts: SortFields, default: str = "") -> SortOrder:
+    """Return the order from the query string; an unknown column means the default."""
+    requested = request.GET.get("sort", "")
+    param = requested if requested.removeprefix("-") in sorts else default
+    return SortOrder(param.removeprefix("-"), param.startswith("-"))
 
 
 def sort_rows(rows: QuerySet[M], sorting: SortOrder, sorts: SortFields) -> QuerySet[M]:
-    """Rows without a value come last either way; equal ones keep one order, or pages would overlap."""
+    """Sort the rows with nulls last in both directions.
+
+    The primary key breaks ties; otherwise a row could appear on two pages.
+    """
     if sorting.name not in sorts:
         return rows
-    fields = [build_order_by(field, is_down=sorting.is_down) for field in sorts[sorting.name]]
-    return rows.order_by(*fields, "-pk" if sorting.is_down else "pk")
+    fields = [build_order_by(field, is_descending=sorting.is_descending) for field in sorts[sorting.name]]
+    return rows.order_by(*fields, "-pk" if sorting.is_descending else "pk")
 
 
-def build_order_by(field: str, *, is_down: bool) -> OrderBy:
-    return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
+def build_order_by(field: str, *, is_descending: bool) -> OrderBy:
+    return F(field).desc(nulls_last=True) if is_descending else F(field).asc(nulls_last=True)

@@ -1,4 +1,4 @@
-"""Whom agents speak to."""
+"""Form of user profiles."""
 
 from django import forms
 from django.utils.translation import gettext
@@ -11,7 +11,7 @@ from personas.records.forms import RecordForm
 
 class UserProfileForm(RecordForm):
     model = UserProfile
-    plain = ("label", "name", "timezone", "location", "notes", "extra")
+    model_fields = ("label", "name", "timezone", "location", "notes", "extra")
     editors = {"notes": "markdown", "extra": "yaml"}
     labels = {"extra": _("Other front matter")}
     help_texts = {
@@ -26,6 +26,6 @@ class UserProfileForm(RecordForm):
         ("USER.md", "", ("extra",)),
     )
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         names = [("", gettext("Unknown")), *((name, name) for name in list_timezone_names())]
         self.fields["timezone"] = forms.ChoiceField(choices=names, required=False)

@@ -1,4 +1,4 @@
-"""Whom an agent speaks to."""
+"""Model of user profiles: the person an agent serves."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from personas.records.models import Named
 
 
 class UserProfile(Named):
-    """The person an agent serves; not an account. USER.md in and out."""
+    """The person an agent serves (not an account); imported from and exported to USER.md."""
 
     kind = "user_profile"
     content = ("label", "name", "timezone", "location", "notes", "extra")
@@ -34,12 +34,12 @@ class UserProfile(Named):
     def as_file(self) -> UserFile:
         return UserFile(self.name, self.timezone, self.location, self.notes, self.extra)
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agents.filter(archived_at=None).values_list("pk", flat=True)
 
 
 def validate_extra_front_matter(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:
-    """What a person typed as further front matter must make a file that can be read back."""
+    """Require that the extra front matter is valid YAML and that the rendered file can be parsed again."""
     problems = find_extra_problems(extra, known)
     if not problems:
         try:

@@ -1,4 +1,4 @@
-"""Whom agents speak to."""
+"""Pages of user profiles."""
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
@@ -19,9 +19,9 @@ class UserProfilePages(PersonaFilePages[UserProfile]):
     one, many = _("user profile"), _("User profiles")
     name, icon, templates = "user-profiles", "profile", "personas/profiles"
     lede = _("The people your agents serve: what to call them, where they are, what to mind.")
-    used_word, searched = "user_profile", ("label", "name", "location")
+    usage_param, search_fields = "user_profile", ("label", "name", "location")
     sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "timezone": ("timezone", "label")}
-    usual_sort, bulk_verbs = "label", ARCHIVE_ACTIONS
+    default_sort, bulk_actions = "label", ARCHIVE_ACTIONS
     file_name = "USER.md"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[UserProfile]:

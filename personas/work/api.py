@@ -1,4 +1,4 @@
-"""Responsibilities and tasks; an agent may tick its steps and give up a duty of its own."""
+"""REST resources of responsibilities and tasks; bots may mark steps done and remove a responsibility."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ STEPS_SCHEMA = array_schema(
 
 
 class ResponsibilityResource(RecordResource[Responsibility]):
-    """Standing duties."""
+    """Responsibilities of agents."""
 
     model = Responsibility
     name, singular = "responsibilities", "responsibility"
@@ -60,13 +60,13 @@ class ResponsibilityResource(RecordResource[Responsibility]):
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Responsibility:
         return add_responsibility(call.workspace, values, by=call.actor, message=message)
 
-    def give_up(self, call: ApiRequest, agent: str) -> ApiResponse:
-        """By title, which is how the agent itself knows it."""
+    def remove_by_title(self, call: ApiRequest, agent: str) -> ApiResponse:
+        """Archive a responsibility by title, because the agent's prompt shows titles and no ids."""
         rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)
-        duty = rows.filter(title=call.body["title"].strip()).first()
-        if duty is None:
+        responsibility = rows.filter(title=call.body["title"].strip()).first()
+        if responsibility is None:
             raise Http404
-        archive_record(duty, by=call.actor)
+        archive_record(responsibility, by=call.actor)
         return no_content_response()
 
     def extra_urls(self) -> list[URLPattern]:
@@ -75,7 +75,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
                 "agents/<slug:agent>/responsibilities:remove",
                 "responsibilities-give-up",
                 post=Operation(
-                    self.give_up,
+                    self.remove_by_title,
                     "Take a responsibility from an agent, by title",
                     permission=Permission.EDIT,
                     bots=True,
@@ -90,7 +90,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
 
 
 class TaskResource(RecordResource[Task]):
-    """Numbered pieces of work with steps."""
+    """Tasks with steps, numbered per workspace."""
 
     model = Task
     name, singular = "tasks", "task"

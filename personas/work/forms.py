@@ -1,4 +1,4 @@
-"""Responsibilities and tasks."""
+"""Forms of responsibilities and tasks."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ DONE_MARK, OPEN_MARK = "[x]", "[ ]"
 
 class ResponsibilityForm(RecordForm):
     model = Responsibility
-    plain = ("title", "text")
+    model_fields = ("title", "text")
     editors = {"text": "markdown"}
     fixed = ("agent",)
     help_texts = {
@@ -26,13 +26,13 @@ class ResponsibilityForm(RecordForm):
 
     agent = RecordChoiceField(empty_label=_("Choose an agent"))
 
-    def link_fields(self) -> None:
-        self.offer("agent", list_agents(self.workspace).prefetch_related(None))
+    def set_querysets(self) -> None:
+        self.set_choices("agent", list_agents(self.workspace).prefetch_related(None))
 
 
 class TaskForm(RecordForm):
     model = Task
-    plain = ("title", "description", "status")
+    model_fields = ("title", "description", "status")
     editors = {"description": "markdown"}
     help_texts = {"description": _("Markdown: what done looks like.")}
     fieldsets = (
@@ -57,15 +57,15 @@ class TaskForm(RecordForm):
         lines = [f"{DONE_MARK if step.is_done else OPEN_MARK} {step.title}" for step in steps]
         return super().initial_values() | {"steps": "\n".join(lines)}
 
-    def link_fields(self) -> None:
-        self.offer(
+    def set_querysets(self) -> None:
+        self.set_choices(
             "agent",
             list_agents(self.workspace).prefetch_related(None),
             self.record.agent if self.record else None,
         )
 
     def clean_steps(self) -> list[dict[str, Any]]:
-        """Lines to steps; marks such as `- [ ]` are read, not kept."""
+        """Parse lines to steps; list markers and check boxes such as `- [ ]` are removed from the titles."""
         lines = [line.strip().removeprefix("- ") for line in self.cleaned_data["steps"].splitlines()]
         steps = [parse_step(line) for line in lines if line]
         for number, step in enumerate(steps, start=1):

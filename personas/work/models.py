@@ -1,4 +1,4 @@
-"""What agents must do: standing responsibilities and numbered tasks."""
+"""Models of responsibilities, tasks and task steps."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Responsibility(Record):
-    """A titled duty of one agent; the title is how the agent itself refers to it."""
+    """A permanent duty of one agent; the agent refers to it by its title."""
 
     kind = "responsibility"
     content = ("agent", "title", "text", "position")
@@ -42,7 +42,7 @@ class Responsibility(Record):
 
 
 class TaskStatus(models.TextChoices):
-    """How far a task has come."""
+    """Progress of a task."""
 
     OPEN = "open", _("Open")
     IN_PROGRESS = "in_progress", _("In progress")
@@ -52,7 +52,7 @@ class TaskStatus(models.TextChoices):
 
 
 class Task(Record):
-    """A piece of work with ordered steps, numbered per workspace."""
+    """A task with ordered steps, numbered per workspace."""
 
     kind = "task"
     content = ("title", "description", "status", "agent")
@@ -84,10 +84,10 @@ class Task(Record):
             "steps": [{"title": step.title, "is_done": step.is_done} for step in steps]
         }
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
-        return super().values_from(data) | {"steps": data["steps"]}
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
+        return super().values_from_snapshot(data) | {"steps": data["steps"]}
 
-    def put_children(self, values: dict[str, Any]) -> None:
+    def save_children(self, values: dict[str, Any]) -> None:
         if "steps" not in values:
             return
         self.steps.all().delete()
@@ -98,7 +98,7 @@ class Task(Record):
 
 
 class TaskStep(WorkspaceOwned):
-    """One step of a task, at its place."""
+    """One step of a task, with its position."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="steps")
     title = LineField(max_length=300)

@@ -1,4 +1,4 @@
-"""Responsibilities and tasks."""
+"""Create and order responsibilities, create tasks and mark their steps."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -17,7 +17,7 @@ from personas.records.services import FieldValues, create_record, edit_record, l
 def add_responsibility(
     workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> Responsibility:
-    """Give an agent a further duty, after those it has."""
+    """Create a responsibility after the existing ones of the agent."""
     agent = lock_record(values["agent"])
     last = agent.responsibilities.aggregate(last=Max("position"))["last"]
     position = 0 if last is None else last + 1
@@ -25,39 +25,43 @@ def add_responsibility(
 
 
 @transaction.atomic
-def move_responsibility(duty: Responsibility, direction: Literal["up", "down"], *, by: Actor) -> None:
-    """Swap a duty with its neighbour; at either end nothing happens."""
-    agent = lock_record(duty.agent)
-    duties = list(agent.responsibilities.filter(archived_at=None))
-    place = [row.pk for row in duties].index(duty.pk)
-    target = place + (1 if direction == "down" else -1)
-    if not 0 <= target < len(duties):
+def move_responsibility(
+    responsibility: Responsibility, direction: Literal["up", "down"], *, by: Actor
+) -> None:
+    """Swap a responsibility with its neighbour; at either end of the list, do nothing."""
+    agent = lock_record(responsibility.agent)
+    responsibilities = list(agent.responsibilities.filter(archived_at=None))
+    index = [row.pk for row in responsibilities].index(responsibility.pk)
+    target = index + (1 if direction == "down" else -1)
+    if not 0 <= target < len(responsibilities):
         return
-    duties[place], duties[target] = duties[target], duties[place]
-    renumber_responsibilities(duties, f"Moved {direction}", by=by)
+    responsibilities[index], responsibilities[target] = responsibilities[target], responsibilities[index]
+    renumber_responsibilities(responsibilities, f"Moved {direction}", by=by)
 
 
 @transaction.atomic
 def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> None:
-    """Put an agent's duties into this order; it must name each of them once."""
+    """Reorder an agent's responsibilities; `order` must contain the id of each exactly once."""
     agent = lock_record(agent)
-    duties = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
-    if sorted(order) != sorted(duties):
+    responsibilities = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
+    if sorted(order) != sorted(responsibilities):
         raise DomainError(_("The responsibilities have changed meanwhile. Reload the page, then order them."))
-    renumber_responsibilities([duties[pk] for pk in order], "Put in order", by=by)
+    renumber_responsibilities([responsibilities[pk] for pk in order], "Put in order", by=by)
 
 
-def renumber_responsibilities(duties: Sequence[Responsibility], said: str, *, by: Actor) -> None:
-    """All places, from the first on: a restored duty may share its old place with another."""
-    for position, row in enumerate(duties):
+def renumber_responsibilities(responsibilities: Sequence[Responsibility], message: str, *, by: Actor) -> None:
+    """Set positions from 0 without gaps: a restored responsibility may share its position with another."""
+    for position, row in enumerate(responsibilities):
         if row.position != position:
-            edit_record(row, {"position": position}, expected=row.revision, by=by, message=said, verb="moved")
+            edit_record(
+                row, {"position": position}, expected=row.revision, by=by, message=message, verb="moved"
+            )
 
 
 @transaction.atomic
 def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Task:
-    """Add a task under the workspace's next number."""
-    # The row lock makes numbers gapless and unique under concurrency.
+    """Create a task with the workspace's next task number."""
+    # The row lock on the workspace keeps numbers unique and without gaps under concurrency.
     counter = Workspace.objects.select_for_update().get(pk=workspace.pk)
     counter.last_task_number += 1
     counter.save(update_fields=["last_task_number"])
@@ -66,19 +70,19 @@ def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message
 
 
 @transaction.atomic
-def tick_step(task: Task, place: int, *, is_done: bool, by: Actor) -> Task:
-    """Mark one step done or open; the first tick sets an open task in motion."""
+def tick_step(task: Task, position: int, *, is_done: bool, by: Actor) -> Task:
+    """Mark one step done or open; completing a step moves an open task to in progress."""
     task = lock_record(task)
     steps = task.snapshot()["steps"]
-    if not 0 <= place < len(steps):
+    if not 0 <= position < len(steps):
         raise DomainError(
-            _("Task #%(number)s has no step %(step)s.") % {"number": task.number, "step": place + 1}
+            _("Task #%(number)s has no step %(step)s.") % {"number": task.number, "step": position + 1}
         )
-    steps[place]["is_done"] = is_done
+    steps[position]["is_done"] = is_done
     values: FieldValues = {"steps": steps}
     if is_done and task.status == TaskStatus.OPEN:
         values["status"] = TaskStatus.IN_PROGRESS
-    word = "Done" if is_done else "Reopened"
-    message = f"{word}: {steps[place]['title']}"[:200]
+    prefix = "Done" if is_done else "Reopened"
+    message = f"{prefix}: {steps[position]['title']}"[:200]
     verb = "ticked" if is_done else "reopened"
     return edit_record(task, values, expected=task.revision, by=by, message=message, verb=verb)

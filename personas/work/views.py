@@ -1,4 +1,4 @@
-"""Responsibilities and tasks."""
+"""Pages of responsibilities and tasks."""
 
 from typing import Any, Literal
 
@@ -34,19 +34,19 @@ class ResponsibilityPages(RecordPages[Responsibility]):
     name, icon = "responsibilities", "duty"
     templates = "personas/responsibilities"
     lede = gettext_lazy("Standing duties, in the order each agent reads them.")
-    key, converter, searched = "pk", "int", ("title", "text", "agent__name")
+    key, converter, search_fields = "pk", "int", ("title", "text", "agent__name")
     sorts = {
         "title": ("title",),
         "agent": ("agent__name", "agent_id", "position"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "agent", ARCHIVE_ACTIONS
-    columns_exported = ("pk", "agent__slug", "position", "title", "text", *DATE_FIELDS)
+    default_sort, bulk_actions = "agent", ARCHIVE_ACTIONS
+    export_fields = ("pk", "agent__slug", "position", "title", "text", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Responsibility]:
         return list_responsibilities(request.workspace)
 
-    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+    def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = list_agents(request.workspace).prefetch_related(None)
         return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
@@ -70,21 +70,21 @@ class ResponsibilityPages(RecordPages[Responsibility]):
 
     @require_permission(Permission.EDIT)
     def order(self, request: WorkspaceRequest) -> HttpResponse:
-        """A whole new order at once, asked for by script: nothing to show, or the reason why not."""
+        """Save a new order sent by drag and drop; answers 204, or 409 with the error message."""
         agents = list_agents(request.workspace).prefetch_related(None)
         agent = get_object_or_404(agents, slug=request.POST.get("agent", "").replace("\x00", ""))
-        said = request.POST.getlist("duty")
+        ids = request.POST.getlist("duty")
         try:
-            order = [int(one) for one in said if one.isascii() and one.isdecimal() and len(one) < 19]
+            order = [int(pk) for pk in ids if pk.isascii() and pk.isdecimal() and len(pk) < 19]
             order_responsibilities(agent, order, by=request.actor)
         except DomainError as error:
             return HttpResponse(error.message, status=409, content_type="text/plain; charset=utf-8")
         return HttpResponse(status=204)
 
     def move(self, request: WorkspaceRequest, key: str, direction: Literal["up", "down"]) -> HttpResponse:
-        duty = self.find(request, key)
-        move_responsibility(duty, direction, by=request.actor)
-        return redirect("agents:detail", request.workspace.slug, duty.agent.slug)
+        responsibility = self.find(request, key)
+        move_responsibility(responsibility, direction, by=request.actor)
+        return redirect("agents:detail", request.workspace.slug, responsibility.agent.slug)
 
 
 class TaskPages(RecordPages[Task]):
@@ -93,15 +93,15 @@ class TaskPages(RecordPages[Task]):
     one, many = gettext_lazy("task"), gettext_lazy("Tasks")
     name, icon, templates = "tasks", "task", "personas/tasks"
     lede = gettext_lazy("Work with ordered steps; a prompt can be bound to one task.")
-    key, converter, searched = "number", "int", ("title", "description")
+    key, converter, search_fields = "number", "int", ("title", "description")
     sorts = {
         "task": ("number",),
         "status": ("status", "number"),
         "agent": ("agent__name", "number"),
         "changed": ("updated_at",),
     }
-    usual_sort, bulk_verbs = "-task", ARCHIVE_ACTIONS
-    columns_exported = ("number", "title", "status", "agent__slug", "description", *DATE_FIELDS)
+    default_sort, bulk_actions = "-task", ARCHIVE_ACTIONS
+    export_fields = ("number", "title", "status", "agent__slug", "description", *DATE_FIELDS)
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Task]:
         return list_tasks(request.workspace)
@@ -113,11 +113,11 @@ class TaskPages(RecordPages[Task]):
             {"name": "shelf", "label": _("Show"), "options": ARCHIVE_STATE_CHOICES},
         ]
 
-    def narrowed(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
-        rows = super().narrowed(rows, chosen)
+    def filter_rows(self, rows: QuerySet[Task], chosen: dict[str, str]) -> QuerySet[Task]:
+        rows = super().filter_rows(rows, chosen)
         return rows.filter(status=chosen["status"]) if chosen["status"] else rows
 
-    def initial(self, request: WorkspaceRequest) -> dict[str, Any]:
+    def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
         agents = list_agents(request.workspace).prefetch_related(None)
         return {"agent": agents.filter(slug=get_query_param(request, "agent")).first()}
 
@@ -131,7 +131,7 @@ class TaskPages(RecordPages[Task]):
     def tick(self, request: WorkspaceRequest, key: str, place: int) -> HttpResponse:
         is_done = request.POST.get("is_done") == "1"
 
-        def verb(task: Task, _: WorkspaceRequest) -> Task:
+        def apply_tick(task: Task, _: WorkspaceRequest) -> Task:
             return tick_step(task, place, is_done=is_done, by=request.actor)
 
-        return self.carry_out(request, key, verb, _("Step done") if is_done else _("Step reopened"))
+        return self.run_action(request, key, apply_tick, _("Step done") if is_done else _("Step reopened"))

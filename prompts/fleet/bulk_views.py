@@ -200,7 +200,7 @@ def try_roll_back(
         # Looked at once more by the verb, which holds them: a second click may be as quick as the first.
         return roll_back(prompts, by=request.actor, note=form.cleaned_data["note"], expected=seen)
     except InvalidInput as error:
-        form.take_errors(error)
+        form.add_service_errors(error)
     except DomainError as error:
         form.add_error(None, error.message)
     return []

@@ -62,7 +62,7 @@ def filter_labels(labels: list[LabelUsage], words: str, who: str, sorting: SortO
     if who:
         found = [label for label in found if label.is_protected == (who == "owners")]
     if sorting.name:
-        found.sort(key=attrgetter(SORT_FIELDS[sorting.name][0]), reverse=sorting.is_down)
+        found.sort(key=attrgetter(SORT_FIELDS[sorting.name][0]), reverse=sorting.is_descending)
     return found
 
 

@@ -19,7 +19,7 @@ def build_draft(record: Record, values: dict[str, Any]) -> DraftRecord:
     drafted = copy(record)
     drafted._state = copy(record._state)
     drafted._state.fields_cache = dict(record._state.fields_cache)
-    drafted.put(values)
+    drafted.set_values(values)
     drafted.revision = record.revision + 1
     agents = values.get("agents")
     return DraftRecord(
@@ -71,7 +71,7 @@ def list_affected_agents(record: Record, draft: DraftRecord) -> "QuerySet[Agent,
 def list_current_agents(record: Record) -> "QuerySet[Any, int] | list[int]":
     if not record.pk:
         return []
-    fed = record.agents_fed()
+    fed = record.query_agent_ids()
     return record.agent_ids() if fed is None else fed.order_by()
 
 

@@ -40,7 +40,7 @@ def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> Htt
             if name != "csrfmiddlewaretoken"
         ]
     # The address to save at, for the page that stands alone.
-    context["save_url"] = pages.address(record, "edit") if record else pages.new_address(request)
+    context["save_url"] = pages.get_record_url(record, "edit") if record else pages.get_new_url(request)
     name = "_panel" if request.headers.get("HX-Request") else "page"
     return render(request, f"prompts/impact/{name}.html", context, status=200 if draft else 422)
 
@@ -56,7 +56,7 @@ def get_form_draft(form: RecordForm, subject: Record) -> DraftRecord | None:
     try:
         return build_form_draft(form, subject)
     except InvalidInput as error:
-        form.take_errors(error)
+        form.add_service_errors(error)
         return None
 
 

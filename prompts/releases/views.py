@@ -102,7 +102,7 @@ def submit_release(request: WorkspaceRequest, form: ReleaseForm) -> Release | No
             request.workspace, form.chosen(), message=form.cleaned_data["message"], by=request.actor
         )
     except InvalidInput as error:
-        form.take_errors(error)
+        form.add_service_errors(error)
     except DomainError as error:
         form.add_error(None, error.message)
     return None

@@ -19,7 +19,7 @@ PERSONA_FIELDS = ("identity", "soul", "user_profile")
 
 class PromptSettingsForm(RecordForm):
     model = PromptSettings
-    plain = ("mission", "entry", "mode", "total_characters", "token_budget")
+    model_fields = ("mission", "entry", "mode", "total_characters", "token_budget")
     labels = {
         "entry": _("Entry point"),
         "total_characters": _("Most characters"),
@@ -56,14 +56,14 @@ class PromptSettingsForm(RecordForm):
         said = values.get("native_tools")
         return values | {"native_tools": "" if said is None else ("yes" if said else "no")}
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         if self.is_agent:
             # An agent's own are chosen on the agent.
             for name in PERSONA_FIELDS:
                 del self.fields[name]
             return
         for name, rows in zip(PERSONA_FIELDS, (list_identities, list_souls, list_user_profiles), strict=True):
-            self.offer(name, rows(self.workspace), getattr(self.record, name, None))
+            self.set_choices(name, rows(self.workspace), getattr(self.record, name, None))
 
     def clean_native_tools(self) -> bool | None:
         return {"yes": True, "no": False}.get(self.cleaned_data["native_tools"])

@@ -91,7 +91,7 @@ def edit_level_settings(
                 channel=channel,
             )
         except InvalidInput as error:
-            form.take_errors(error)
+            form.add_service_errors(error)
         except EditConflict as conflict:
             form.add_error(None, conflict.message)
         else:

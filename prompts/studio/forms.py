@@ -106,5 +106,5 @@ class AgentTextForm(AgentForm):
     def initial_values(self) -> dict[str, Any]:
         return RecordForm.initial_values(self)
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         """There is nothing to choose."""

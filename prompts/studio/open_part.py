@@ -81,7 +81,7 @@ class OpenPart:
         try:
             return build_form_draft(self.form, record)
         except InvalidInput as error:
-            self.form.take_errors(error)
+            self.form.add_service_errors(error)
             return None
 
     @property

@@ -112,7 +112,7 @@ def apply_reviewed_draft(
             )
         saved = apply_draft(kept, lambda: save_draft_record(request, opened, message))
     except InvalidInput as error:
-        opened.form.take_errors(error)
+        opened.form.add_service_errors(error)
         return render_review(request, desk, place, opened, status=422)
     except EditConflict as conflict:
         told_words = describe_conflict(conflict, opened.form)

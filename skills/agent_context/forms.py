@@ -38,4 +38,4 @@ class ContextForm(ActionForm):
         chosen = self.initial.get("source")
         # Only its id counts: it is offered even if it has been archived since.
         current = Source(pk=chosen) if chosen else None
-        self.fields["source"].offer(rows, current)  # type: ignore[attr-defined]  # a RecordChoice
+        self.fields["source"].set_choices(rows, current)  # type: ignore[attr-defined]  # a RecordChoice

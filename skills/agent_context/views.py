@@ -57,7 +57,7 @@ def choose_source(request: WorkspaceRequest, agent: str) -> HttpResponse:
         try:
             save_context_form(request, row, form)
         except InvalidInput as error:
-            form.take_errors(error)
+            form.add_service_errors(error)
         except EditConflict:
             return render(
                 request,

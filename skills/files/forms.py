@@ -51,7 +51,7 @@ class ReachForm(ActionForm):
         super().__init__(*args, **kwargs)
         rows = list_agents(workspace).prefetch_related(None)
         # Agents have no archived ones among the choices, but those chosen before stay.
-        self.fields["agents"].offer(rows, self.initial.get("agents"))  # type: ignore[attr-defined]
+        self.fields["agents"].set_choices(rows, self.initial.get("agents"))  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         said = super().clean() or self.cleaned_data

@@ -94,7 +94,7 @@ def waive(request: WorkspaceRequest, key: int) -> HttpResponse:
         try:
             waive_findings(file, **said, by=request.actor)
         except InvalidInput as error:
-            form.take_errors(error)
+            form.add_service_errors(error)
         except DomainError as error:
             messages.error(request, error.message)
             return redirect(file_url(file))

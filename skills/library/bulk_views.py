@@ -23,17 +23,17 @@ from skills.library.services import assign_skill, assign_skill_to_all, unassign_
 from skills.models import Skill
 
 ASSIGN = BulkAction(
-    "give", gettext_lazy("Give to agent…"), gettext_lazy("Given"), shelves=("", "trusted"), needs_agent=True
+    "give", gettext_lazy("Give to agent…"), gettext_lazy("Given"), states=("", "trusted"), needs_agent=True
 )
 UNASSIGN = BulkAction(
     "take",
     gettext_lazy("Take from agent…"),
     gettext_lazy("Taken back"),
-    shelves=("", "trusted"),
+    states=("", "trusted"),
     needs_agent=True,
 )
 ASSIGN_ALL = BulkAction(
-    "give_all", gettext_lazy("Give to all"), gettext_lazy("Given to all agents"), shelves=("", "trusted")
+    "give_all", gettext_lazy("Give to all"), gettext_lazy("Given to all agents"), states=("", "trusted")
 )
 EXPORT_COLUMNS = [
     ExportColumn("name", lambda listed: listed.title),
@@ -49,22 +49,22 @@ EXPORT_COLUMNS = [
 class SkillBulkPages(SkillFilePages):
     """Skills that are written here, given and taken back, archived and restored."""
 
-    shelf_filter = "state"
-    bulk_verbs = (
+    state_filter = "state"
+    bulk_actions = (
         ASSIGN,
         UNASSIGN,
         ASSIGN_ALL,
-        replace(ARCHIVE_ACTION, shelves=("", "trusted")),
-        replace(RESTORE_ACTION, shelves=("aside",)),
+        replace(ARCHIVE_ACTION, states=("", "trusted")),
+        replace(RESTORE_ACTION, states=("aside",)),
     )
 
-    def give_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
+    def apply_give(self, skill: Skill, request: WorkspaceRequest) -> Skill:
         return assign_skill(skill, self.agent_meant(request), by=request.actor)
 
-    def take_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
+    def apply_take(self, skill: Skill, request: WorkspaceRequest) -> Skill:
         return unassign_skill(skill, self.agent_meant(request), by=request.actor)
 
-    def give_all_verb(self, skill: Skill, request: WorkspaceRequest) -> Skill:
+    def apply_give_all(self, skill: Skill, request: WorkspaceRequest) -> Skill:
         return assign_skill_to_all(skill, by=request.actor)
 
     def bulk(self, request: WorkspaceRequest, route: str = "bulk") -> HttpResponse:
@@ -81,14 +81,14 @@ class SkillBulkPages(SkillFilePages):
         }
         return render(request, "skills/which_agent.html", context)
 
-    def carry_out_on_all(self, request: WorkspaceRequest, verb: BulkAction, ids: Sequence[int]) -> None:
+    def run_bulk_action(self, request: WorkspaceRequest, verb: BulkAction, ids: Sequence[int]) -> None:
         if verb.needs_agent:
             try:
                 self.agent_meant(request)
             except DomainError as error:
                 messages.error(request, error.message)
                 return
-        super().carry_out_on_all(request, verb, ids)
+        super().run_bulk_action(request, verb, ids)
 
     def agent_meant(self, request: WorkspaceRequest) -> Agent:
         said = request.POST.get("agent", "")

@@ -42,14 +42,14 @@ class SkillFilePages(RecordPages[Skill]):
     def take_in(self, request: WorkspaceRequest) -> HttpResponse:
         form = SkillImportForm(request.POST or None, request.FILES or None)
         if request.method != "POST" or not form.is_valid():
-            return self.show(request, "import", {"form": form}, status=422 if form.errors else 200)
+            return self.render_page(request, "import", {"form": form}, status=422 if form.errors else 200)
         source = form.source()
         try:
             skill, warnings = import_skill(request.workspace, source, by=request.actor)
         except InvalidSkillFile as error:
             form.keep(decode_text(source)[0])
             context = {"form": form, "problems": error.problems}
-            return self.show(request, "import", context, status=422)
+            return self.render_page(request, "import", context, status=422)
         return self.taken(
             request, skill, warnings, _("Taken in as “%(skill)s”. No agent has it yet.") % {"skill": skill}
         )
@@ -64,7 +64,7 @@ class SkillFilePages(RecordPages[Skill]):
         except InvalidSkillFile as error:
             text, _warnings = decode_text(bytes(get_copyable_revision(file).content.data or b""))
             context = {"form": SkillImportForm(initial={"text": text}), "problems": error.problems}
-            return self.show(request, "import", context, status=422)
+            return self.render_page(request, "import", context, status=422)
         except DomainError as error:
             messages.error(request, error.message)
             return redirect("files:detail", request.workspace.slug, file.pk)
@@ -81,7 +81,7 @@ class SkillFilePages(RecordPages[Skill]):
             messages.warning(
                 request, _("Line %(line)s: %(problem)s") % {"line": warning.line, "problem": warning.message}
             )
-        return redirect(self.address(skill))
+        return redirect(self.get_record_url(skill))
 
     def export(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         skill = self.find(request, key)
@@ -89,7 +89,7 @@ class SkillFilePages(RecordPages[Skill]):
             return zip_response(skill.name, build_skill_archive(skill))
         except DomainError as error:
             messages.error(request, error.message)
-            return redirect(self.address(skill))
+            return redirect(self.get_record_url(skill))
 
 
 def zip_response(name: str, data: bytes) -> HttpResponse:

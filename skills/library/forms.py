@@ -18,7 +18,7 @@ from skills.skill_format.decode import MAX_FILE_BYTES
 
 class SkillForm(RecordForm):
     model = Skill
-    plain = (
+    model_fields = (
         "name",
         "description",
         "body",
@@ -68,8 +68,10 @@ class SkillForm(RecordForm):
         agents = self.record.snapshot()["agents"]
         return super().initial_values() | {"metadata": metadata, "agents": agents}
 
-    def link_fields(self) -> None:
-        self.offer("agents", list_agents(self.workspace).prefetch_related(None), self.initial.get("agents"))
+    def set_querysets(self) -> None:
+        self.set_choices(
+            "agents", list_agents(self.workspace).prefetch_related(None), self.initial.get("agents")
+        )
 
     def clean_metadata(self) -> dict[str, str]:
         try:
@@ -82,13 +84,13 @@ class SkillForm(RecordForm):
     def draft(self) -> Skill:
         """The skill as typed so far, what the form refuses included; never saved."""
         skill = copy(self.record) if self.record else Skill(workspace=self.workspace)
-        texts = [(name, self.fields[name]) for name in self.plain]
+        texts = [(name, self.fields[name]) for name in self.model_fields]
         typed = {
             name: str(self[name].value() or "")[: field.max_length]
             for name, field in texts
             if isinstance(field, forms.CharField)
         }
-        skill.put(typed | self.values())
+        skill.set_values(typed | self.values())
         return skill
 
     def check(self) -> Skill:
@@ -100,7 +102,7 @@ class SkillForm(RecordForm):
         except ValidationError as error:
             said = InvalidInput.from_validation(error).errors
             # Of a field that it could not read the form has spoken already.
-            self.take_errors(
+            self.add_service_errors(
                 InvalidInput({name: words for name, words in said.items() if name not in refused})
             )
         return skill

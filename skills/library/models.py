@@ -53,18 +53,18 @@ class Skill(Record):
         links = self.agent_links.all() if self.pk else []
         return super().snapshot() | {"agents": sorted(link.agent_id for link in links)}
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
         agents = Agent.objects.in_workspace(self.workspace_id).filter(pk__in=data["agents"])
-        return super().values_from(data) | {"agents": list(agents)}
+        return super().values_from_snapshot(data) | {"agents": list(agents)}
 
-    def put_children(self, values: dict[str, Any]) -> None:
+    def save_children(self, values: dict[str, Any]) -> None:
         if "agents" not in values:
             return
         self.agent_links.all().delete()
         for agent in values["agents"]:
             SkillLink(workspace_id=self.workspace_id, skill=self, agent=agent).save()
 
-    def agents_fed(self) -> "models.QuerySet[Any, int]":
+    def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         if not self.for_all_agents:
             agents = agents.filter(skill_links__skill=self)

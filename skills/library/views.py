@@ -53,9 +53,9 @@ class SkillPages(SkillBulkPages):
     one, many = _("skill"), _("Skills")
     name, icon, templates = "skills", "skill", "skills"
     lede = _("Know-how in Markdown: agents see name and description, and load the rest when they need it.")
-    key, used_word = "name", "skill"
+    key, usage_param = "name", "skill"
     sorts = {"name": ("sort",), "where": ("kind", "source_id", "path")}
-    usual_sort = "name"
+    default_sort = "name"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Skill]:
         return list_skills(request.workspace)
@@ -84,10 +84,10 @@ class SkillPages(SkillBulkPages):
         filters, words = set_filter_values(request, self.filters(request)), get_search_query(request)
         wanted = SkillFilter(words, **{entry["name"]: entry["value"] for entry in filters})
         everything = list_skill_entries(request.workspace, wanted)
-        sorting = get_sort_order(request, self.sorts, self.usual_sort)
+        sorting = get_sort_order(request, self.sorts, self.default_sort)
         found = [entry for entry in everything if entry.is_asked]
-        if sorting.word != self.usual_sort:
-            found.sort(key=attrgetter(*self.sorts[sorting.name]), reverse=sorting.is_down)
+        if sorting.param != self.default_sort:
+            found.sort(key=attrgetter(*self.sorts[sorting.name]), reverse=sorting.is_descending)
         if file_format := get_export_format(request):
             rows = iterate_skill_items(request.workspace, everything, found)
             return build_export_response(request.workspace, self.name, file_format, EXPORT_COLUMNS, rows)
@@ -100,7 +100,7 @@ class SkillPages(SkillBulkPages):
             "sorting": sorting,
             "is_narrowed": wanted != SkillFilter(),
         }
-        return self.show(request, "list", context)
+        return self.render_page(request, "list", context)
 
     @require_permission(Permission.MANAGE_SOURCES)
     def decide_trust(self, request: WorkspaceRequest) -> HttpResponse:
@@ -123,12 +123,12 @@ class SkillPages(SkillBulkPages):
     def detail_context(self, request: WorkspaceRequest, record: Skill) -> dict[str, Any]:
         return {"namesakes": list_namesakes(record)}
 
-    def show(
+    def render_page(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         if page == "form":
             context["check"] = self.first_look(context["form"])
-        return super().show(request, page, context, status)
+        return super().render_page(request, page, context, status)
 
     def first_look(self, form: SkillForm) -> Any:
         if form.is_bound:

@@ -54,5 +54,5 @@ class RuleSet(Record):
             found |= set(source.agent_ids())
         return sorted(found)
 
-    def values_from(self, data: dict[str, Any]) -> dict[str, Any]:
+    def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
         return {"rules": data["rules"]}

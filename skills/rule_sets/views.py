@@ -35,7 +35,7 @@ class RuleSetPages(RecordPages[RuleSet]):
     one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
     name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
     lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
-    key, write = "harness", Permission.MANAGE_SOURCES
+    key, write_permission = "harness", Permission.MANAGE_SOURCES
     # As with sources: other rules find other files, but only a look can tell which.
     feeds_prompts = False
 
@@ -45,14 +45,14 @@ class RuleSetPages(RecordPages[RuleSet]):
     # --- pages ------------------------------------------------------------------------------------------
 
     def index(self, request: WorkspaceRequest) -> HttpResponse:
-        return self.show(request, "list", {"rule_sets": list_harness_rules(request.workspace)})
+        return self.render_page(request, "list", {"rule_sets": list_harness_rules(request.workspace)})
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         shown = self.shown(request, key)
         rows, caps = describe_rules(shown.harness), describe_caps(shown.harness.caps)
         history = list_revisions(shown.copy).defer("data")[:5] if shown.copy else []
         context = {"rules": shown, "rows": rows, "caps": caps, "revisions": list(history)}
-        return self.show(request, "detail", context | self.addresses(request, key))
+        return self.render_page(request, "detail", context | self.addresses(request, key))
 
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         shown = self.shown(request, key)
@@ -66,10 +66,10 @@ class RuleSetPages(RecordPages[RuleSet]):
                     "conflict": conflict,
                     "theirs": format_editable_rules(conflict.record.snapshot()["rules"]),
                 }
-                return self.show(request, "form", context, status=409)
+                return self.render_page(request, "form", context, status=409)
             except InvalidInput as error:
                 form.add_error("rules", [said for messages in error.errors.values() for said in messages])
-        return self.show(request, "form", context, status=422 if form.errors else 200)
+        return self.render_page(request, "form", context, status=422 if form.errors else 200)
 
     def write_down(self, request: WorkspaceRequest, shown: HarnessRules, form: RuleSetForm) -> HttpResponse:
         overwritten = request.POST.get("overwrite", "")
@@ -102,7 +102,7 @@ class RuleSetPages(RecordPages[RuleSet]):
         earlier = list_revisions(copy).filter(number=number - 1).first()
         before = earlier.data["rules"] if earlier else harness_to_json(HARNESSES[key])
         words = {"before": format_rules(before), "after": format_rules(revision.data["rules"])}
-        return self.show(
+        return self.render_page(
             request, "revision", {"record": copy, "revision": revision, "earlier": earlier} | words
         )
 
@@ -143,12 +143,16 @@ class RuleSetPages(RecordPages[RuleSet]):
         routes = [
             path("", self.index, name="list"),
             path(one, self.detail, name="detail"),
-            path(f"{one}edit/", self.writing(self.edit), name="edit"),
-            path(f"{one}reset/", post_only(self.writing(self.reset)), name="reset"),
-            path(f"{one}restore/", post_only(self.writing(self.restore)), name="restore"),
+            path(f"{one}edit/", self.require_write(self.edit), name="edit"),
+            path(f"{one}reset/", post_only(self.require_write(self.reset)), name="reset"),
+            path(f"{one}restore/", post_only(self.require_write(self.restore)), name="restore"),
             path(f"{one}history/", self.history, name="history"),
             path(f"{one}history/<int:number>/", self.revision, name="revision"),
-            path(f"{one}history/<int:number>/restore/", post_only(self.writing(self.revert)), name="revert"),
+            path(
+                f"{one}history/<int:number>/restore/",
+                post_only(self.require_write(self.revert)),
+                name="revert",
+            ),
         ]
         return routes, self.name
 

@@ -30,7 +30,7 @@ def get_harness_choices() -> list[tuple[str, str]]:
 
 class SourceForm(RecordForm):
     model = Source
-    plain = ("label", "folder", "adoption")
+    model_fields = ("label", "folder", "adoption")
     fixed = ("source_kind",)
     widgets = {"adoption": forms.RadioSelect}
     labels = {"folder": _("Folder below it"), "adoption": _("New revisions")}
@@ -77,7 +77,7 @@ class SourceForm(RecordForm):
 
     record: Source | None
 
-    def link_fields(self) -> None:
+    def set_querysets(self) -> None:
         grants = list(list_grants(self.workspace))
         self.has_grants = bool(grants)
         offered: Any = self.fields["grant"]

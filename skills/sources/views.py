@@ -45,8 +45,8 @@ class SourcePages(RecordPages[Source]):
     lede = gettext_lazy(
         "Where context files and skills are found: folders that workers read, or files pushed here."
     )
-    searched = ("label", "slug", "folder", "grant__path")
-    write = Permission.MANAGE_SOURCES
+    search_fields = ("label", "slug", "folder", "grant__path")
+    write_permission = Permission.MANAGE_SOURCES
     # What an edit does to prompts is known only after the look that follows it.
     feeds_prompts = False
 
@@ -78,7 +78,7 @@ class SourcePages(RecordPages[Source]):
         self.look_if_changed(request, record)
         return answer
 
-    def restore_verb(self, record: Source, request: WorkspaceRequest) -> Source:
+    def apply_restore(self, record: Source, request: WorkspaceRequest) -> Source:
         restored = restore_record(record, by=request.actor)
         enqueue_refresh_run(rescan_source(restored, cause="edited", by=request.actor))
         return restored
@@ -97,7 +97,7 @@ class SourcePages(RecordPages[Source]):
             messages.error(request, error.message)
         else:
             messages.success(request, _("A look at “%(source)s” is on its way.") % {"source": source})
-        return redirect(self.address(source))
+        return redirect(self.get_record_url(source))
 
     @allow_body_size(MAX_UPLOAD_BYTES)
     @require_permission(Permission.EDIT)
@@ -113,10 +113,10 @@ class SourcePages(RecordPages[Source]):
                 context["refusals"] = [one for one in error.refusals if one.path != "."]
             except DomainError as error:
                 messages.error(request, error.message)
-                return redirect(self.address(source))
+                return redirect(self.get_record_url(source))
             else:
                 return self.say_pushed(request, run)
-        return self.show(request, "upload", context, status=422)
+        return self.render_page(request, "upload", context, status=422)
 
     def push(self, request: WorkspaceRequest, source: Source, form: UploadForm) -> RefreshRun:
         bundle = read_zip(form.cleaned_data["archive"])
@@ -130,11 +130,11 @@ class SourcePages(RecordPages[Source]):
             messages.warning(request, words % {"count": f"{run.refused:,}"})
         else:
             messages.success(request, _("Pushed. A look at the files is on its way."))
-        return redirect(self.address(run.source))
+        return redirect(self.get_record_url(run.source))
 
     # --- what pages show --------------------------------------------------------------------------------
 
-    def show(
+    def render_page(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         if page == "list":
@@ -143,9 +143,9 @@ class SourcePages(RecordPages[Source]):
             )
         if page in {"list", "form"}:
             context["has_grants"] = list_grants(request.workspace).exists()
-        return super().show(request, page, context, status)
+        return super().render_page(request, page, context, status)
 
-    def users(self, record: Source) -> Any:
+    def list_using_agents(self, record: Source) -> Any:
         """Shown with their folders and rules instead, see below."""
         return ()
 

@@ -71,7 +71,7 @@ def test_a_verb_that_reaches_into_other_workspaces_is_found(stage, monkeypatch):
         Agent.unscoped.update(archived_at=timezone.now())
         return record
 
-    monkeypatch.setattr(AgentPages, "archive_verb", archive_all)
+    monkeypatch.setattr(AgentPages, "apply_archive", archive_all)
     findings = inside(stage, "editor", "agents:archive")
     assert any("own: changed personas_agent of elsewhere" in said for said in findings)
 
@@ -172,16 +172,16 @@ def leak_by_mail(words):
 
 @pytest.mark.parametrize("way", [leak_by_header, leak_by_log, leak_by_cache, leak_by_mail])
 def test_a_word_that_leaves_by_another_way_than_the_page_is_found(stage, monkeypatch, way):
-    monkeypatch.setattr(AgentPages, "show", lambda self, *args, **more: way(foreign_name(stage)))
+    monkeypatch.setattr(AgentPages, "render_page", lambda self, *args, **more: way(foreign_name(stage)))
     assert any("leaks Agent.name" in said for said in inside(stage, "viewer", "agents:list"))
 
 
 @pytest.mark.hard
 def test_a_choice_that_offers_foreign_records_is_found(stage, monkeypatch):
-    def offer(self, rows, current=None):
+    def set_choices(self, rows, current=None):
         self.queryset = rows.model.unscoped.all()
 
-    monkeypatch.setattr(RecordChoiceField, "offer", offer)
+    monkeypatch.setattr(RecordChoiceField, "set_choices", set_choices)
     findings = run_form_fields(stage).findings
     assert any("agents:new identity: leaks Identity" in said for said in findings)
 
@@ -190,7 +190,7 @@ def test_a_choice_that_offers_foreign_records_is_found(stage, monkeypatch):
 def test_a_filter_that_believes_any_id_is_found(stage, monkeypatch):
     foreign = Agent.unscoped.filter(workspace=stage.workspaces[ELSEWHERE]).order_by("pk")
     monkeypatch.setattr(
-        AgentPages, "narrowed", lambda self, rows, chosen: foreign.prefetch_related(None).all()
+        AgentPages, "filter_rows", lambda self, rows, chosen: foreign.prefetch_related(None).all()
     )
     assert any("agents:list" in said for said in run_queries(stage, turn=0).findings)
 

@@ -35,7 +35,7 @@ from personas.members.services import (
 )
 from personas.models import ApiKey, AuditEvent, Membership
 from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
-from tests.personas.records.test_concurrency import at_once
+from tests.personas.records.test_concurrency import run_concurrently
 
 MANAGING = {Permission.MANAGE_SOURCES, Permission.MANAGE_KEYS, Permission.MANAGE_MEMBERS}
 
@@ -264,7 +264,7 @@ def test_a_member_removed_while_creating_keys_keeps_none(workspace, bob, by_bob,
     for turn in range(8):
         old, _ = create_key(workspace, f"Old {turn}.", {}, by=by_bob, kind=ADMIN)
         ends = timezone.now() + timedelta(hours=1)
-        results = at_once(
+        results = run_concurrently(
             partial(remove_member, membership(workspace, bob), by=by_alice),
             partial(create_key, workspace, f"New {turn}.", {}, by=by_bob, kind=ADMIN),
             partial(revoke_key, old, by=by_alice),

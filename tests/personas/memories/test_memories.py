@@ -1,4 +1,4 @@
-"""Memories: proposed, believed, replaced, taken back."""
+"""Memory services and pages: propose, approve, supersede, revoke, reinstate."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import product
@@ -28,12 +28,12 @@ from tests.shared_workspaces import (  # noqa: F401  # fixtures
 )
 
 
-def test_what_a_bot_says_is_only_proposed(workspace):
+def test_a_memory_from_a_bot_is_proposed(workspace):
     memory = make_memory(workspace, by=Actor.bot("scout"), state=MemoryState.ACTIVE)
     assert (memory.state, memory.author, memory.author_label) == (MemoryState.PROPOSED, None, "bot:scout")
 
 
-def test_a_person_is_believed_and_named_as_author(workspace, by_alice):
+def test_a_memory_from_a_member_is_active_and_names_its_author(workspace, by_alice):
     memory = make_memory(workspace, by=by_alice)
     assert (memory.state, memory.author) == (MemoryState.ACTIVE, by_alice.user)
 
@@ -51,7 +51,7 @@ def test_a_superseded_memory_names_its_successor(workspace, by_alice):
     assert (old.state, old.superseded_by) == (MemoryState.SUPERSEDED, new)
 
 
-def test_nothing_replaces_itself_and_nothing_is_replaced_by_what_is_not_believed(workspace, by_alice):
+def test_a_memory_is_superseded_only_by_another_active_memory(workspace, by_alice):
     memory, proposed = make_memory(workspace), make_memory(workspace, "Maybe.", by=Actor.bot("scout"))
     with pytest.raises(DomainError, match="cannot replace itself"):
         supersede_memory(memory, memory, by=by_alice)
@@ -59,7 +59,7 @@ def test_nothing_replaces_itself_and_nothing_is_replaced_by_what_is_not_believed
         supersede_memory(memory, proposed, by=by_alice)
 
 
-def test_a_revoked_memory_is_out_of_use_until_it_is_reinstated(workspace, by_alice):
+def test_a_revoked_memory_is_archived_until_it_is_reinstated(workspace, by_alice):
     memory = revoke_memory(make_memory(workspace), by=by_alice)
     assert (memory.state, memory.is_archived) == (MemoryState.REVOKED, True)
     memory = reinstate_memory(memory, by=by_alice)
@@ -72,7 +72,7 @@ def test_a_memory_must_end_after_it_begins(workspace):
         make_memory(workspace, valid_from=autumn, valid_until=spring)
 
 
-def test_a_shared_memory_feeds_every_live_agent_and_an_own_one_only_its_agent(workspace):
+def test_a_shared_memory_affects_every_active_agent_and_an_own_one_only_its_agent(workspace):
     first, second = make_agent(workspace), make_agent(workspace)
     assert make_memory(workspace).agent_ids() == [first.pk, second.pk]
     assert make_memory(workspace, agent=second).agent_ids() == [second.pk]
@@ -82,9 +82,9 @@ def test_a_reviewer_approves_on_the_page_and_an_editor_may_not(workspace, as_bob
     memory = make_memory(workspace, by=Actor.bot("scout"))
     rita = make_user("Rita")
     join(workspace, rita, Role.REVIEWER)
-    address = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
-    assert as_bob.post(address).status_code == 403
-    assert signed_in(rita).post(address).status_code == 302
+    url = f"/w/{workspace.slug}/memories/{memory.pk}/approve/"
+    assert as_bob.post(url).status_code == 403
+    assert signed_in(rita).post(url).status_code == 302
     memory.refresh_from_db()
     assert memory.state == MemoryState.ACTIVE
     assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == rita.email
@@ -99,7 +99,7 @@ def test_the_list_shows_one_state_at_a_time(workspace, as_bob, by_alice):
     assert "Gone." in as_bob.get(f"/w/{workspace.slug}/memories/?state=revoked").content.decode()
 
 
-def test_the_audit_log_names_the_verb_that_was_carried_out(workspace, by_alice):
+def test_the_audit_log_names_each_action(workspace, by_alice):
     memory = make_memory(workspace, by=Actor.bot("scout"))
     approve_memory(memory, by=by_alice)
     revoke_memory(memory, by=by_alice)
@@ -110,27 +110,27 @@ def test_the_audit_log_names_the_verb_that_was_carried_out(workspace, by_alice):
     assert verbs == ["created", "approved", "revoked", "reinstated", "superseded"]
 
 
-def test_a_moment_that_some_timezone_has_not_is_refused(workspace, as_bob, bob):
-    """One such row, and nobody there could open the board any more."""
-    moments = ["0001-01-01T00:00", "0999-12-31T23:59", "9999-12-31T23:59"]
+def test_a_timestamp_that_overflows_in_some_timezone_is_refused(workspace, as_bob, bob):
+    """Such a row would make the board fail for users in that timezone."""
+    timestamps = ["0001-01-01T00:00", "0999-12-31T23:59", "9999-12-31T23:59"]
     for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
         bob.timezone = zone
         bob.save()
-        for name, moment in product(["valid_from", "valid_until"], moments):
-            said = {"text": "For ever.", "state": "active", name: moment}
-            answer = as_bob.post(f"/w/{workspace.slug}/memories/new/", said)
-            assert answer.status_code == 422, (zone, name, moment)
+        for name, timestamp in product(["valid_from", "valid_until"], timestamps):
+            data = {"text": "For ever.", "state": "active", name: timestamp}
+            answer = as_bob.post(f"/w/{workspace.slug}/memories/new/", data)
+            assert answer.status_code == 422, (zone, name, timestamp)
         assert as_bob.get(f"/w/{workspace.slug}/memories/board/").status_code == 200
     assert not Memory.objects.in_workspace(workspace).exists()
 
 
-def test_a_bot_cannot_say_such_a_moment_either(workspace):
-    far = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+def test_a_bot_cannot_send_an_overflowing_timestamp(workspace):
+    overflowing = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
     with pytest.raises(InvalidInput, match="Name a year from 1000 to 9998"):
-        create_memory(workspace, {"text": "For ever.", "valid_from": far}, by=Actor.bot("scout"))
+        create_memory(workspace, {"text": "For ever.", "valid_from": overflowing}, by=Actor.bot("scout"))
 
 
-def test_the_first_and_last_years_that_are_taken_can_be_read_everywhere(workspace, as_bob, bob):
+def test_the_first_and_last_allowed_years_can_be_shown_in_every_timezone(workspace, as_bob, bob):
     for year in (1000, 9998):
         ends = [datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, tzinfo=UTC)]
         make_memory(workspace, "Long.", valid_from=ends[0], valid_until=ends[1])
@@ -141,10 +141,10 @@ def test_the_first_and_last_years_that_are_taken_can_be_read_everywhere(workspac
             assert as_bob.get(f"/w/{workspace.slug}/memories/{page}").status_code == 200
 
 
-def test_an_old_revision_brings_the_shelf_back_with_the_state(workspace, by_alice):
+def test_restoring_a_revision_also_restores_the_archived_state(workspace, by_alice):
     memory = make_memory(workspace, "The gate is blue.")
     revoked = revoke_memory(memory, by=by_alice)
-    again = restore_revision(revoked, 1, expected=2, by=by_alice)
-    assert (again.state, again.is_archived) == (MemoryState.ACTIVE, False)
-    away = restore_revision(again, 2, expected=3, by=by_alice)
-    assert (away.state, away.is_archived) == (MemoryState.REVOKED, True)
+    active = restore_revision(revoked, 1, expected=2, by=by_alice)
+    assert (active.state, active.is_archived) == (MemoryState.ACTIVE, False)
+    archived = restore_revision(active, 2, expected=3, by=by_alice)
+    assert (archived.state, archived.is_archived) == (MemoryState.REVOKED, True)

@@ -1,4 +1,4 @@
-"""IDENTITY.md, SOUL.md and USER.md through the pages."""
+"""Pages that import and export IDENTITY.md, SOUL.md and USER.md."""
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -14,26 +14,26 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_file_taken_in_and_handed_out_says_the_same(workspace, as_bob, name):
+def test_an_imported_file_is_exported_unchanged(workspace, as_bob, name):
     model, file_name = CASES[name]
     text = (DEMO_FILES_DIR / ".moltis" / file_name).read_text(encoding="utf-8")
     upload = SimpleUploadedFile(file_name, text.encode())
     base = f"/w/{workspace.slug}/{name}/"
     assert as_bob.post(f"{base}import/", {"label": "Taken", "file": upload}).status_code == 302
     record = model.objects.in_workspace(workspace).get()
-    handed = as_bob.get(f"{base}{record.slug}/file/")
-    assert handed["Content-Disposition"] == f'attachment; filename="{file_name}"'
-    again = SimpleUploadedFile(file_name, handed.content)
+    exported = as_bob.get(f"{base}{record.slug}/file/")
+    assert exported["Content-Disposition"] == f'attachment; filename="{file_name}"'
+    again = SimpleUploadedFile(file_name, exported.content)
     as_bob.post(f"{base}import/", {"label": "Again", "file": again})
     second = model.objects.in_workspace(workspace).latest("pk")
     assert second.snapshot() == record.snapshot() | {"label": "Again"}
 
 
-def test_unknown_keys_survive_to_the_letter(workspace, as_bob):
+def test_unknown_keys_are_preserved_exactly(workspace, as_bob):
     text = "---\nname: Ada\n# the team\nteam: 'blue'   # beside\nnumber: 1.10\n---\n\nHello.\n"
     as_bob.post(f"/w/{workspace.slug}/identities/import/", {"label": "Ada", "text": text})
-    handed = as_bob.get(f"/w/{workspace.slug}/identities/ada/file/").content.decode()
-    assert "# the team\nteam: 'blue'   # beside\nnumber: 1.10\n" in handed
+    exported = as_bob.get(f"/w/{workspace.slug}/identities/ada/file/").content.decode()
+    assert "# the team\nteam: 'blue'   # beside\nnumber: 1.10\n" in exported
 
 
 BAD = {

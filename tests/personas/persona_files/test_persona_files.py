@@ -1,4 +1,4 @@
-"""IDENTITY.md, USER.md and SOUL.md: there and back again without loss."""
+"""Parsing and rendering IDENTITY.md, USER.md and SOUL.md round-trips without loss."""
 
 import pytest
 import yaml
@@ -62,7 +62,7 @@ USERS = st.builds(
 )
 
 
-def refusals(call, value) -> tuple[TextProblem, ...]:
+def list_problems(call, value) -> tuple[TextProblem, ...]:
     with pytest.raises(FrontMatterError) as caught:
         call(value)
     return caught.value.problems
@@ -89,7 +89,7 @@ def test_an_empty_file_is_empty_text():
 
 
 @pytest.mark.parametrize("value", AWKWARD)
-def test_an_awkward_value_comes_back_and_other_yaml_readers_see_the_same_text(value):
+def test_an_awkward_value_round_trips_and_other_yaml_parsers_read_the_same_text(value):
     text = render_identity(IdentityFile(name=value))
     assert parse_identity(text).name == value
     assert yaml.safe_load(text.split("---\n")[1]) == {"name": value}
@@ -107,13 +107,13 @@ def test_unknown_keys_survive_byte_for_byte(extra):
 @given(IDENTITIES)
 @example(IdentityFile(text="---", extra=""))
 @example(IdentityFile(vibe="a\n", extra="\n\nfoo: 1"))
-def test_every_identity_comes_back_from_its_file(identity):
+def test_every_identity_round_trips(identity):
     assert parse_identity(render_identity(identity)) == identity
 
 
 @settings(deadline=None)
 @given(USERS)
-def test_every_user_comes_back_from_its_file(user):
+def test_every_user_round_trips(user):
     assert parse_user(render_user(user)) == user
 
 
@@ -128,7 +128,7 @@ PIECES = st.lists(
 
 
 def unknown_values(text: str) -> dict[str, object]:
-    # The plain library as a second opinion: our own loader would share our own mistakes.
+    # PyYAML as an independent parser: our own loader would share our mistakes.
     values = yaml.safe_load(text) or {}
     return {key: value for key, value in values.items() if key not in IDENTITY_KEYS}
 
@@ -164,14 +164,14 @@ def test_windows_files_and_form_posts_become_plain_newlines():
 
 
 def test_a_known_key_of_the_wrong_shape_is_named_with_its_line():
-    assert refusals(parse_identity, "---\nname: [Ada]\nteam: [x]\nvibe:\n  a: b\n---\n") == (
+    assert list_problems(parse_identity, "---\nname: [Ada]\nteam: [x]\nvibe:\n  a: b\n---\n") == (
         TextProblem("name", 2, '"name" must be text, not a list.'),
         TextProblem("vibe", 4, '"vibe" must be text, not a group of keys.'),
     )
 
 
-def test_problems_of_head_and_body_are_told_together_with_lines_of_the_file():
-    problems = refusals(parse_user, "---\nname: Ada\nname: Bob\n---\n\nfine\nbad \x07\n")
+def test_problems_of_front_matter_and_body_are_reported_together_with_line_numbers():
+    problems = list_problems(parse_user, "---\nname: Ada\nname: Bob\n---\n\nfine\nbad \x07\n")
     assert [(problem.field, problem.line) for problem in problems] == [("name", 3), ("notes", 7)]
 
 
@@ -180,7 +180,7 @@ def test_a_list_where_text_belongs_is_fine_under_an_unknown_key():
 
 
 @pytest.mark.parametrize(
-    ("identity", "field", "words"),
+    ("identity", "field", "message"),
     [
         (IdentityFile(name="a\0b"), "name", "U+0000"),
         (IdentityFile(vibe="\ud83d"), "vibe", "U+D83D"),
@@ -191,19 +191,19 @@ def test_a_list_where_text_belongs_is_fine_under_an_unknown_key():
         (IdentityFile(extra="a: *b"), "", "aliases"),
     ],
 )
-def test_what_could_not_be_read_again_is_not_written(identity, field, words):
-    problem = refusals(render_identity, identity)[0]
+def test_text_that_could_not_be_parsed_again_is_not_rendered(identity, field, message):
+    problem = list_problems(render_identity, identity)[0]
     assert problem.field == field
-    assert words in problem.message
+    assert message in problem.message
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_extra_that_can_be_kept_has_no_problems(extra):
+def test_valid_extra_lines_have_no_problems(extra):
     assert find_extra_problems(extra) == find_extra_problems(extra.replace("\n", "\r\n")) == ()
 
 
 @pytest.mark.parametrize(
-    ("extra", "line", "words"),
+    ("extra", "line", "message"),
     [
         ("team: x\n\nname: Ada", 3, '"name" has a field of its own'),
         ("'vibe': dry", 1, '"vibe" has a field of its own'),
@@ -224,9 +224,9 @@ def test_extra_that_can_be_kept_has_no_problems(extra):
         ("a: " + "x" * 17_000, 1, "16 KiB"),
     ],
 )
-def test_extra_that_cannot_be_kept_says_why(extra, line, words):
+def test_invalid_extra_lines_have_a_reason(extra, line, message):
     problem = find_extra_problems(extra)[0]
-    assert words in problem.message
+    assert message in problem.message
     assert problem.line == line
 
 
@@ -238,7 +238,7 @@ def test_each_file_knows_its_own_keys():
 
 @settings(deadline=None)
 @given(st.one_of(st.text(st.sampled_from("ab: \n#-'"), max_size=20), PIECES.map("\n".join)))
-def test_extra_without_problems_always_comes_back(extra):
+def test_extra_lines_without_problems_round_trip(extra):
     if find_extra_problems(extra):
         return
     user = UserFile(name="Alice", notes="---", extra=extra)
@@ -255,7 +255,7 @@ def test_a_soul_from_windows_loses_only_mark_and_carriage_returns():
 
 
 def test_a_soul_with_control_characters_is_refused_with_its_line():
-    assert refusals(parse_soul, "ok\nbad\0\n") == (
+    assert list_problems(parse_soul, "ok\nbad\0\n") == (
         TextProblem("text", 2, "The character U+0000 is not allowed."),
     )
 

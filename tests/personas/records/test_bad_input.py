@@ -1,4 +1,4 @@
-"""Whatever is sent to a form: a clear message at the field, a 422, the text kept, nothing half-saved."""
+"""Invalid form input: an error on the field, status 422, the input kept, nothing saved."""
 
 from personas.models import Revision
 from tests.factories import make_agent, make_tool
@@ -11,7 +11,7 @@ from tests.shared_workspaces import (  # noqa: F401  # fixtures
     the_house,
 )
 
-# The pages, what is sent, and which field says what; in the browser, tests/browser/test_bad_input.py.
+# Page, data, field and error message; the browser tests are in tests/browser/test_bad_input.py.
 CASES = {
     "empty": ("agents", {"name": "", "slug": "pilot"}, "name", "This field is required."),
     "only spaces": ("souls", {"label": "   ", "text": "Be."}, "label", "This field is required."),
@@ -54,18 +54,18 @@ def test_bad_input_is_refused_on_its_field_and_kept(as_bob, workspace):
     make_tool(workspace, "read_tide")
     before = Revision.unscoped.count()
     new = {path: f"/w/{workspace.slug}/{path}/new/" for path, *_ in CASES.values()}
-    empty = {path: offered(as_bob.get(address).context["form"]) for path, address in new.items()}
-    for case, (path, sent, name, words) in CASES.items():
+    empty = {path: initial_data(as_bob.get(url).context["form"]) for path, url in new.items()}
+    for case, (path, sent, name, message) in CASES.items():
         answer = as_bob.post(new[path], empty[path] | sent)
         assert answer.status_code == 422, case
         page, form = answer.content.decode(), answer.context["form"]
         assert "Nothing was saved yet" in page, case
         assert f'id="id_{name}_error"' in page, case
-        assert words in " ".join(form.errors[name]), case
+        assert message in " ".join(form.errors[name]), case
         assert {key: form[key].value() for key in sent} == sent, case
         assert Revision.unscoped.count() == before, case
 
 
-def offered(form):
-    """What a browser sends when nobody has touched the form."""
+def initial_data(form):
+    """Return the data a browser sends for an unchanged form."""
     return {field.name: value for field in form if (value := field.value())}

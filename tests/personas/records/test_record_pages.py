@@ -1,4 +1,4 @@
-"""What record pages do with good and bad input, and what they cost."""
+"""Record pages: valid and invalid input, edit conflicts, query counts."""
 
 import pytest
 from django.db import connection
@@ -43,7 +43,7 @@ LISTS = (
 )
 
 
-def crowd(workspace, size):
+def create_records(workspace, size):
     channel = make_channel(workspace)
     for number in range(size):
         label = f"Number {number}"
@@ -62,45 +62,45 @@ def crowd(workspace, size):
         make_skill(workspace, agents=[agent])
 
 
-def questions(browser, address):
-    with CaptureQueriesContext(connection) as asked:
-        assert browser.get(address).status_code == 200
-    return [query["sql"][:90] for query in asked]
+def list_queries(client, url):
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(url).status_code == 200
+    return [query["sql"][:90] for query in queries]
 
 
-def test_a_list_asks_few_questions_whatever_its_length(workspace, as_bob):
-    addresses = [f"/w/{workspace.slug}/{name}/" for name in LISTS]
-    crowd(workspace, 1)
-    as_bob.get(addresses[0])
-    short = {address: questions(as_bob, address) for address in addresses}
-    crowd(workspace, 2)
-    long = {address: questions(as_bob, address) for address in addresses}
-    assert {address: len(asked) for address, asked in long.items()} == {
-        address: len(asked) for address, asked in short.items()
+def test_the_number_of_queries_does_not_grow_with_the_list(workspace, as_bob):
+    urls = [f"/w/{workspace.slug}/{name}/" for name in LISTS]
+    create_records(workspace, 1)
+    as_bob.get(urls[0])
+    short = {url: list_queries(as_bob, url) for url in urls}
+    create_records(workspace, 2)
+    long = {url: list_queries(as_bob, url) for url in urls}
+    assert {url: len(queries) for url, queries in long.items()} == {
+        url: len(queries) for url, queries in short.items()
     }
-    assert {address: asked for address, asked in long.items() if len(asked) > 8} == {}
+    assert {url: queries for url, queries in long.items() if len(queries) > 8} == {}
 
 
-def test_the_later_of_two_people_sees_both_texts_and_chooses(workspace, as_alice, as_bob):
+def test_after_an_edit_conflict_the_user_sees_both_texts_and_may_overwrite(workspace, as_alice, as_bob):
     soul = make_soul(workspace, text="One")
-    address = f"/w/{workspace.slug}/souls/{soul.slug}/edit/"
-    assert as_alice.post(address, {"label": "Calm", "text": "Two", "revision": 1}).status_code == 302
-    mine = {"label": "Calm", "text": "Three", "revision": 1}
-    answer = as_bob.post(address, mine)
+    url = f"/w/{workspace.slug}/souls/{soul.slug}/edit/"
+    assert as_alice.post(url, {"label": "Calm", "text": "Two", "revision": 1}).status_code == 302
+    data = {"label": "Calm", "text": "Three", "revision": 1}
+    answer = as_bob.post(url, data)
     page = answer.content.decode()
     assert answer.status_code == 409
     assert "alice@example.com changed this" in page
     assert "Two" in page
     assert "Three" in page
     assert Soul.objects.in_workspace(workspace).get().text == "Two"
-    assert as_bob.post(address, mine | {"overwrite": "2"}).status_code == 302
+    assert as_bob.post(url, data | {"overwrite": "2"}).status_code == 302
     assert Soul.objects.in_workspace(workspace).get().text == "Three"
 
 
 @pytest.mark.parametrize(
     "text", ["👩‍👩‍👧‍👦", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "مرحبا بالعالم", "שלום", "é vs é", "<script>alert(1)</script>"]
 )
-def test_every_script_and_sign_comes_back_as_it_was_typed(workspace, as_bob, text):
+def test_text_in_every_script_is_stored_unchanged(workspace, as_bob, text):
     as_bob.post(f"/w/{workspace.slug}/identities/new/", {"label": "L", "name": text, "emoji": "👩‍👩‍👧‍👦"})
     identity = Identity.objects.in_workspace(workspace).get()
     assert (identity.name, identity.emoji) == (text, "👩‍👩‍👧‍👦")
@@ -116,7 +116,7 @@ def test_a_link_into_another_workspace_is_not_among_the_choices(workspace, elsew
     assert not Agent.objects.in_workspace(workspace).exists()
 
 
-def test_windows_line_ends_become_plain_ones(workspace, as_bob):
+def test_windows_newlines_are_normalized(workspace, as_bob):
     as_bob.post(f"/w/{workspace.slug}/souls/new/", {"label": "L", "text": "one\r\ntwo\rthree"})
     assert Soul.objects.in_workspace(workspace).get().text == "one\ntwo\nthree"
 
@@ -147,12 +147,12 @@ def test_an_old_revision_is_shown_and_restored_from_its_page(workspace, as_bob, 
     assert Soul.objects.in_workspace(workspace).get().text == "First words"
 
 
-def test_search_finds_and_odd_queries_do_no_harm(workspace, as_bob):
+def test_search_finds_and_invalid_queries_do_no_harm(workspace, as_bob):
     make_memory(workspace, "The kettle is green.")
     base = f"/w/{workspace.slug}/memories/"
     assert "kettle" in as_bob.get(f"{base}?q=KETTLE").content.decode()
     assert "Nothing matches" in as_bob.get(f"{base}?q=teapot").content.decode()
-    for odd in (
+    for query in (
         "?q=%00",
         "?page=-1",
         "?page=zz",
@@ -161,10 +161,10 @@ def test_search_finds_and_odd_queries_do_no_harm(workspace, as_bob):
         "?q=" + "x" * 5000,
         "?q=%25_",
     ):
-        assert as_bob.get(base + odd).status_code == 200, odd
+        assert as_bob.get(base + query).status_code == 200, query
 
 
-def test_a_huge_number_in_an_address_is_simply_not_there(workspace, as_bob):
+def test_a_huge_number_in_a_url_answers_404(workspace, as_bob):
     for page in ("memories/99999999999999999999999/", "tasks/99999999999999999999999/"):
         assert as_bob.get(f"/w/{workspace.slug}/{page}").status_code == 404
 

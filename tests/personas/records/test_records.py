@@ -1,4 +1,4 @@
-"""The verbs all records share: create, edit, archive, restore, go back."""
+"""Record services: create, edit, archive, restore, restore a revision."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_new_record_has_a_first_revision_and_an_audit_event(workspace, by_alic
     assert event.after == {"label": "Calm", "text": "Be calm."}
 
 
-def test_an_edit_adds_a_revision_and_says_what_was_before(workspace, by_alice):
+def test_an_edit_adds_a_revision_and_audits_the_values_before(workspace, by_alice):
     soul = make_soul(workspace, text="Old")
     soul = edit_record(soul, {"text": "New"}, expected=1, by=by_alice, message="Fresher")
     event = AuditEvent.objects.in_workspace(workspace).filter(kind="soul", verb="edited").get()
@@ -55,7 +55,7 @@ def test_saving_without_a_change_writes_nothing(workspace, by_alice):
     ) == before
 
 
-def test_the_later_of_two_edits_is_told_and_overwrites_nothing(workspace, by_alice):
+def test_the_later_of_two_edits_conflicts_and_overwrites_nothing(workspace, by_alice):
     soul = make_soul(workspace, text="One")
     edit_record(soul, {"text": "Two"}, expected=1, by=by_alice)
     with pytest.raises(EditConflict) as caught:
@@ -84,7 +84,7 @@ def test_an_agents_links_come_back_with_its_revision(workspace, by_alice):
     assert [link.tool.name for link in agent.tool_links.all()] == ["zeta", "alpha"]
 
 
-def test_an_archived_record_stays_and_can_come_back(workspace, by_alice):
+def test_an_archived_record_stays_stored_and_can_be_restored(workspace, by_alice):
     soul = archive_record(make_soul(workspace), by=by_alice)
     assert soul.is_archived
     assert not restore_record(soul, by=by_alice).is_archived
@@ -118,21 +118,21 @@ def test_an_agent_cannot_be_below_itself(workspace, by_alice):
         edit_record(captain, {"parent": mate}, expected=1, by=by_alice)
 
 
-def test_an_edit_rings_for_every_agent_it_feeds(workspace, by_alice):
+def test_an_edit_sends_the_signal_for_every_affected_agent(workspace, by_alice):
     soul = make_soul(workspace)
     agents = [make_agent(workspace, soul=soul) for _ in range(3)]
     make_agent(workspace)
-    heard = []
+    signals = []
 
-    def hear(**said):
-        heard.append((said["workspace_id"], said["agent_ids"], said["cause"].number))
+    def receive(**kwargs):
+        signals.append((kwargs["workspace_id"], kwargs["agent_ids"], kwargs["cause"].number))
 
-    agent_changed.connect(hear)
+    agent_changed.connect(receive)
     try:
         edit_record(soul, {"text": "Louder."}, expected=1, by=by_alice)
     finally:
-        agent_changed.disconnect(hear)
-    assert heard == [(workspace.pk, sorted(agent.pk for agent in agents), 2)]
+        agent_changed.disconnect(receive)
+    assert signals == [(workspace.pk, sorted(agent.pk for agent in agents), 2)]
 
 
 def test_a_failed_edit_leaves_nothing_behind(workspace, by_alice):

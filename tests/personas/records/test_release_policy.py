@@ -1,4 +1,4 @@
-"""The review of an agent is lifted by those who may approve, on the page and through the API."""
+"""Changing an agent's release policy from reviewed to automatic requires approve permission."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def careful(workspace):
     return make_agent(workspace, "careful", release_policy="reviewed")
 
 
-def test_an_editor_may_ask_for_review_but_not_lift_it(workspace, careful, bob):
+def test_an_editor_may_require_a_review_but_not_lift_it(workspace, careful, bob):
     plain = make_agent(workspace, "plain")
     assert edit_record(plain, {"release_policy": "reviewed"}, expected=1, by=Actor.person(bob)).revision == 2
     with pytest.raises(InvalidInput) as refused:
@@ -29,22 +29,22 @@ def test_an_editor_changes_the_rest_of_a_reviewed_agent(careful, bob):
     assert edit_record(careful, {"name": "Warier"}, expected=1, by=Actor.person(bob)).name == "Warier"
 
 
-def test_an_owner_and_the_house_itself_may_lift_it(workspace, careful, by_alice):
+def test_an_owner_and_the_system_may_lift_the_review(workspace, careful, by_alice):
     lifted = edit_record(careful, {"release_policy": "automatic"}, expected=1, by=by_alice)
     assert lifted.release_policy == "automatic"
     other = make_agent(workspace, "other", release_policy="reviewed")
     assert edit_record(other, {"release_policy": "automatic"}, expected=1, by=SYSTEM_ACTOR).revision == 2
 
 
-def test_neither_a_bot_nor_a_stranger_lifts_it(careful, mallory):
+def test_neither_a_bot_nor_an_outsider_may_lift_the_review(careful, mallory):
     for by in (Actor.bot("deck"), Actor.person(mallory)):
         with pytest.raises(InvalidInput):
             edit_record(careful, {"release_policy": "automatic"}, expected=1, by=by)
 
 
-def test_the_page_says_so_on_its_field(workspace, careful, as_bob):
-    said = {"slug": "careful", "name": "Careful", "layout": "dramatis", "release_policy": "automatic"}
-    page = as_bob.post(f"/w/{workspace.slug}/agents/careful/edit/", said | {"revision": "1"})
+def test_the_page_shows_the_error_on_the_field(workspace, careful, as_bob):
+    data = {"slug": "careful", "name": "Careful", "layout": "dramatis", "release_policy": "automatic"}
+    page = as_bob.post(f"/w/{workspace.slug}/agents/careful/edit/", data | {"revision": "1"})
     assert "Lifting the review takes" in page.content.decode()
     careful.refresh_from_db()
     assert careful.release_policy == "reviewed"

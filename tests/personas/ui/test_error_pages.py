@@ -1,4 +1,4 @@
-"""Pages that refuse, in words that help: what happened, what to do, whom to ask."""
+"""Error pages: what happened, what to do, whom to ask."""
 
 import pytest
 from django.test import Client
@@ -17,46 +17,46 @@ def as_viewer(workspace):
     return signed_in(vera)
 
 
-def words_of(answer):
+def page_text(answer):
     return " ".join(answer.content.decode().split())
 
 
-def test_a_refusal_names_the_roles_and_the_people_who_can_help(as_viewer, workspace):
+def test_a_403_page_names_the_roles_and_members_who_can_help(as_viewer, workspace):
     answer = as_viewer.get(f"/w/{workspace.slug}/settings/")
     assert answer.status_code == 403
-    page = words_of(answer)
+    page = page_text(answer)
     assert "It takes one of: owner." in page
     assert "In this workspace Alice can help." in page
     assert "Back to Harbour" in page
 
 
-def test_a_missing_record_leads_back_and_a_strange_workspace_tells_nothing(as_bob, as_mallory, workspace):
-    assert "Back to Harbour" in words_of(as_bob.get(f"/w/{workspace.slug}/souls/none/"))
-    page = words_of(as_mallory.get(f"/w/{workspace.slug}/souls/none/"))
+def test_a_404_page_links_back_and_reveals_nothing_to_outsiders(as_bob, as_mallory, workspace):
+    assert "Back to Harbour" in page_text(as_bob.get(f"/w/{workspace.slug}/souls/none/"))
+    page = page_text(as_mallory.get(f"/w/{workspace.slug}/souls/none/"))
     assert "Harbour" not in page
     assert "Go to your workspaces" in page
 
 
-def test_an_expired_form_says_how_to_keep_what_was_typed(bob, workspace):
+def test_an_expired_form_explains_how_to_keep_the_input(bob, workspace):
     client = Client(enforce_csrf_checks=True)
     client.force_login(bob)
     answer = client.post(f"/w/{workspace.slug}/souls/new/", {"label": "Calm"})
     assert answer.status_code == 403
-    assert "Back button brings back what you typed" in words_of(answer)
+    assert "Back button brings back what you typed" in page_text(answer)
 
 
-def test_a_record_tells_those_who_may_not_change_it_whom_to_ask(as_viewer, as_bob, workspace):
+def test_a_record_page_names_members_to_ask_for_changes(as_viewer, as_bob, workspace):
     make_soul(workspace, "Calm")
-    address = f"/w/{workspace.slug}/souls/calm/"
-    assert "You are viewer here. To change this, ask Bob or Alice." in words_of(as_viewer.get(address))
-    assert "whom" not in words_of(as_bob.get(address))
-    assert "To change" not in words_of(as_bob.get(address))
+    url = f"/w/{workspace.slug}/souls/calm/"
+    assert "You are viewer here. To change this, ask Bob or Alice." in page_text(as_viewer.get(url))
+    assert "whom" not in page_text(as_bob.get(url))
+    assert "To change" not in page_text(as_bob.get(url))
 
 
-def test_names_are_few_and_those_nearest_to_the_work_come_first(alice):
-    crowd = make_workspace("Crowd", owner=alice)
+def test_member_names_are_limited_and_lower_roles_come_first(alice):
+    workspace = make_workspace("Crowd", owner=alice)
     for number in range(5):
-        join(crowd, make_user(f"Ed{number}"), Role.EDITOR)
-    join(crowd, make_user("Nameless", email="plain@example.com"), Role.VIEWER)
-    assert format_member_names(crowd, frozenset({Role.OWNER, Role.EDITOR})) == "Ed0, Ed1 or Ed2"
-    assert format_member_names(crowd, frozenset({Role.ADMIN})) == ""
+        join(workspace, make_user(f"Ed{number}"), Role.EDITOR)
+    join(workspace, make_user("Nameless", email="plain@example.com"), Role.VIEWER)
+    assert format_member_names(workspace, frozenset({Role.OWNER, Role.EDITOR})) == "Ed0, Ed1 or Ed2"
+    assert format_member_names(workspace, frozenset({Role.ADMIN})) == ""

@@ -7,7 +7,7 @@ from personas.records.services import edit_record
 from prompts.builds.services import rebuild_agents
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel
 from tests.factories import BY, make_agent, make_channel, make_soul
-from tests.personas.ui.test_toasts import after, undo_on, undone
+from tests.personas.ui.test_toasts import find_undo, post_and_follow, press_undo
 from tests.shared_cast import (  # noqa: F401  # fixtures
     cast,
     shared_alice,
@@ -42,25 +42,25 @@ def at(prompt, label):
 
 def test_a_label_goes_back_to_where_it_was_and_to_nowhere(as_bob, workspace, prompt):
     base = f"/w/{workspace.slug}/prompts/{prompt.pk}/versions"
-    page = after(as_bob, f"{base}/1/label/", label="canary")
+    page = post_and_follow(as_bob, f"{base}/1/label/", label="canary")
     first = PromptLabel.objects.in_workspace(workspace).get(name="canary").version_id
-    undone(as_bob, page)
+    press_undo(as_bob, page)
     assert at(prompt, "canary") is None
-    after(as_bob, f"{base}/1/label/", label="canary")
-    page = after(as_bob, f"{base}/2/label/", label="canary", seen=f"canary:{first}")
+    post_and_follow(as_bob, f"{base}/1/label/", label="canary")
+    page = post_and_follow(as_bob, f"{base}/2/label/", label="canary", seen=f"canary:{first}")
     assert at(prompt, "canary") == 2
-    undone(as_bob, page)
+    press_undo(as_bob, page)
     assert at(prompt, "canary") == 1
-    page = after(as_bob, f"/w/{workspace.slug}/prompts/{prompt.pk}/labels/canary/remove/")
+    page = post_and_follow(as_bob, f"/w/{workspace.slug}/prompts/{prompt.pk}/labels/canary/remove/")
     assert at(prompt, "canary") is None
-    undone(as_bob, page)
+    press_undo(as_bob, page)
     assert at(prompt, "canary") == 1
 
 
 def test_a_roll_back_is_undone_so_that_production_follows_again(as_alice, workspace, prompt):
-    page = after(as_alice, f"/w/{workspace.slug}/prompts/{prompt.pk}/roll-back/", note="Too calm.")
+    page = post_and_follow(as_alice, f"/w/{workspace.slug}/prompts/{prompt.pk}/roll-back/", note="Too calm.")
     assert at(prompt, PRODUCTION) == 1
-    undone(as_alice, page)
+    press_undo(as_alice, page)
     assert at(prompt, PRODUCTION) == 2
     prompt.refresh_from_db()
     assert not prompt.is_held
@@ -68,17 +68,17 @@ def test_a_roll_back_is_undone_so_that_production_follows_again(as_alice, worksp
 
 def test_a_second_roll_back_is_undone_to_the_first(as_alice, workspace, prompt):
     address = f"/w/{workspace.slug}/prompts/{prompt.pk}/roll-back/"
-    after(as_alice, address, note="Too calm.")
-    page = after(as_alice, address, note="Better.", to="2")
+    post_and_follow(as_alice, address, note="Too calm.")
+    page = post_and_follow(as_alice, address, note="Better.", to="2")
     assert at(prompt, PRODUCTION) == 2
-    undone(as_alice, page)
+    press_undo(as_alice, page)
     assert at(prompt, PRODUCTION) == 1
-    assert undo_on(after(as_alice, address, note="No.", to="1")) is None
+    assert find_undo(post_and_follow(as_alice, address, note="No.", to="1")) is None
 
 
 def test_everything_is_rebuilt_after_a_question(as_bob, workspace, prompt):
     address = f"/w/{workspace.slug}/rebuilding/"
     assert "Rebuild one prompt" in as_bob.get(address).content.decode()
     assert not BuildCause.objects.in_workspace(workspace).exists()
-    assert "1 prompt is being rebuilt." in after(as_bob, address)
+    assert "1 prompt is being rebuilt." in post_and_follow(as_bob, address)
     assert BuildCause.objects.in_workspace(workspace).count() == 1

@@ -1,0 +1,223 @@
+"""The layout and vocabulary of the code hold, and every check notices a planted fault."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.layout import (
+    DEFAULT_LOOSE_MODULES,
+    DEFAULT_PACKAGE_MODULES,
+    MAX_LINES,
+    MAX_MODULES,
+    find_bad_module_names,
+    find_banned_names,
+    find_banned_phrases,
+    find_crowded_packages,
+    find_duplicate_names,
+    find_long_modules,
+    find_too_many_modules,
+    find_wrong_places,
+)
+
+# The questions a newcomer asks: what they would type into a file finder, and where the answer is.
+WHERE_IS = [
+    ("Where is a label moved?", "labels", "prompts/labels/services.py", "move_label"),
+    ("Where is production rolled back?", "labels", "prompts/labels/services.py", "roll_back"),
+    ("Where is a release approved?", "releases", "prompts/releases/services.py", "approve_release"),
+    ("Where is a prompt served to a bot?", "serving", "prompts/serving/services.py", "serve_prompt"),
+    ("Where is a ledger row written?", "ledger_writer", "prompts/serving/ledger_writer.py", "LedgerWriter"),
+    ("Which cache does serving use?", "cache", "prompts/serving/cache.py", "ServingCache"),
+    (
+        "Where is a fetch's label resolved to a version?",
+        "resolve",
+        "prompts/serving/resolve.py",
+        "resolve_request",
+    ),
+    ("Where are changed prompts rebuilt?", "builds", "prompts/builds/services.py", "rebuild_agents"),
+    ("Where is a version stored?", "publish", "prompts/builds/publish.py", "publish_versions"),
+    ("Where are tokens counted?", "tokens", "prompts/builds/tokens.py", "count_tokens"),
+    ("Where are the inputs of a prompt collected?", "inputs", "prompts/inputs/collect.py", "collect_inputs"),
+    ("Where is a prompt assembled?", "assembly", "prompts/assembly/builder.py", "build_prompt"),
+    ("Where is the token budget applied?", "budget", "prompts/assembly/budget.py", "fit_to_budget"),
+    (
+        "Where are settings inherited?",
+        "settings",
+        "prompts/inputs/effective_settings.py",
+        "EffectiveSettings",
+    ),
+    ("Where are two versions compared?", "diff", "prompts/versions/diff.py", "compare_segments"),
+    ("Where is the lockfile of a version?", "lockfile", "prompts/versions/lockfile.py", "build_lockfile"),
+    ("Where is a preview built?", "preview", "prompts/preview/services.py", "build_preview"),
+    ("Where is the impact of an edit computed?", "impact", "prompts/preview/impact.py", "compute_impact"),
+    (
+        "Where is it listed which prompts use a record?",
+        "usage",
+        "prompts/provenance/usage.py",
+        "get_record_usage",
+    ),
+    ("Where is a served prompt replayed?", "replay", "prompts/replay/services.py", "replay_entry"),
+    ("Where is an evidence bundle built?", "evidence", "prompts/replay/evidence.py", "build_evidence"),
+    ("Where are checkpoints signed?", "checkpoints", "prompts/integrity/checkpoints.py", "sign_checkpoint"),
+    ("Where is a workspace verified?", "verify", "prompts/integrity/verify/workspace.py", "verify_workspace"),
+    ("Where is a hash chain verified?", "chains", "prompts/proof/chains.py", "verify_chain"),
+    ("Where is canonical JSON?", "canonical", "prompts/proof/canonical.py", "canonical_json"),
+    ("Where do old ledger rows expire?", "retention", "prompts/ledger/retention.py", "expire_blocks"),
+    (
+        "Where are ledger partitions created?",
+        "partitions",
+        "prompts/ledger/partitions.py",
+        "create_partitions",
+    ),
+    ("Where are outdated bots found?", "bots", "prompts/ledger/outdated_bots.py", "list_outdated_bots"),
+    ("Where is personal data erased?", "erasure", "prompts/erasure/services.py", "erase_record"),
+    ("Where is the rate limit?", "rate_limit", "personas/api/rate_limits.py", "RateLimiter"),
+    (
+        "Where is an API key authenticated?",
+        "authentication",
+        "personas/api/authentication.py",
+        "authenticate",
+    ),
+    ("Where is idempotency?", "idempotency", "personas/api/idempotency.py", "run_idempotent"),
+    ("Where is keyset pagination?", "pagination", "personas/api/pagination.py", "paginate_rows"),
+    ("Where is If-Match checked?", "etag", "personas/api/etags.py", "check_if_match"),
+    ("Where is an API key created?", "api_keys", "personas/api_keys/services.py", "create_key"),
+    ("Where are key scopes checked?", "scopes", "personas/api_keys/scopes.py", "is_in_scope"),
+    (
+        "Which manager scopes queries to a workspace?",
+        "tenancy",
+        "personas/tenancy/models.py",
+        "ScopedManager",
+    ),
+    ("Where does an outsider get 404?", "tenancy", "personas/tenancy/middleware.py", "TenancyMiddleware"),
+    ("Where is a record saved with its revision?", "records", "personas/records/services.py", "edit_record"),
+    ("Where is an audit event written?", "audit", "personas/audit/services.py", "write_audit_event"),
+    ("Where is a member invited?", "members", "personas/members/services.py", "invite_member"),
+    ("Where is a memory approved?", "memories", "personas/memories/services.py", "approve_memory"),
+    ("Where is the navigation?", "navigation", "personas/ui/navigation.py", "build_navigation"),
+    ("Where is CSV exported?", "export", "personas/ui/export.py", "generate_csv"),
+    ("Where is a source refreshed?", "refresh", "skills/refresh/services.py", "refresh_source"),
+    ("Where are folders watched?", "watch", "skills/refresh/watch.py", "WatchPlan"),
+    ("Where is text scanned for injection?", "scan", "skills/scanning/scanner.py", "scan_text"),
+    ("Where are leaked secrets detected?", "secrets", "skills/scanning/secrets.py", "is_real_secret"),
+    ("Where is SKILL.md parsed?", "parser", "skills/skill_format/parser.py", "parse_skill"),
+    ("Where is an uploaded zip read?", "zip", "skills/archives/zip_reader.py", "read_zip"),
+    ("Where are symbolic links refused?", "filesystem", "skills/discovery/filesystem.py", "SafeRoot"),
+    ("Where is a context file approved?", "files", "skills/files/services.py", "approve_file"),
+    ("Where is a folder granted to a workspace?", "grants", "skills/sources/grants.py", "grant_folder"),
+    (
+        "Where is row-level security?",
+        "row_level_security",
+        "core/db/row_level_security.py",
+        "EnableRowLevelSecurity",
+    ),
+    ("Where are append-only tables?", "append_only", "core/db/append_only.py", "AppendOnly"),
+    ("Where are reads sent to the replica?", "replica", "core/db/replica.py", "read_from_replica"),
+    ("Where are jobs enqueued?", "task_queue", "core/task_queue.py", "enqueue_after_commit"),
+    ("Where is front matter split?", "front_matter", "core/text/front_matter.py", "split_front_matter"),
+    ("Where is readiness checked?", "health", "project/health/views.py", "readyz"),
+    ("Where is the Prometheus format?", "metrics", "project/metrics/exposition.py", "format_metrics"),
+    ("Where is a backup created?", "backup", "project/backup/create.py", "create_backup"),
+    ("Where are secrets removed from logs?", "redaction", "project/log_redaction.py", "redact_event"),
+    ("Where is the OpenAPI document?", "openapi", "project/api/openapi.py", "build_openapi_document"),
+    ("What does the doctor check?", "doctor", "project/doctor/checks.py", "check_workers"),
+]
+
+CHECKS: dict[str, Callable[[Path], list[str]]] = {
+    check.__name__: check
+    for check in (
+        find_too_many_modules,
+        find_crowded_packages,
+        find_long_modules,
+        find_bad_module_names,
+        find_banned_names,
+        find_duplicate_names,
+        find_banned_phrases,
+    )
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_product_follows_the_layout(name: str) -> None:
+    problems = CHECKS[name](Path(__file__).resolve().parent.parent)
+    assert not problems, "\n".join(problems[:50])
+
+
+def test_a_newcomer_finds_things_by_their_usual_name() -> None:
+    assert len(WHERE_IS) >= 40
+    assert not find_wrong_places(WHERE_IS)
+
+
+# --- planted faults ------------------------------------------------------------------------------------
+
+MODULE = '"""A module."""\n'
+
+
+def make_tree(root: Path, files: dict[str, str]) -> None:
+    for name, text in {"core/db/a.py": MODULE, "core/db/b.py": MODULE, **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(text, encoding="utf-8")
+
+
+def repeat(folder: str, count: int) -> dict[str, str]:
+    return {f"{folder}/module_{number}.py": MODULE for number in range(count)}
+
+
+FAULTS: dict[str, tuple[str, dict[str, str]]] = {
+    "too many modules": ("find_too_many_modules", repeat("core/db", MAX_MODULES + 1)),
+    "too many loose modules": ("find_crowded_packages", repeat("personas", DEFAULT_LOOSE_MODULES + 1)),
+    "a crowded package": ("find_crowded_packages", repeat("skills/files", DEFAULT_PACKAGE_MODULES + 1)),
+    "a package with one module": ("find_crowded_packages", {"skills/files/models.py": MODULE}),
+    "a long module": ("find_long_modules", {"core/db/c.py": MODULE + "A = 1\n" * MAX_LINES}),
+    "a gerund": ("find_bad_module_names", {"core/db/keeping_rows.py": MODULE, "core/db/telling.py": MODULE}),
+    "a banned module": ("find_bad_module_names", {"core/db/shelf.py": MODULE}),
+    "a banned variable": (
+        "find_banned_names",
+        {"core/db/c.py": "def get_a():\n    said = 1\n    return said\n"},
+    ),
+    "a banned parameter": ("find_banned_names", {"core/db/c.py": "def get_a(words):\n    return words\n"}),
+    "a banned function": ("find_banned_names", {"core/db/c.py": "def told():\n    return 1\n"}),
+    "a banned attribute": ("find_banned_names", {"core/db/c.py": "class A:\n    whole: int = 1\n"}),
+    "a banned class": ("find_banned_names", {"core/db/c.py": "class Shelf:\n    pass\n"}),
+    "a banned alias": ("find_banned_names", {"core/db/c.py": "import json as told\n"}),
+    "a repeated class": (
+        "find_duplicate_names",
+        {"core/db/c.py": "class Filter:\n    pass\n", "core/db/d.py": "class Filter:\n    pass\n"},
+    ),
+    "repeated functions": (
+        "find_duplicate_names",
+        {"core/db/c.py": "def get_a():\n    pass\n", "core/db/d.py": "def get_a():\n    pass\n"},
+    ),
+    "a banned phrase in a comment": ("find_banned_phrases", {"core/db/c.py": "# Read it anew.\nA = 1\n"}),
+    "a banned phrase in a docstring": (
+        "find_banned_phrases",
+        {"core/db/c.py": '"""Handed out to bots."""\n'},
+    ),
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_noticed(fault: str, tmp_path: Path) -> None:
+    check, files = FAULTS[fault]
+    make_tree(tmp_path, {})
+    assert not CHECKS[check](tmp_path)
+    make_tree(tmp_path, files)
+    assert CHECKS[check](tmp_path)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("Is the term in the path?", "cache", "core/db/a.py", "A"),
+        ("Is there such a file?", "db", "core/db/missing.py", "A"),
+        ("Is the symbol defined there?", "db", "core/db/a.py", "missing"),
+    ],
+)
+def test_a_wrong_place_is_noticed(row: tuple[str, str, str, str], tmp_path: Path) -> None:
+    make_tree(tmp_path, {"core/db/a.py": "A = 1\n"})
+    assert not find_wrong_places([("Where is A?", "db", "core/db/a.py", "A")], tmp_path)
+    assert find_wrong_places([row], tmp_path)
