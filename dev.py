@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run, test and look at Dramatis with nothing but Python: dev.py run, test, check, bench, shots, lock."""
 
-# This file must parse on old Pythons, so that they get a sentence instead of a syntax error.
+# This file must parse on old Python versions, so that they print a message instead of a syntax error.
 from __future__ import annotations
 
 import argparse
@@ -15,26 +15,26 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-OLDEST = (3, 11)
+MIN_PYTHON = (3, 11)
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 LOCKS = ROOT / "requirements"
 # Each lock contains the ones before it.
-JOBS = ("run", "test", "dev")
-# The first is the same engine without a desktop's frame around it: half the work for every window.
+LOCK_NAMES = ("run", "test", "dev")
+# The headless shell comes first: the same engine without a desktop user interface, and twice as fast.
 CHROMIUM_NAMES = (
     *("chromium-headless-shell", "chromium", "chromium-browser"),
     *("google-chrome", "google-chrome-stable"),
 )
 BENCHES = ("assembly", "capacity", "discovery", "fetch", "pages", "peers", "versions")
 
-# Options of pytest with which it is still the whole suite.
-CHOOSE_NOTHING = ("-m", "--durations", "-q", "-v")
+# pytest options that do not select tests: with these only, the full suite is run.
+FULL_SUITE_OPTIONS = ("-m", "--durations", "-q", "-v")
 
-NO_VENV = """This Python has neither venv nor pip.
+NO_VENV_MESSAGE = """This Python has neither venv nor pip.
 Debian and Ubuntu: sudo apt-get install python3-venv"""
-NO_CHROMIUM = """
+NO_CHROMIUM_MESSAGE = """
 ======================================================================
  The browser tests need Chromium, and this machine has none.
 
@@ -49,17 +49,17 @@ NO_CHROMIUM = """
 
 
 def main(argv: list[str]) -> int:
-    """Old Pythons come this far and no further."""
-    if sys.version_info < OLDEST:
-        return stop(wrong_python(sys.version_info[:3]))
+    """Check the Python version and run the command."""
+    if sys.version_info < MIN_PYTHON:
+        return print_error(build_version_error(sys.version_info[:3]))
     if os.name == "nt":
-        return stop("Dramatis runs on Linux and macOS; on Windows use WSL or docker compose.")
+        return print_error("Dramatis runs on Linux and macOS; on Windows use WSL or docker compose.")
     os.chdir(ROOT)
-    choice, rest = parse(argv)
+    choice, rest = parse_arguments(argv)
     return COMMANDS[choice.command](choice, rest)
 
 
-def wrong_python(version: tuple[int, ...]) -> str:
+def build_version_error(version: tuple[int, ...]) -> str:
     newer = next(
         (f"python3.{minor}" for minor in range(20, 10, -1) if shutil.which(f"python3.{minor}")), None
     )
@@ -67,16 +67,16 @@ def wrong_python(version: tuple[int, ...]) -> str:
     return f"Dramatis needs Python 3.11 or newer; this is {version[0]}.{version[1]}.{hint}"
 
 
-def stop(text: str, code: int = 1) -> int:
+def print_error(text: str, code: int = 1) -> int:
     print(text, file=sys.stderr)
     return code
 
 
-def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
+def parse_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="dev.py", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="start the product", allow_abbrev=False)
-    run.add_argument("--port", type=port, default=8000, help="default 8000")
+    run.add_argument("--port", type=parse_port, default=8000, help="default 8000")
     run.add_argument("--empty", action="store_true", help="do not fill an empty database with the demo")
     test = commands.add_parser("test", help="all tests; other arguments go to pytest", allow_abbrev=False)
     test.add_argument("--hard", action="store_true", help="the long proofs: every promise at full size")
@@ -92,7 +92,7 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     return choice, rest
 
 
-def port(text: str) -> int:
+def parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port between 1 and 65535")
     return int(text)
@@ -101,17 +101,21 @@ def port(text: str) -> int:
 # --- The virtual environment ----------------------------------------------------------------------
 
 
-def call(*words: object, quiet: bool = False) -> bool:
+def run_command(*arguments: object, quiet: bool = False) -> bool:
     output = subprocess.DEVNULL if quiet else None
     return (
-        subprocess.run([str(word) for word in words], stdout=output, stderr=output, check=False).returncode
+        subprocess.run(
+            [str(argument) for argument in arguments], stdout=output, stderr=output, check=False
+        ).returncode
         == 0
     )
 
 
-def must(*words: object) -> None:
-    if not call(*words):
-        raise SystemExit(stop("This step failed: " + " ".join(str(word) for word in words)))
+def run_or_exit(*arguments: object) -> None:
+    if not run_command(*arguments):
+        raise SystemExit(
+            print_error("This step failed: " + " ".join(str(argument) for argument in arguments))
+        )
 
 
 def is_root_with_apt() -> bool:
@@ -119,69 +123,73 @@ def is_root_with_apt() -> bool:
 
 
 def apt_install(*packages: str) -> bool:
-    """A fresh machine has no package lists yet, so the second try fetches them."""
+    """Install packages; if that fails, update the package lists, which a new machine lacks, and try again."""
     command = ("apt-get", "install", "-y", "-q", "--no-install-recommends", *packages)
     os.environ.setdefault("DEBIAN_FRONTEND", "noninteractive")
-    return call(*command) or (call("apt-get", "update", "-q") and call(*command))
+    return run_command(*command) or (run_command("apt-get", "update", "-q") and run_command(*command))
 
 
-def make_venv() -> None:
-    """Five kinds of machine; the comments say which."""
+def create_venv() -> None:
+    """Create .venv with uv, venv, the system's pip or apt, whichever the machine has."""
     shutil.rmtree(VENV, ignore_errors=True)
     # uv brings its own pip.
     if shutil.which("uv"):
-        must("uv", "venv", "-q", "--seed", "--python", sys.executable, VENV)
+        run_or_exit("uv", "venv", "-q", "--seed", "--python", sys.executable, VENV)
     elif importlib.util.find_spec("ensurepip"):
-        must(sys.executable, "-m", "venv", VENV)
-    # Debian without python3-venv: the system's pip can fill a venv that has none.
+        run_or_exit(sys.executable, "-m", "venv", VENV)
+    # Debian without python3-venv: the system's pip can install into a venv without pip.
     elif importlib.util.find_spec("pip"):
-        must(sys.executable, "-m", "venv", "--without-pip", VENV)
-        must(sys.executable, "-m", "pip", "--python", PYTHON, "install", "-q", "pip")
+        run_or_exit(sys.executable, "-m", "venv", "--without-pip", VENV)
+        run_or_exit(sys.executable, "-m", "pip", "--python", PYTHON, "install", "-q", "pip")
     elif is_root_with_apt() and apt_install("python3-venv"):
-        must(sys.executable, "-m", "venv", VENV)
+        run_or_exit(sys.executable, "-m", "venv", VENV)
     else:
-        raise SystemExit(stop(NO_VENV))
+        raise SystemExit(print_error(NO_VENV_MESSAGE))
 
 
-def stamp(job: str) -> Path:
-    digest = hashlib.sha256((LOCKS / f"{job}.txt").read_bytes()).hexdigest()
-    return VENV / f".installed-{job}-{digest[:16]}"
+def get_stamp_path(lock_name: str) -> Path:
+    digest = hashlib.sha256((LOCKS / f"{lock_name}.txt").read_bytes()).hexdigest()
+    return VENV / f".installed-{lock_name}-{digest[:16]}"
 
 
-def install(job: str) -> None:
-    """Nothing to do when this lock, or one that contains it, is already in."""
-    if PYTHON.exists() and any(stamp(other).exists() for other in JOBS[JOBS.index(job) :]):
+def install_requirements(lock_name: str) -> None:
+    """Install a lock file, unless it or one that contains it is installed already."""
+    if PYTHON.exists() and any(
+        get_stamp_path(other).exists() for other in LOCK_NAMES[LOCK_NAMES.index(lock_name) :]
+    ):
         return
-    if not (PYTHON.exists() and call(PYTHON, "-m", "pip", "--version", quiet=True)):
+    if not (PYTHON.exists() and run_command(PYTHON, "-m", "pip", "--version", quiet=True)):
         print("Making .venv", flush=True)
-        make_venv()
-    print(f"Installing requirements/{job}.txt", flush=True)
-    lock = LOCKS / f"{job}.txt"
+        create_venv()
+    print(f"Installing requirements/{lock_name}.txt", flush=True)
+    lock = LOCKS / f"{lock_name}.txt"
     pip = (PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r")
-    # uv is ten times faster; where it has no wheel, pip reads the same lock.
-    if call(*pip, LOCKS / "uv.txt"):
-        must(VENV / "bin" / "uv", "pip", "install", "-q", "--python", PYTHON, "--require-hashes", "-r", lock)
+    # uv is ten times faster; where it has no wheel, pip installs the same lock.
+    if run_command(*pip, LOCKS / "uv.txt"):
+        run_or_exit(
+            VENV / "bin" / "uv", "pip", "install", "-q", "--python", PYTHON, "--require-hashes", "-r", lock
+        )
     else:
-        must(*pip, lock)
-    stamp(job).touch()
+        run_or_exit(*pip, lock)
+    get_stamp_path(lock_name).touch()
 
 
-def become(*words: object) -> NoReturn:
-    """Replace this process, so that signals reach the program itself."""
+def exec_python(*arguments: object) -> NoReturn:
+    """Replace this process by the program (exec), so that signals reach it directly."""
     sys.stdout.flush()
-    os.execv(PYTHON, [str(word) for word in (PYTHON, *words)])  # noqa: S606 - our own program
+    os.execv(PYTHON, [str(argument) for argument in (PYTHON, *arguments)])  # noqa: S606 - our own program
 
 
 # --- The browser ----------------------------------------------------------------------------------
 
 
 def has_chromium() -> bool:
-    named = os.environ.get("CHROMIUM")
-    return bool(shutil.which(named)) if named else any(map(shutil.which, CHROMIUM_NAMES))
+    program = os.environ.get("CHROMIUM")
+    return bool(shutil.which(program)) if program else any(map(shutil.which, CHROMIUM_NAMES))
 
 
 def has_libatomic() -> bool:
-    """Playwright's own Node needs it on some machines; gcc brings it, a bare Debian does not."""
+    """Return whether libatomic exists: Playwright's Node needs it, and a minimal Debian lacks it."""
     try:
         return sys.platform != "linux" or bool(ctypes.CDLL("libatomic.so.1"))
     except OSError:
@@ -193,7 +201,7 @@ def find_or_install_chromium() -> bool:
         return True
     if is_root_with_apt() and not os.environ.get("CHROMIUM"):
         print("Installing Chromium", flush=True)
-        # Not every Debian has the small one.
+        # Not every Debian release has the headless shell.
         if not apt_install("chromium-headless-shell", "libatomic1"):
             apt_install("chromium", "libatomic1")
     return has_chromium()
@@ -203,51 +211,51 @@ def find_or_install_chromium() -> bool:
 
 
 def run(choice: argparse.Namespace, rest: list[str]) -> int:
-    install("run")
-    become("manage.py", "up", "--port", choice.port, *(["--empty"] if choice.empty else []))
+    install_requirements("run")
+    exec_python("manage.py", "up", "--port", choice.port, *(["--empty"] if choice.empty else []))
 
 
 def test(choice: argparse.Namespace, rest: list[str]) -> int:
-    install("test")
+    install_requirements("test")
     if "not browser" not in " ".join(rest) and not find_or_install_chromium():
-        return stop(NO_CHROMIUM)
-    # An -m of the caller comes later and so wins over this one.
-    which = "hard or promise" if choice.hard else "not hard"
-    become("-m", "pytest", "-m", which, *side_by_side(rest), *rest)
+        return print_error(NO_CHROMIUM_MESSAGE)
+    # An -m of the user comes later and overrides this one.
+    markers = "hard or promise" if choice.hard else "not hard"
+    exec_python("-m", "pytest", "-m", markers, *get_parallel_options(rest), *rest)
 
 
-def side_by_side(rest: list[str]) -> list[str]:
-    """The whole suite uses all cores; a chosen few tests run faster, and can be debugged, in one process."""
-    if any(not word.startswith(CHOOSE_NOTHING) and word != "not browser" for word in rest):
+def get_parallel_options(rest: list[str]) -> list[str]:
+    """Run the full suite on all cores; a few selected tests run faster in one process."""
+    if any(not argument.startswith(FULL_SUITE_OPTIONS) and argument != "not browser" for argument in rest):
         return []
-    # One more than there are cores: some tests wait, for workers, clocks and browsers.
+    # One more than there are cores, because some tests wait for workers, clocks and browsers.
     return ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
 
 
 def check(choice: argparse.Namespace, rest: list[str]) -> int:
-    install("dev")
-    become(".ci/checks.py")
+    install_requirements("dev")
+    exec_python(".ci/checks.py")
 
 
 def bench(choice: argparse.Namespace, rest: list[str]) -> int:
     if choice.name not in BENCHES:
-        return stop(f"There is no bench named {choice.name!r}. Known: {', '.join(BENCHES)}.", 2)
-    install("dev")
+        return print_error(f"There is no bench named {choice.name!r}. Known: {', '.join(BENCHES)}.", 2)
+    install_requirements("dev")
     if choice.name == "pages" and not find_or_install_chromium():
-        return stop(NO_CHROMIUM)
-    become("-m", f"benches.{choice.name}")
+        return print_error(NO_CHROMIUM_MESSAGE)
+    exec_python("-m", f"benches.{choice.name}")
 
 
 def shots(choice: argparse.Namespace, rest: list[str]) -> int:
-    install("test")
+    install_requirements("test")
     if not find_or_install_chromium():
-        return stop(NO_CHROMIUM)
-    become("-m", "screens", *choice.names)
+        return print_error(NO_CHROMIUM_MESSAGE)
+    exec_python("-m", "screens", *choice.names)
 
 
 def lock(choice: argparse.Namespace, rest: list[str]) -> int:
-    """Locks name versions and hashes, never a host."""
-    install("dev")
+    """Generate the lock files; they contain versions and hashes, but no host."""
+    install_requirements("dev")
     compile_: tuple[object, ...] = (
         VENV / "bin" / "uv",
         "pip",
@@ -258,9 +266,17 @@ def lock(choice: argparse.Namespace, rest: list[str]) -> int:
         "3.11",
     )
     compile_ += ("--generate-hashes", "--no-header", "--no-annotate", "pyproject.toml", *rest)
-    must(*compile_, "--group", "embedded", "-o", "requirements/run.txt")
-    for job in ("test", "dev"):
-        must(*compile_, "--group", job, "-c", "requirements/run.txt", "-o", f"requirements/{job}.txt")
+    run_or_exit(*compile_, "--group", "embedded", "-o", "requirements/run.txt")
+    for lock_name in ("test", "dev"):
+        run_or_exit(
+            *compile_,
+            "--group",
+            lock_name,
+            "-c",
+            "requirements/run.txt",
+            "-o",
+            f"requirements/{lock_name}.txt",
+        )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Everything a machine can say about the code without running it: python3 dev.py check."""
+"""Static checks, run by `python3 dev.py check`: types, lint, format, import contracts, migrations, locks."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ CODE = [
     ".ci",
 ]
 COMPOSE = ["docker-compose.yml", "docker-compose.dev.yml"]
-# Made up, and only for `check --deploy`: nothing is connected to.
+# Example values for `check --deploy`, which connects to nothing.
 PRODUCTION = {
     "DRAMATIS_ENV": "production",
     "SECRET_KEY": "a-made-up-key-that-is-long-enough-for-the-deployment-check-0123456789",
@@ -46,48 +46,48 @@ class Step:
     env: dict[str, str] | None = None
 
 
-def tool(name: str, *words: str) -> list[str]:
-    return [str(BIN / name), *words]
+def tool_command(name: str, *arguments: str) -> list[str]:
+    return [str(BIN / name), *arguments]
 
 
-# The slow ones first, so that the short ones fill the other core.
+# Slow checks first, so that the short ones fill the other core.
 STEPS = [
-    Step("types", tool("mypy", *CODE[:-1])),
-    Step("templates lint", tool("djlint", "templates", "--lint", "--quiet")),
+    Step("types", tool_command("mypy", *CODE[:-1])),
+    Step("templates lint", tool_command("djlint", "templates", "--lint", "--quiet")),
     Step("deployment", [*MANAGE, "check", "--deploy", "--fail-level", "WARNING"], PRODUCTION),
     Step("migrations", [*MANAGE, "makemigrations", "--check", "--dry-run"]),
-    # The contract type of our own is in .ci/import_contracts.py.
-    Step("import contracts", tool("lint-imports", "--no-cache"), {"PYTHONPATH": ".ci"}),
+    # Our own contract type is in .ci/import_contracts.py.
+    Step("import contracts", tool_command("lint-imports", "--no-cache"), {"PYTHONPATH": ".ci"}),
     Step("system check", [*MANAGE, "check", "--fail-level", "WARNING"]),
-    Step("format", tool("ruff", "format", "--check", *CODE)),
-    Step("lint", tool("ruff", "check", *CODE)),
+    Step("format", tool_command("ruff", "format", "--check", *CODE)),
+    Step("lint", tool_command("ruff", "check", *CODE)),
     Step("locks", [sys.executable, ".ci/locks.py"]),
     Step(
         "compose files",
-        tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", *COMPOSE),
+        tool_command("check-jsonschema", "--builtin-schema", "vendor.compose-spec", *COMPOSE),
     ),
-    Step("Dockerfile", tool("hadolint", "Dockerfile")),
+    Step("Dockerfile", tool_command("hadolint", "Dockerfile")),
 ]
 
 
-def run(step: Step) -> bool:
-    began = time.monotonic()
+def run_step(step: Step) -> bool:
+    started_at = time.monotonic()
     environment = {**os.environ, **(step.env or {})}
-    done = subprocess.run(step.command, env=environment, capture_output=True, text=True, check=False)
-    good = done.returncode == 0
-    line = f"{'ok  ' if good else 'FAIL'} {step.name:<18} {time.monotonic() - began:5.1f} s"
+    result = subprocess.run(step.command, env=environment, capture_output=True, text=True, check=False)
+    passed = result.returncode == 0
+    line = f"{'ok  ' if passed else 'FAIL'} {step.name:<18} {time.monotonic() - started_at:5.1f} s"
     # One write, because two steps run at a time.
-    print(line if good else f"{line}\n{done.stdout}{done.stderr}".rstrip(), flush=True)
-    return good
+    print(line if passed else f"{line}\n{result.stdout}{result.stderr}".rstrip(), flush=True)
+    return passed
 
 
 def main() -> int:
-    began = time.monotonic()
+    started_at = time.monotonic()
     with ThreadPoolExecutor(max_workers=2) as pool:
-        results = list(pool.map(run, STEPS))
-    failed = [step.name for step, good in zip(STEPS, results, strict=True) if not good]
-    verdict = f"failed: {', '.join(failed)}" if failed else "all good"
-    print(f"{len(STEPS)} checks in {time.monotonic() - began:.0f} s, {verdict}")
+        results = list(pool.map(run_step, STEPS))
+    failed = [step.name for step, passed in zip(STEPS, results, strict=True) if not passed]
+    summary = f"failed: {', '.join(failed)}" if failed else "all good"
+    print(f"{len(STEPS)} checks in {time.monotonic() - started_at:.0f} s, {summary}")
     return 1 if failed else 0
 
 

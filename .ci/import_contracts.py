@@ -87,7 +87,7 @@ class PackageLayersContract(Contract):
         return None if ranks[package] < ranks[importing] else "imports run downwards only"
 
     def _package(self, module: str) -> str | None:
-        """The feature package of a module; none at the top of the app or outside of it."""
+        """Return the feature package of a module; None at the top of the app or outside of it."""
         parts = module.split(".")
         if parts[0] != self.app or "migrations" in parts:
             return None

@@ -13,44 +13,44 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
-# A lock's group in pyproject.toml.
+# Lock file and its dependency group in pyproject.toml.
 GROUPS = {"run": "embedded", "test": "test", "dev": "dev"}
 
 
-def wanted(project: dict[str, Any], group: str) -> Iterator[Requirement]:
+def list_requirements(project: dict[str, Any], group: str) -> Iterator[Requirement]:
     for line in project["dependency-groups"][group]:
         if isinstance(line, dict):
-            yield from wanted(project, line["include-group"])
+            yield from list_requirements(project, line["include-group"])
         else:
             yield Requirement(line)
 
 
-def pinned(text: str) -> dict[str, list[str]]:
-    """A universal lock may pin one name twice, for different machines."""
+def parse_pins(text: str) -> dict[str, list[str]]:
+    """Return versions by package; a universal lock may pin a package twice, for different platforms."""
     pins: dict[str, list[str]] = {}
     for name, version in PIN.findall(text):
         pins.setdefault(canonicalize_name(name), []).append(version)
     return pins
 
 
-def lock_problems(lock: str, text: str, project: dict[str, Any]) -> Iterator[str]:
+def find_lock_problems(lock: str, text: str, project: dict[str, Any]) -> Iterator[str]:
     if "://" in text:
         yield f"requirements/{lock}.txt names a host"
-    pins = pinned(text)
+    pins = parse_pins(text)
     runtime = [Requirement(line) for line in project["project"]["dependencies"]]
-    for need in [*runtime, *wanted(project, GROUPS[lock])]:
-        versions = pins.get(canonicalize_name(need.name), [])
-        if not any(need.specifier.contains(version, prereleases=True) for version in versions):
-            yield f"requirements/{lock}.txt does not satisfy {need}: run python3 dev.py lock"
+    for requirement in [*runtime, *list_requirements(project, GROUPS[lock])]:
+        versions = pins.get(canonicalize_name(requirement.name), [])
+        if not any(requirement.specifier.contains(version, prereleases=True) for version in versions):
+            yield f"requirements/{lock}.txt does not satisfy {requirement}: run python3 dev.py lock"
 
 
-def unhashed(lock: str, text: str) -> Iterator[str]:
+def find_unhashed_pins(lock: str, text: str) -> Iterator[str]:
     for block in re.split(r"\n(?=\S)", text):
         if PIN.match(block) and "--hash=sha256:" not in block:
             yield f"requirements/{lock}.txt: {block.split()[0]} has no hash"
 
 
-def file_problems() -> Iterator[str]:
+def find_file_problems() -> Iterator[str]:
     for name in ("uv.lock", "pylock.toml"):
         if (ROOT / name).exists():
             yield f"{name} records registry hosts: delete it"
@@ -62,14 +62,14 @@ def file_problems() -> Iterator[str]:
 
 def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    found = list(file_problems())
+    problems = list(find_file_problems())
     for lock in GROUPS:
         text = (ROOT / "requirements" / f"{lock}.txt").read_text()
-        found += [*lock_problems(lock, text, project), *unhashed(lock, text)]
+        problems += [*find_lock_problems(lock, text, project), *find_unhashed_pins(lock, text)]
     if "://" in (ROOT / "requirements" / "uv.txt").read_text():
-        found.append("requirements/uv.txt names a host")
-    print("\n".join(found))
-    return 1 if found else 0
+        problems.append("requirements/uv.txt names a host")
+    print("\n".join(problems))
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

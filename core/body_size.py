@@ -1,4 +1,4 @@
-"""How large a request's body may be, which a view can say for itself."""
+"""Maximum size of a request body, with a decorator that raises it for one view."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,25 +12,25 @@ V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
 def allow_body_size(size: int) -> Callable[[V], V]:
-    """Let a view take bodies larger than the others do; every further wrapper has to carry the mark over."""
+    """Set the body limit of a view. Decorators around it must copy the attribute (functools.wraps does)."""
 
-    def mark(view: V) -> V:
-        view.most_bytes = size  # type: ignore[attr-defined]  # read below
+    def set_limit(view: V) -> V:
+        view.max_body_bytes = size  # type: ignore[attr-defined]  # read below
         return view
 
-    return mark
+    return set_limit
 
 
-def get_content_length(request: HttpRequest, *, unstated: int = 0) -> int:
-    """What the header says; `unstated` stands for a length that is no number."""
-    stated = request.META.get("CONTENT_LENGTH") or "0"
-    return int(stated) if stated.isascii() and stated.isdigit() else unstated
+def get_content_length(request: HttpRequest, *, invalid: int = 0) -> int:
+    """Return the Content-Length, 0 if it is missing, and `invalid` if it is not a number."""
+    header = request.META.get("CONTENT_LENGTH") or "0"
+    return int(header) if header.isascii() and header.isdigit() else invalid
 
 
 def get_body_limit(path: str) -> int:
-    """What the view at this address takes; an address that leads nowhere takes what all do."""
+    """Return the body limit of the view at this path, or the default limit."""
     try:
         view: Any = resolve(path).func
     except Resolver404:
         view = None
-    return int(getattr(view, "most_bytes", settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
+    return int(getattr(view, "max_body_bytes", settings.DATA_UPLOAD_MAX_MEMORY_SIZE))

@@ -1,4 +1,7 @@
-"""Hands jobs to the workers; a broker that is down or frozen costs a page a second, never an error."""
+"""Enqueue Celery jobs behind a circuit breaker: a broker outage delays a page by a second at most.
+
+It never causes an error.
+"""
 
 import time
 from collections.abc import Callable
@@ -15,11 +18,14 @@ MAX_FAILURES, OPEN_SECONDS = 3, 10.0
 
 
 class CircuitBreaker:
-    """After a few failures in a row, stop trying for a while: the sweep finds the work in the database."""
+    """Circuit breaker: after MAX_FAILURES failures in a row, do not try for OPEN_SECONDS.
+
+    Jobs that are not enqueued meanwhile are found in the database by the periodic sweep.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self.guard = Lock()
+        self.lock = Lock()
         self.failures, self.open_until = 0, 0.0
 
     @property
@@ -27,21 +33,21 @@ class CircuitBreaker:
         return self.clock() < self.open_until
 
     def may_try(self) -> bool:
-        """After the pause one goes first, and the others wait for what it finds: each would lose a second."""
-        with self.guard:
+        """Return whether to try. After the pause only one caller tries, because a failure takes a second."""
+        with self.lock:
             if self.is_open:
                 return False
             if self.failures >= MAX_FAILURES:
                 self.open_until = self.clock() + OPEN_SECONDS
             return True
 
-    def failed(self) -> None:
-        """Once it was open, the first failure after the pause opens it again."""
+    def record_failure(self) -> None:
+        """Count a failure; after a pause, the first one opens the breaker again."""
         self.failures += 1
         if self.failures >= MAX_FAILURES:
             self.open_until = self.clock() + OPEN_SECONDS
 
-    def worked(self) -> None:
+    def record_success(self) -> None:
         self.failures, self.open_until = 0, 0.0
 
 
@@ -49,25 +55,28 @@ breaker = CircuitBreaker()
 
 
 def enqueue_job(job: Any, *args: Any) -> bool:
-    """Hand over now; whether the broker took it. Rows say what is to be done, so nothing is lost if not."""
+    """Enqueue a job and return whether the broker accepted it.
+
+    If not, nothing is lost: the work is recorded in the database, where the sweep finds it.
+    """
     if not breaker.may_try():
         return False
     try:
         job.delay(*args)
     except (OperationalError, OSError) as error:
-        breaker.failed()
+        breaker.record_failure()
         log.warning("job_enqueue_failed", job=job.name, error=str(error))
         return False
-    breaker.worked()
+    breaker.record_success()
     return True
 
 
 def enqueue_after_commit(job: Any, *args: Any, then: Callable[[], object] | None = None) -> None:
-    """Hand over once the rows the job will read are there for all to see."""
+    """Enqueue a job after the commit, when the worker can see the rows; `then` runs if it was enqueued."""
 
-    def hand_over() -> None:
+    def enqueue() -> None:
         if enqueue_job(job, *args) and then:
             then()
 
-    # Robust: what was saved is saved, and a page must not say otherwise. Django logs the error.
-    transaction.on_commit(hand_over, robust=True)
+    # Robust: the data is committed, so an error here must not fail the request. Django logs it.
+    transaction.on_commit(enqueue, robust=True)

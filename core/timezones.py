@@ -1,4 +1,4 @@
-"""The timezones a person or profile may name."""
+"""Timezones that a user or a user profile can have."""
 
 from functools import cache
 from zoneinfo import available_timezones
@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 @cache
 def list_timezone_names() -> tuple[str, ...]:
-    """Every IANA name, sorted; `localtime` and the like are files, not places."""
+    """Return all IANA names, sorted, without `localtime`, which is a file and not a timezone."""
     return tuple(sorted(name for name in available_timezones() if name != "localtime"))
 
 

@@ -1,4 +1,4 @@
-"""Wiring of the product: settings, addresses, jobs, start-up; no rules of its own."""
+"""Wiring of the product: settings, URLs, jobs and start-up; no business rules."""
 
 from project.celery import app as celery_app
 

@@ -1,4 +1,4 @@
-"""Django's admin for operators: superusers only, entered through the product's own log-in."""
+"""Django admin site for operators: superusers only, with the product's own login page."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -24,17 +24,17 @@ class OperatorSite(AdminSite):
         return bool(request.user.is_active and request.user.is_superuser)
 
     def admin_view(self, view: V, cacheable: bool = False) -> V:
-        """Whoever has been let in looks into all workspaces."""
+        """Wrap an admin view so that it sees all workspaces; the base class checks the permission first."""
 
         @wraps(view)
-        def opened(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        def view_all_workspaces(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             enter_all_workspaces()
             return view(request, *args, **kwargs)
 
-        return cast("V", super().admin_view(opened, cacheable))
+        return cast("V", super().admin_view(view_all_workspaces, cacheable))
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The admin's own form knows neither log-in limits nor second factors, so it is never shown."""
+        """Redirect to the product's login: the admin's own form has no rate limit and no second factor."""
         if self.has_permission(request):
             return redirect("admin:index")
         if request.user.is_authenticated:

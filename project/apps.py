@@ -1,4 +1,4 @@
-"""The project as an app, and the admin under its own roof."""
+"""App configurations of the project and of the operators' admin site."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig

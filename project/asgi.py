@@ -1,4 +1,4 @@
-"""The same door for an ASGI server."""
+"""ASGI application, with the same start-up as project/wsgi.py."""
 
 import os
 

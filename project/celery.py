@@ -1,4 +1,4 @@
-"""The Celery application; its settings are the CELERY_ ones of project.settings."""
+"""The Celery application; it is configured by the CELERY_ settings in project.settings."""
 
 import logging.config
 import os
@@ -11,20 +11,20 @@ from django_structlog.celery.steps import DjangoStructLogInitStep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-# It warns root of pickled jobs; ours are JSON.
+# The warning is about pickled messages; ours are JSON.
 warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
 
 app = Celery("dramatis")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.autodiscover_tasks(["project"])
-# Carries the request id of the page or call into the log lines of the jobs it caused.
+# Adds the request id of the page or API request to the log lines of its jobs.
 app.steps["worker"].add(DjangoStructLogInitStep)
 
 
 @setup_logging.connect
 def configure_celery_logging(**_: Any) -> None:
-    """Stop Celery from bringing its own log format, which knows no request ids."""
+    """Use our logging configuration instead of Celery's, which has no request ids."""
     from django.conf import settings
 
     logging.config.dictConfig(settings.LOGGING)
@@ -32,7 +32,7 @@ def configure_celery_logging(**_: Any) -> None:
 
 @worker_init.connect
 def enable_job_metrics(**_: Any) -> None:
-    """Only workers run jobs; everybody else is spared the import."""
+    """Start counting jobs. Imported here, because only workers need it."""
     import project.metrics.collectors
 
     project.metrics.collectors.enable_worker_counters()
@@ -40,7 +40,7 @@ def enable_job_metrics(**_: Any) -> None:
 
 @heartbeat_sent.connect
 def touch_worker_liveness(**_: Any) -> None:
-    """By the loop that also takes jobs: where it hangs, the sign grows old."""
+    """Touch the liveness file from the event loop that also receives jobs: if it hangs, the file gets old."""
     from django.conf import settings
 
     from project.health.liveness import touch_liveness_file

@@ -1,4 +1,4 @@
-"""The schedule's clock, with a sign of life at each turn."""
+"""Celery beat scheduler that touches a liveness file at each tick."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from project.health.liveness import touch_liveness_file
 
 
 class LivenessScheduler(PersistentScheduler):
-    """Leaves a sign whenever it has looked for jobs that are due."""
+    """Persistent scheduler that touches the liveness file after each check for due jobs."""
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
         wait = super().tick(*args, **kwargs)

@@ -9,29 +9,31 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE_VALUES = frozenset({"1", "true", "yes", "on"})
 FALSE_VALUES = frozenset({"0", "false", "no", "off"})
 
-# Every name ever asked for: a test compares it with .env.example.
+# Names of all variables that were read; a test compares them with .env.example.
 requested_names: set[str] = set()
-# Collected, not raised, so that an operator mends the environment once and not variable by variable.
+# Collected and raised together by check_environment, so that an operator can fix all variables at once.
 environment_problems: list[str] = []
 
 
 def _read_variable(name: str) -> str:
-    """The variable, or what is in the file that NAME_FILE names; whatever is empty counts as unset."""
+    """Return the value of the variable or the content of the file that NAME_FILE names.
+
+    An empty variable counts as unset, because Compose files pass empty variables on.
+    """
     requested_names.add(name)
-    # Compose files pass empty variables on.
-    said = os.environ.get(name, "").strip()
+    value = os.environ.get(name, "").strip()
     path = os.environ.get(f"{name}_FILE", "").strip()
-    filed = _read_file(name, path) if path else ""
-    if said and filed:
+    file_value = _read_file(name, path) if path else ""
+    if value and file_value:
         environment_problems.append(f"{name} and {name}_FILE are both set: keep one")
-    return said or filed
+    return value or file_value
 
 
 def _read_file(name: str, path: str) -> str:
     try:
         return Path(path).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        # The kind of trouble and no more: some errors quote what they have read.
+        # Only strerror: some error messages quote the content of the file.
         environment_problems.append(
             f"{name}_FILE cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}"
         )
@@ -43,12 +45,12 @@ def env_str(name: str, default: str = "") -> str:
 
 
 def env_choice(name: str, choices: tuple[str, ...]) -> str:
-    """One of the choices; the first is the default."""
+    """Return one of the choices; the first is the default."""
     value = _read_variable(name) or choices[0]
     if value in choices:
         return value
     environment_problems.append(f"{name} must be one of {', '.join(choices)}, not {value!r}")
-    # The last choice is the strictest: a misspelt mode must not open anything.
+    # The last choice is the strictest: a misspelt mode must not disable any protection.
     return choices[-1]
 
 
@@ -71,24 +73,24 @@ def env_int(name: str, default: int) -> int:
 
 
 def env_list(name: str, default: tuple[str, ...] = ()) -> list[str]:
-    """Comma-separated words; blanks around and between them do not count."""
-    words = [word.strip() for word in _read_variable(name).split(",")]
-    return [word for word in words if word] or list(default)
+    """Return comma-separated values without surrounding spaces and without empty ones."""
+    values = [value.strip() for value in _read_variable(name).split(",")]
+    return [value for value in values if value] or list(default)
 
 
 def env_networks(name: str, default: tuple[str, ...] = ()) -> list[IPv4Network | IPv6Network]:
-    """Addresses and networks such as 10.0.0.0/8, comma-separated."""
-    found = []
-    for word in env_list(name, default):
+    """Return comma-separated addresses and networks such as 10.0.0.0/8."""
+    networks = []
+    for value in env_list(name, default):
         try:
-            found.append(ip_network(word))
+            networks.append(ip_network(value))
         except ValueError:
-            environment_problems.append(f"{name} must hold networks such as 10.0.0.0/8, not {word!r}")
-    return found
+            environment_problems.append(f"{name} must hold networks such as 10.0.0.0/8, not {value!r}")
+    return networks
 
 
 def env_secret(name: str, *, needed: bool, default: str = "") -> str:
-    """A value that production must bring itself; its content never enters a message."""
+    """Return a value that has no default in production; it never appears in a message."""
     value = _read_variable(name)
     if needed and not value:
         environment_problems.append(f"{name} is not set")
@@ -96,8 +98,8 @@ def env_secret(name: str, *, needed: bool, default: str = "") -> str:
 
 
 def check_environment() -> None:
-    """Stop the start, naming everything that is wrong."""
+    """Raise ImproperlyConfigured with all problems of the environment."""
     if environment_problems:
-        # Some variables are read twice; their trouble is told once.
-        told = "; ".join(dict.fromkeys(environment_problems))
-        raise ImproperlyConfigured(f"The environment is not complete: {told}.")
+        # Without duplicates: some variables are read twice.
+        problems = "; ".join(dict.fromkeys(environment_problems))
+        raise ImproperlyConfigured(f"The environment is not complete: {problems}.")

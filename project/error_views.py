@@ -1,4 +1,4 @@
-"""Errors outside of any view: problems for programs, pages for people."""
+"""Error handlers (400, 404, 500): problem details for API clients, pages for browsers."""
 
 import sys
 from typing import Any
@@ -27,13 +27,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
-    """A database that is away is no fault: whoever asks meanwhile is told to come again."""
+    """Return 503 with Retry-After if the database is not available, else 500."""
     error = sys.exception()
     problem = exception_to_problem(error) if error is not None else SERVER_ERROR_PROBLEM
     problem = problem if problem.status == 503 else SERVER_ERROR_PROBLEM
     if request.path_info.startswith(API_PREFIX):
         return problem_response(problem, request)
     if problem.status == 503:
-        # Without the request: whatever is shown around a page is asked from the database.
+        # Rendered without the request: the context processors query the database.
         return HttpResponse(render_to_string("503.html"), status=503, headers=dict(problem.headers))
     return defaults.server_error(request)

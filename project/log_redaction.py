@@ -1,4 +1,4 @@
-"""Keep keys, tokens and passwords out of every log line."""
+"""Redact keys, tokens and passwords in log lines."""
 
 import re
 from collections.abc import MutableMapping
@@ -11,13 +11,14 @@ SECRET_NAMES = re.compile(
 )
 API_KEYS = re.compile(r"drm_[a-z]+_[A-Za-z0-9]+")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-# Reset links, invitations and confirmations carry their token as a path segment: long, or signed with colons.
+# Password resets, invitations and email confirmations have their token in the path: long, or signed with
+# colons.
 PATH_SEGMENT = re.compile(r"(?<=/)[A-Za-z0-9_=:.%-]+")
 URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
 
 
 def redact_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor; it runs last before rendering, so nothing is added after it."""
+    """Redact an event (structlog processor). It runs last before rendering, so nothing is added after it."""
     for name, value in event.items():
         event[name] = MASK if SECRET_NAMES.search(name) else redact_value(value)
     return event
@@ -40,13 +41,13 @@ def redact_text(text: str) -> str:
 
 
 def redact_path(path: str) -> str:
-    """A request's path as it may be logged: no query, no token."""
+    """Return the path of a request without query and tokens."""
     return PATH_SEGMENT.sub(_mask_token, path.partition("?")[0])
 
 
 def _mask_token(match: re.Match[str]) -> str:
     segment = match[0]
-    # Short ones are verbs of the API, such as prompt:render.
+    # Short segments with a colon are API actions, such as prompt:render.
     is_signed = len(segment) >= 24 and (":" in segment or "%3a" in segment.lower())
     looks_like_token = is_signed or len(segment) >= 32
     return MASK if looks_like_token and not UUID.fullmatch(segment) else segment

@@ -1,4 +1,4 @@
-"""Logging for people in development and for machines in production."""
+"""Logging configuration: readable lines in development, JSON in production."""
 
 from io import StringIO
 from typing import Any, TextIO
@@ -19,14 +19,17 @@ def get_shared_processors() -> list[Processor]:
 
 
 def get_renderers(*, json: bool) -> list[Processor]:
-    """Tracebacks stay plain in both forms: richer ones print local variables, and so secrets."""
+    """Return the processors that render an event.
+
+    Tracebacks are plain in both formats, because rich tracebacks print local variables, including secrets.
+    """
     if json:
         return [structlog.processors.format_exc_info, redact_event, structlog.processors.JSONRenderer()]
     return [redact_event, structlog.dev.ConsoleRenderer(exception_formatter=write_redacted_traceback)]
 
 
 def write_redacted_traceback(out: TextIO, exc_info: Any) -> None:
-    """What an exception says may hold a key; the lines before it were masked already."""
+    """Redact the traceback too: the message of an exception may contain a key."""
     text = StringIO()
     structlog.dev.plain_traceback(text, exc_info)
     out.write(redact_text(text.getvalue()))
@@ -62,7 +65,7 @@ def build_logging_config(*, json: bool, level: str) -> dict[str, Any]:
         "loggers": {
             # Django's own handlers would print every line a second time.
             "django": {"handlers": [], "level": level, "propagate": True},
-            # The request log already says it, with the path cleaned of tokens.
+            # RequestLogMiddleware logs these already, with redacted paths.
             "django.request": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "level": "CRITICAL"},
             # Each job is already logged once, with its request id.

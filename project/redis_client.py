@@ -1,4 +1,4 @@
-"""One REDIS_URL in the spellings its readers want, with time limits that a frozen server cannot stretch."""
+"""Redis client with short timeouts, and REDIS_URL in the formats that Celery and redis-py need."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ READ_TIMEOUT = 0.5
 
 
 def build_celery_url(url: str) -> str:
-    """Celery calls a Unix socket redis+socket and its database virtual_host; the client says unix and db."""
+    """Return the URL for Celery: `redis+socket` and `virtual_host` where redis-py has `unix` and `db`."""
     if not url.startswith("unix://"):
         return url
     return "redis+socket://" + url.removeprefix("unix://").replace("?db=", "?virtual_host=")
@@ -23,7 +23,7 @@ def build_client_url(url: str) -> str:
 
 
 def connect_redis(url: str, **options: Any) -> "redis.Redis":
-    """A client that gives up soon and does not try again by itself."""
+    """Return a client with short timeouts and no retries."""
     # Imported here because settings need this module, and the library takes a third of a second to load.
     import redis
     from redis.backoff import NoBackoff

@@ -1,4 +1,4 @@
-"""How long what is no history is kept: old looks at sources, forgotten drafts, ended log-ins."""
+"""Retention: delete old refresh runs, abandoned drafts and expired sessions."""
 
 from datetime import timedelta
 
@@ -23,9 +23,9 @@ def purge_drafts() -> int:
 
 
 def purge_sessions() -> int:
-    """Those that ran out, and what the list of one's own log-ins says of sessions that are gone."""
-    gone = delete_in_batches(Session.objects.filter(expire_date__lt=timezone.now()))
-    old = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
-    lost = UserSession.objects.filter(last_seen_at__lt=old)
-    lost = lost.exclude(session_key__in=Session.objects.values("session_key"))
-    return gone + delete_in_batches(lost)
+    """Delete expired sessions, and the entries of allauth's session list whose session no longer exists."""
+    expired_count = delete_in_batches(Session.objects.filter(expire_date__lt=timezone.now()))
+    cutoff = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    orphans = UserSession.objects.filter(last_seen_at__lt=cutoff)
+    orphans = orphans.exclude(session_key__in=Session.objects.values("session_key"))
+    return expired_count + delete_in_batches(orphans)

@@ -1,4 +1,4 @@
-"""Sessions in the database; while it is away, that is what is said."""
+"""Database session store that reports a database outage as such."""
 
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as StoredSession
@@ -6,7 +6,10 @@ from django.db import OperationalError
 
 
 class SessionStore(StoredSession):
-    """Django takes every failure to save for a session that somebody has ended meanwhile, and answers 400."""
+    """Raise OperationalError if the database is down.
+
+    Django treats every failure to save as a session that was deleted meanwhile, and responds with 400.
+    """
 
     def save(self, must_create: bool = False) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Settings, read from the environment; development needs no variable, production refuses to guess."""
+"""Django settings from the environment: development needs no variable, production has no unsafe default."""
 
 import logging
 from pathlib import Path
@@ -32,12 +32,12 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 PRODUCTION = env_choice("DRAMATIS_ENV", ("development", "production")) == "production"
 VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 
-# Off in both: a page of source code is no answer, and errors should look alike everywhere.
+# Off in both environments by default, so that error pages are the same everywhere and show no source code.
 DEBUG = env_bool("DRAMATIS_DEBUG", False) and not PRODUCTION
 SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else get_development_key(VAR))
 SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
 
-# --- Addresses ---------------------------------------------------------------------------------------
+# --- URLs and hosts ----------------------------------------------------------------------------------
 PUBLIC_URL = env_secret("PUBLIC_URL", needed=PRODUCTION, default="http://localhost:8000").rstrip("/")
 TLS = urlsplit(PUBLIC_URL).scheme == "https"
 if urlsplit(PUBLIC_URL).scheme not in {"http", "https"}:
@@ -48,7 +48,7 @@ CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", (PUBLIC_URL,))
 ROOT_URLCONF = "project.urls"
 WSGI_APPLICATION = "project.wsgi.application"
 
-# --- Parts -------------------------------------------------------------------------------------------
+# --- Apps, middleware, templates ---------------------------------------------------------------------
 INSTALLED_APPS = [
     "project.apps.ProjectConfig",
     "personas",
@@ -72,11 +72,11 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    # Early, so that answers given by the parts below, refusals too, carry the policy.
+    # Early, so that responses of the middleware below have the policy too.
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    # Before all that asks the database.
+    # Before all middleware that queries the database.
     "project.middleware.row_level_security.RowLevelSecurityMiddleware",
     "project.metrics.collectors.RequestMetricsMiddleware",
     "project.middleware.request_log.RequestLogMiddleware",
@@ -93,7 +93,7 @@ MIDDLEWARE = [
     "prompts.builds.middleware.RebuildCountsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "personas.tenancy.middleware.TenancyMiddleware",
-    # Not used at all where there is no replica.
+    # Removes itself if there is no replica.
     "core.db.replica.ReadYourWritesMiddleware",
 ]
 TEMPLATES = [
@@ -111,7 +111,7 @@ TEMPLATES = [
         },
     }
 ]
-# In the session: one cookie less to protect.
+# In the session, so that there is no further cookie to protect.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 # --- Data --------------------------------------------------------------------------------------------
@@ -119,12 +119,12 @@ DATABASES = {
     "default": build_database_config(
         env_secret("DATABASE_URL", needed=PRODUCTION, default=f"sqlite:///{VAR / 'dramatis.sqlite3'}"),
         pool_size=env_int("DATABASE_POOL_SIZE", 8),
-        # 0 lifts the limit: migrations of large tables need that.
+        # 0 disables the timeout, which migrations of large tables need.
         statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
         password=env_secret("DATABASE_PASSWORD", needed=False),
     )
 }
-# A copy for reads that may be some seconds behind; docs/scaling.md says which.
+# Read replica for reads that may be a few seconds old; docs/scaling.md lists them.
 if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
     if "sqlite" in DATABASES["default"]["ENGINE"] or not DATABASE_REPLICA_URL.startswith("postgres"):
         environment_problems.append("DATABASE_REPLICA_URL needs PostgreSQL, there and in DATABASE_URL")
@@ -134,16 +134,16 @@ if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
             statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
             password=env_secret("DATABASE_PASSWORD", needed=False),
         )
-# For `manage.py create_db_role` alone: the password that the role of web, worker and beat is given.
+# Only for `manage.py create_db_role`: the password of the role that web, worker and beat use.
 DATABASE_APP_PASSWORD = env_secret("DATABASE_APP_PASSWORD", needed=False)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES: dict[str, dict[str, Any]] = {
     "default": {
-        # The database, not Redis: log-in limits live here, must be shared by all processes and must outlive
-        # a Redis outage.
+        # The database, not Redis: login rate limits are stored here, are shared by all processes and must
+        # survive a Redis outage.
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "project_cache",
-        # The stock limit of 300 would let an attacker push out the counters that stop him.
+        # With the default limit of 300 an attacker could evict the rate limit counters.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     }
 }
@@ -152,7 +152,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 DATA_UPLOAD_MAX_NUMBER_FILES = 200
 
-# --- People ------------------------------------------------------------------------------------------
+# --- Users and authentication ------------------------------------------------------------------------
 AUTH_USER_MODEL = "personas.User"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
@@ -177,7 +177,7 @@ ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if TLS else "http"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-# The cookie ends with the browser; how long the session may last is said below.
+# The cookie ends with the browser session; SESSION_COOKIE_AGE and SESSION_IDLE_SECONDS limit the session.
 ACCOUNT_SESSION_REMEMBER = False
 # Five failures per account in 15 minutes, fifty per address in an hour.
 ACCOUNT_RATE_LIMITS = {"login_failed": "50/h/ip,5/15m/key"}
@@ -193,7 +193,7 @@ SESSION_ENGINE = "project.session_store"
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_IDLE_SECONDS = 3600
 SESSION_TOUCH_SECONDS = 60
-# __Host- makes the browser refuse the cookie from another path, another domain or plain HTTP.
+# With the prefix __Host- browsers reject the cookie from another path, another domain or plain HTTP.
 SESSION_COOKIE_NAME = "__Host-dramatis-session" if TLS else "dramatis-session"
 CSRF_COOKIE_NAME = "__Host-dramatis-csrf" if TLS else "dramatis-csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS
@@ -201,9 +201,9 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = TLS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
-# A caller could send this header himself, so it counts only when a proxy of ours overwrites it.
+# A client could send this header, so it is trusted only behind a proxy of ours, which overwrites it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ALLAUTH_TRUSTED_PROXY_COUNT else None
-# Browsers remember it for a year, so it waits until an operator has seen TLS work.
+# Off by default: browsers remember HSTS for a year, so enable it only after TLS is known to work.
 HSTS = env_bool("DRAMATIS_HSTS", False) and TLS
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HSTS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HSTS
@@ -225,7 +225,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# --- E-mail ------------------------------------------------------------------------------------------
+# --- Email -------------------------------------------------------------------------------------------
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if PRODUCTION else 'console'}.EmailBackend"
 EMAIL_HOST = env_secret("EMAIL_HOST", needed=PRODUCTION, default="localhost")
 EMAIL_PORT = env_int("EMAIL_PORT", 587)
@@ -235,11 +235,11 @@ EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", True)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env_str("DEFAULT_FROM_EMAIL", "Dramatis <dramatis@localhost>")
 
-# --- Words, time, files ------------------------------------------------------------------------------
-# English is the source of every word. A translation is a folder in locale/ and a line in LANGUAGES. Without
-# LocaleMiddleware nobody's browser is asked: it would add Vary: Accept-Language to every answer, those of the
-# API and of prompts among them, whose words are the same for all. A second language would be chosen beside
-# the timezone in each person's profile.
+# --- Language, time, static files --------------------------------------------------------------------
+# The source language is English. A translation is a folder in locale/ and a line in LANGUAGES.
+# LocaleMiddleware is not used: it would add Vary: Accept-Language to every response, including those of the
+# API and prompts, which do not depend on the language. A second language would be a setting in the user's
+# profile, next to the timezone.
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
@@ -255,59 +255,59 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": MANIFEST_STORAGE if PRODUCTION else PLAIN_STORAGE},
 }
-# Development serves the files where they lie, so nothing has to be collected before a start.
+# Development serves the files from their source folders, so collectstatic is not needed.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not PRODUCTION
 
-# --- Programs' door ----------------------------------------------------------------------------------
+# --- API ---------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
-    # Closed until a view opens itself: keys only, never cookies.
+    # Denied by default; views authenticate API keys themselves, never cookies.
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
 }
-# Calls a minute: for one key, and for all keys of a workspace together.
+# Requests per minute: for one key, and for all keys of a workspace together.
 DRAMATIS_RATE_LIMITS = {
     "fetch": (6_000, 60_000),
     "read": (1_200, 6_000),
     "write": (600, 3_000),
     "render": (3_000, 30_000),
 }
-# Whether servers write down when keys were last used; now and then, in a thread of their own.
+# Whether servers record when keys were last used; a background thread writes it periodically.
 DRAMATIS_NOTE_KEY_USES = env_bool("DRAMATIS_NOTE_KEY_USES", True)
-# Each web process counts for itself, so each takes its share.
+# Each web process has its own rate limiter, so the limits are divided by the number of processes.
 DRAMATIS_WEB_PROCESSES = env_int("DRAMATIS_WEB_PROCESSES", 1)
-# Folders that workspaces may be granted for discovery; none until an operator says so. In development the
-# demo lays its files out in one of its own.
+# Folders that workspaces may use as sources; none by default in production. In development the folder with
+# the files of the demo is allowed.
 DEMO_SOURCES = VAR / "demo"
 DRAMATIS_SOURCE_ROOTS = [
     Path(root) for root in env_list("DRAMATIS_SOURCE_ROOTS", () if PRODUCTION else (str(DEMO_SOURCES),))
 ]
 
-# An edit that touches no more prompts than this is built before its answer; wider ones go to the workers.
+# An edit that affects up to this many prompts is built within the request; larger ones are built by workers.
 DRAMATIS_BUILD_AT_ONCE = env_int("DRAMATIS_BUILD_AT_ONCE", 20)
-# Agents per job: small enough that many workers share a wide change.
+# Agents per job: small enough that many workers share a large change.
 DRAMATIS_BUILD_BATCH = 25
 
-# What signs checkpoints: a PEM or the path of one. Development makes its own; production refuses to guess.
+# Key that signs checkpoints: a PEM or its path. Development generates one; production requires it.
 DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=PRODUCTION)
-# Where the second copy of every checkpoint is written, to be carried elsewhere.
+# Folder for the second copy of every checkpoint, which operators copy to another system.
 DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "checkpoints")))
 
 # --- Operations --------------------------------------------------------------------------------------
-# Who may read /metrics: whoever brings the token, and whoever comes straight from one of the networks. In
-# production nobody, until one of them is set: behind a proxy every caller seems to be at home.
+# Access to /metrics: clients with the token, and clients that connect directly from one of the networks. In
+# production there is no default network, because behind a proxy every client seems to be local.
 DRAMATIS_METRICS_TOKEN = env_secret("DRAMATIS_METRICS_TOKEN", needed=False)
 DRAMATIS_METRICS_NETWORKS = env_networks(
     "DRAMATIS_METRICS_NETWORKS", () if PRODUCTION else ("127.0.0.0/8", "::1")
 )
-# A line for every prompt handed out as well; the ledger has a row for each of them anyway.
+# Whether to log every served prompt too; the ledger has a row for each of them anyway.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
-# How many days are kept: looks at sources, but always the newest of each; and drafts nobody came back to.
-# 0 keeps them for ever.
+# Retention in days of refresh runs (the newest of each source is always kept) and of abandoned drafts. 0
+# keeps them for ever.
 DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
 DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
-# The folder of pg_dump and pg_restore, where they are not on the PATH.
+# The folder of pg_dump and pg_restore if they are not on the PATH.
 DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
 
 # --- Jobs --------------------------------------------------------------------------------------------
@@ -321,25 +321,25 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_TIMEOUT = 1
-# A frozen Redis must not hold a page: publishing fails once, and the sweep finds the work again.
+# A frozen Redis must not block a page: publishing is not retried, and the sweep finds the work later.
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 1,
     "socket_connect_timeout": 1,
     "retry_on_timeout": False,
     "max_retries": 0,
-    # Longer than the hard limit above, or a running job would be handed out twice.
+    # Longer than the hard time limit above, otherwise a running job would be delivered twice.
     "visibility_timeout": 180,
-    # The stock sweep (every 10 s, every tenth time) brings lost work back only after minutes.
+    # With the defaults (every 10 s, every tenth time) lost messages are redelivered only after minutes.
     "unacked_restore_interval": 5,
     "unacked_restore_throttle": 1,
 }
-# Where worker and beat leave a sign of life for the health checks of their containers; empty: nowhere.
+# Folder of the liveness files that worker and beat touch for the container health checks; empty: none.
 DRAMATIS_ALIVE_DIR = env_str("DRAMATIS_ALIVE_DIR")
 CELERY_BEAT_SCHEDULER = "project.celery_beat.LivenessScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    # What a lost message missed, and memories whose time has come.
+    # Rebuilds that a lost message missed, and memories that become valid or expire.
     "sweep-prompts": {
         "task": "prompts.tasks.sweep_prompts_job",
         "schedule": 30.0,
@@ -383,7 +383,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "measure": {"task": "project.tasks.measure_metrics_job", "schedule": 60.0, "options": {"expires": 50}},
     "heartbeat": {"task": "project.tasks.record_heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
-    # Lost, due and forgotten looks at sources; often enough that a killed worker costs under a minute.
+    # Lost, due and stuck refresh runs; often enough that a killed worker delays a run by less than a minute.
     "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},
 }
 

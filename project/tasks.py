@@ -1,4 +1,4 @@
-"""Jobs of the house itself."""
+"""Celery jobs of the project: heartbeat, retention and metrics."""
 
 from celery import shared_task
 from django.core.cache import cache
@@ -14,35 +14,35 @@ HEARTBEAT_SECONDS = 30
 
 @shared_task
 def record_heartbeat_job() -> None:
-    """Leave the time: proof that broker, beat and worker are alive together."""
+    """Store the current time, which shows that broker, beat and worker are running."""
     cache.set(HEARTBEAT_KEY, timezone.now().isoformat(), timeout=HEARTBEAT_SECONDS * 10)
 
 
 @shared_task
 def purge_idempotency_keys_job() -> None:
-    """Drop the answers of calls that nobody repeats after a day."""
+    """Delete expired responses of idempotent requests."""
     delete_expired_responses()
 
 
 @shared_task
 def purge_refresh_runs_job() -> None:
-    """Drop old looks at sources; each source keeps its newest."""
+    """Delete old refresh runs; the newest of each source is kept."""
     retention.purge_refresh_runs()
 
 
 @shared_task
 def purge_drafts_job() -> None:
-    """Drop drafts that nobody came back to."""
+    """Delete abandoned drafts."""
     retention.purge_drafts()
 
 
 @shared_task
 def purge_sessions_job() -> None:
-    """Drop log-ins that have ended by themselves."""
+    """Delete expired sessions."""
     retention.purge_sessions()
 
 
 @shared_task
 def measure_metrics_job() -> None:
-    """Look for the figures that take longer to find."""
+    """Compute the metrics that are too slow for a scrape."""
     measure_metrics()

@@ -1,4 +1,4 @@
-"""The door granian opens."""
+"""WSGI application, served by granian: the fetch fast path around Django's application."""
 
 import os
 
@@ -7,7 +7,7 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-# Django is set up by this; the fast door can be imported only then.
+# This sets Django up; the imports below need it.
 django_application = get_wsgi_application()
 
 from personas.api_keys import last_used  # noqa: E402  # see above

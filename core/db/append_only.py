@@ -1,4 +1,4 @@
-"""Makes a table one that only grows: the database itself refuses to change or remove its rows."""
+"""Migration operation for append-only tables: a trigger rejects every UPDATE and DELETE."""
 
 from typing import Any
 
@@ -22,9 +22,10 @@ BEGIN SELECT RAISE(ABORT, '{table} only grows: {verb} is refused'); END
 
 
 class AppendOnly(Operation):
-    """A migration step.
+    """Add the triggers that make a table append-only.
 
-    SQLite loses triggers when a later migration rebuilds the table: repeat the step there.
+    SQLite drops triggers when a later migration rebuilds the table, so that migration must repeat this
+    operation.
     """
 
     reversible = True
@@ -33,7 +34,7 @@ class AppendOnly(Operation):
         self.table = table
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """The models stay as they are."""
+        """Leave the model state unchanged."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any

@@ -1,21 +1,24 @@
-"""Deletes many rows a few at a time, so that no statement runs into its limit and nobody waits for long."""
+"""Delete many rows in batches, so that no statement times out and locks are held only briefly."""
 
 from typing import Any
 
 from django.db.models import QuerySet
 
 BATCH_SIZE = 1_000
-# Per run: other jobs want their turn, and the schedule comes again.
+# Limit per run, so that the job does not block a worker; the next scheduled run continues.
 MAX_BATCHES = 200
 
 
 def delete_in_batches(rows: QuerySet[Any]) -> int:
-    """Each batch commits by itself; how many rows went. A row that meanwhile is another's business stays."""
-    gone = 0
+    """Delete the rows, one transaction per batch, and return how many were deleted.
+
+    The filter is applied again to each batch: a row that no longer matches it is kept.
+    """
+    total = 0
     for _ in range(MAX_BATCHES):
         keys = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH_SIZE])
         if not keys:
             break
         deleted, _by_kind = rows.filter(pk__in=keys).delete()
-        gone += deleted
-    return gone
+        total += deleted
+    return total

@@ -1,4 +1,7 @@
-"""Lets words in a table that only grows be erased, where a tombstone says so and not else."""
+"""Migration operation for append-only tables whose text can be erased.
+
+The trigger allows an UPDATE only if an erasure is recorded for the row and it replaces text by the tombstone.
+"""
 
 from typing import Any
 
@@ -6,8 +9,8 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from core.db.append_only import SQLITE_TRIGGER, AppendOnly
 
-# An update passes when an erasure of this very record stands, every other column is as it was, and the words
-# become the tombstone.
+# An UPDATE is allowed if an erasure of this record exists, the kept columns are unchanged, and the erasable
+# columns become the tombstone.
 ERASURE_CONDITION = """EXISTS (SELECT 1 FROM personas_erasure e WHERE e.workspace_id = OLD.workspace_id
   AND e.kind = OLD.kind AND e.object_id = OLD.object_id)"""
 POSTGRES_FUNCTION = """
@@ -30,11 +33,15 @@ TOMBSTONE = '{"erased": true}'
 
 
 class AppendOnlyWithErasure(AppendOnly):
-    """A migration step in place of the plain one: `words` are the JSON columns, `lines` the text columns."""
+    """Replace the trigger of `AppendOnly` by one that allows erasure.
+
+    `kept` are the columns that may not change, `words` the JSON columns to erase, and `lines` the text
+    columns with the value each takes when it is erased. The parameter names are part of existing migrations.
+    """
 
     def __init__(self, table: str, kept: list[str], words: list[str], lines: dict[str, str]) -> None:
         super().__init__(table)
-        self.kept, self.words, self.lines = kept, words, lines
+        self.kept, self.json_columns, self.text_columns = kept, words, lines
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
@@ -44,20 +51,20 @@ class AppendOnlyWithErasure(AppendOnly):
         kept = " AND ".join(
             f"NEW.{name} IS {'NOT DISTINCT FROM ' if is_postgres else ''}OLD.{name}" for name in self.kept
         )
-        tomb = f"'{TOMBSTONE}'::jsonb" if is_postgres else f"'{TOMBSTONE}'"
-        blanked = [f"(NEW.{name} = {tomb} OR NEW.{name} IS NULL)" for name in self.words]
-        blanked += [f"NEW.{name} = '{said}'" for name, said in self.lines.items()]
-        said = {
+        tombstone = f"'{TOMBSTONE}'::jsonb" if is_postgres else f"'{TOMBSTONE}'"
+        blanked = [f"(NEW.{name} = {tombstone} OR NEW.{name} IS NULL)" for name in self.json_columns]
+        blanked += [f"NEW.{name} = '{value}'" for name, value in self.text_columns.items()]
+        placeholders = {
             "table": self.table,
             "condition": ERASURE_CONDITION,
             "kept": kept,
             "blanked": " AND ".join(blanked),
         }
         if is_postgres:
-            schema_editor.execute(POSTGRES_FUNCTION.format(**said), params=None)
-            schema_editor.execute(POSTGRES_TRIGGER.format(**said), params=None)
+            schema_editor.execute(POSTGRES_FUNCTION.format(**placeholders), params=None)
+            schema_editor.execute(POSTGRES_TRIGGER.format(**placeholders), params=None)
             return
-        schema_editor.execute(SQLITE_UPDATE_TRIGGER.format(**said), params=None)
+        schema_editor.execute(SQLITE_UPDATE_TRIGGER.format(**placeholders), params=None)
         schema_editor.execute(SQLITE_TRIGGER.format(table=self.table, verb="DELETE"), params=None)
 
     def database_backwards(
@@ -72,5 +79,10 @@ class AppendOnlyWithErasure(AppendOnly):
         return f"Let {self.table} only grow, but for erased words"
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        kept = {"table": self.table, "kept": self.kept, "words": self.words, "lines": self.lines}
-        return self.__class__.__name__, [], kept
+        arguments = {
+            "table": self.table,
+            "kept": self.kept,
+            "words": self.json_columns,
+            "lines": self.text_columns,
+        }
+        return self.__class__.__name__, [], arguments

@@ -1,4 +1,7 @@
-"""Text columns that refuse what no prompt, page or log could carry safely."""
+"""Model fields: single-line text, multi-line text and compact JSON.
+
+The text fields reject characters that cannot be stored or shown safely.
+"""
 
 import json
 import re
@@ -8,16 +11,16 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext as _
 
-# Lone surrogates cannot be written as UTF-8, PostgreSQL refuses NUL, and the others arrive only by accident.
+# Lone surrogates cannot be encoded as UTF-8, PostgreSQL rejects NUL, and other controls are never intended.
 FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 LINE_BREAKS = re.compile(r"[\t\n\r\x0b\x0c\x85\u2028\u2029]")
 
 
 def validate_characters(value: str) -> None:
-    """Name the first character that may not be stored."""
-    if found := FORBIDDEN_CHARACTERS.search(value):
+    """Raise ValidationError for the first forbidden character."""
+    if match := FORBIDDEN_CHARACTERS.search(value):
         message = _("The character U+%(code)s at position %(at)d cannot be stored.")
-        params = {"code": f"{ord(found.group()):04X}", "at": found.start() + 1}
+        params = {"code": f"{ord(match.group()):04X}", "at": match.start() + 1}
         raise ValidationError(message, code="control_character", params=params)
 
 
@@ -37,7 +40,7 @@ class LineField(models.CharField[str, str]):
 
 
 class ProseField(models.TextField[str, str]):
-    """Text of many lines, its line ends always LF, its length always bounded."""
+    """Multi-line text with LF line endings and a checked maximum length."""
 
     default_validators = [validate_characters]
 
@@ -59,9 +62,9 @@ else:
 
 
 class CompactJSONField(Text):
-    """JSON that no question looks into: as text it takes half the room of PostgreSQL's own kind."""
+    """JSON stored as text, for values that no query filters on; it takes half the space of `jsonb`."""
 
-    # For the type checker: any plain value goes in and comes out.
+    # For the type checker: the field accepts and returns any JSON value.
     _pyi_private_set_type: Any
     _pyi_private_get_type: Any
 
@@ -69,14 +72,17 @@ class CompactJSONField(Text):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
     def from_db_value(self, value: str, expression: Any, connection: Any) -> Any:
-        """What is no JSON any more is given as it stands: its hash will tell."""
+        """Parse the JSON; return the raw text if it is invalid, so that the hash check reports the damage."""
         try:
             return json.loads(value)
         except (ValueError, TypeError):
             return value
 
     def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
-        """Many rows are then written as rows: in arrays every quotation mark is escaped, which is slow."""
+        """Opt out of Django's bulk insert with UNNEST.
+
+        Inside an array literal every quotation mark of the JSON is escaped, which is slow.
+        """
         return "%s"
 
     def to_python(self, value: Any) -> Any:

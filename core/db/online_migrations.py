@@ -1,7 +1,7 @@
-"""Migration steps that keep the product running: on PostgreSQL they hold no lock for long.
+"""Migration operations without downtime: on PostgreSQL they hold locks only briefly.
 
-Each works outside of a transaction, so its migration says `atomic = False` and does nothing else. On SQLite,
-which has one writer at a time anyway, they are the plain steps.
+Each runs outside of a transaction, so its migration sets `atomic = False` and contains nothing else. On
+SQLite, which allows one writer at a time anyway, they are the ordinary operations.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,10 @@ ORDER BY part.relname
 
 
 class OnlineOperation(NotInTransactionMixin, Operation):
-    """A step that PostgreSQL takes in its own way, outside of any transaction; other databases as ever."""
+    """Base of the operations that run `build` on PostgreSQL, outside of any transaction.
+
+    Other databases run the ordinary Django operation.
+    """
 
     atomic = False
     model_name: str
@@ -44,65 +47,69 @@ class OnlineOperation(NotInTransactionMixin, Operation):
 
 
 class AddIndexOnline(OnlineOperation, AddIndex):
-    """An index built while rows are written; what an attempt that was cut off left is removed first."""
+    """Add an index with CREATE INDEX CONCURRENTLY, after dropping the remains of an interrupted attempt."""
 
     def build(self, editor: Any, model: Any) -> None:
         if is_partitioned(editor, model._meta.db_table):
-            self.build_by_parts(editor, model)
+            self.build_by_partition(editor, model)
             return
         editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {editor.quote_name(self.index.name)}")
         editor.add_index(model, self.index, concurrently=True)
 
-    def build_by_parts(self, editor: Any, model: Any) -> None:
-        """For each part by itself: for a whole table of parts PostgreSQL builds none while it is written to.
+    def build_by_partition(self, editor: Any, model: Any) -> None:
+        """Build the index for each partition, because CONCURRENTLY is not supported on partitioned tables.
 
-        Parts that come meanwhile have theirs from the first statement; when all have, it counts as built.
+        The index on the parent is created with ON ONLY. Partitions created meanwhile inherit it; it becomes
+        valid when an index of every partition is attached.
         """
         table, name = model._meta.db_table, editor.quote_name(self.index.name)
         editor.execute(f"DROP INDEX IF EXISTS {name}")
-        said = str(self.index.create_sql(model, editor))
-        editor.execute(said.replace(" ON ", " ON ONLY ", 1), params=None)
-        for number, part in list_partitions_without_index(editor, table, self.index.name):
-            own = editor.quote_name(f"{self.index.name}_{number}")
-            built: Any = self.index.create_sql(model, editor, concurrently=True)
-            built.rename_table_references(table, part)
-            editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {own}")
-            editor.execute(str(built).replace(name, own, 1), params=None)
-            editor.execute(f"ALTER INDEX {name} ATTACH PARTITION {own}")
+        parent_statement = str(self.index.create_sql(model, editor))
+        editor.execute(parent_statement.replace(" ON ", " ON ONLY ", 1), params=None)
+        for oid, partition in list_partitions_without_index(editor, table, self.index.name):
+            partition_index = editor.quote_name(f"{self.index.name}_{oid}")
+            statement: Any = self.index.create_sql(model, editor, concurrently=True)
+            statement.rename_table_references(table, partition)
+            editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {partition_index}")
+            editor.execute(str(statement).replace(name, partition_index, 1), params=None)
+            editor.execute(f"ALTER INDEX {name} ATTACH PARTITION {partition_index}")
 
     def describe(self) -> str:
         return f"Build index {self.index.name} on {self.model_name} while it is written to"
 
 
 class AddUniqueOnline(OnlineOperation, AddConstraint):
-    """A uniqueness whose index is built while rows are written; then the constraint is made from it."""
+    """Add a unique constraint from an index that was built with CREATE UNIQUE INDEX CONCURRENTLY."""
 
     def build(self, editor: Any, model: Any) -> None:
         quote = editor.quote_name
         table, name = quote(model._meta.db_table), quote(self.constraint.name)
         fields = [model._meta.get_field(field) for field in cast("UniqueConstraint", self.constraint).fields]
         columns = ", ".join(quote(field.column) for field in fields)
-        for step in (
+        for statement in (
             f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}",
             f"DROP INDEX CONCURRENTLY IF EXISTS {name}",
             f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} ({columns})",
             f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE USING INDEX {name}",
         ):
-            editor.execute(step)
+            editor.execute(statement)
 
     def describe(self) -> str:
         return f"Let {self.constraint.name} hold on {self.model_name}, its index built first"
 
 
 class AddCheckOnline(OnlineOperation, AddConstraint):
-    """A check that holds for new rows at once, and is then proved for old ones while nobody waits."""
+    """Add a check constraint as NOT VALID, which applies to new rows, then validate the existing rows.
+
+    VALIDATE CONSTRAINT does not block reads or writes.
+    """
 
     def build(self, editor: Any, model: Any) -> None:
         table = editor.quote_name(model._meta.db_table)
         name = editor.quote_name(self.constraint.name)
         editor.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
-        said = self.constraint.create_sql(model, editor)
-        editor.execute(f"{said} NOT VALID", params=None)
+        statement = self.constraint.create_sql(model, editor)
+        editor.execute(f"{statement} NOT VALID", params=None)
         editor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
 
     def describe(self) -> str:
@@ -110,9 +117,10 @@ class AddCheckOnline(OnlineOperation, AddConstraint):
 
 
 class RunInBatches(RunPython):
-    """Changes rows in portions, each in a transaction of its own; begun again, it goes on where it was.
+    """Data migration in batches, one transaction each; after an interruption it continues where it stopped.
 
-    `waiting` gives the keys of rows still to be changed, at most as many as asked for; `change` changes them.
+    `waiting(apps, size)` returns up to `size` keys of rows that are not migrated yet; `change(apps, keys)`
+    migrates them.
     """
 
     def __init__(
@@ -123,23 +131,23 @@ class RunInBatches(RunPython):
         size: int = BATCH_SIZE,
     ) -> None:
         self.waiting, self.change, self.size = waiting, change, size
-        super().__init__(self.walk, RunPython.noop, atomic=False)
+        super().__init__(self.run_batches, RunPython.noop, atomic=False)
 
-    def walk(self, apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    def run_batches(self, apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
         alias = schema_editor.connection.alias
         while keys := list(self.waiting(apps, self.size)):
             with transaction.atomic(using=alias):
                 self.change(apps, keys)
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        said = {"waiting": self.waiting, "change": self.change, "size": self.size}
-        return self.__class__.__name__, [], said
+        arguments = {"waiting": self.waiting, "change": self.change, "size": self.size}
+        return self.__class__.__name__, [], arguments
 
     def describe(self) -> str:
         return f"Change rows by portions of {self.size}"
 
 
-# --- tables that lie in parts ----------------------------------------------------------------------------
+# --- partitioned tables --------------------------------------------------------------------------------
 
 
 def is_partitioned(editor: Any, table: str) -> bool:
@@ -149,8 +157,8 @@ def is_partitioned(editor: Any, table: str) -> bool:
 
 
 def list_partitions_without_index(editor: Any, table: str, index: str) -> list[tuple[int, str]]:
-    """Numbers and names of the parts that have no index belonging to that of the whole."""
+    """Return oid and name of the partitions without an index attached to the parent's index."""
     with editor.connection.cursor() as cursor:
         cursor.execute(PARTITIONS_WITHOUT_INDEX_SQL, [table, index])
-        found: list[tuple[int, str]] = cursor.fetchall()
-        return found
+        partitions: list[tuple[int, str]] = cursor.fetchall()
+        return partitions

@@ -1,4 +1,4 @@
-"""Reads that may be some seconds behind: asked of a copy of the database, or of itself if there is none."""
+"""Read replica: run reads that may be a few seconds old on it, and fall back to the primary database."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,13 +26,14 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 REPLICA_ALIAS = "replica"
-# Further behind than this it is not asked; how often it is looked at; how long one that failed is left alone.
+# The largest accepted lag, how often it is checked, and how long the replica is not used after a failure.
 MAX_LAG, CHECK_SECONDS, SUSPEND_SECONDS = timedelta(seconds=10), 5.0, 30.0
-# More than the two first together: whoever wrote something is not shown a copy from before that.
+# More than MAX_LAG and CHECK_SECONDS together, so that users always read their own writes.
 RECENT_WRITE_SECONDS = 20
 RECENT_WRITE_COOKIE = "dr_just_wrote"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-# Away, too slow, behind in its tables, or not ours to read; nothing that the database itself would say too.
+# The replica is down, too slow, not migrated yet or not readable. Errors in the query itself are not listed,
+# because they would occur on the primary as well.
 REPLICA_ERRORS = (OperationalError, InterfaceError, ProgrammingError)
 CHUNK_SIZE = 500
 PRIMARY_POSITION_SQL = "SELECT pg_current_wal_lsn()::text, clock_timestamp()"
@@ -42,30 +43,34 @@ REPLICA_STATUS_SQL = """
 """
 
 
-def read_from_replica(question: Callable[[str], T], *, fresh: bool = False) -> T:
-    """The answer of the copy; of the database where it must be fresh, and whenever the copy fails.
+def read_from_replica(query: Callable[[str], T], *, fresh: bool = False) -> T:
+    """Run a query on the replica; on the primary if `fresh` is set or the replica fails.
 
-    The question is told the alias to use and reads at once: later, nobody would ask elsewhere.
+    `query` gets the database alias and must evaluate its queryset: a lazy one would fail outside the
+    fallback.
     """
-    alias = DEFAULT_DB_ALIAS if fresh else REPLICA_HEALTH.alias()
+    alias = DEFAULT_DB_ALIAS if fresh else REPLICA_HEALTH.get_alias()
     if alias == DEFAULT_DB_ALIAS:
-        return question(alias)
+        return query(alias)
     try:
-        return question(alias)
+        return query(alias)
     except REPLICA_ERRORS as error:
-        REPLICA_HEALTH.leave(type(error).__name__)
-        return question(DEFAULT_DB_ALIAS)
+        REPLICA_HEALTH.suspend(type(error).__name__)
+        return query(DEFAULT_DB_ALIAS)
 
 
 def iterate_replica(rows: QuerySet[Any], *, fresh: bool = False) -> Iterable[Any]:
-    """Rows for a file, read as it is written; the first is read now, while it can still be had elsewhere."""
+    """Stream rows from the replica, for an export.
+
+    The first row is read immediately, while falling back to the primary is still possible.
+    """
     return read_from_replica(
         lambda alias: StartedIterator(rows.using(alias).iterator(chunk_size=CHUNK_SIZE)), fresh=fresh
     )
 
 
 class StartedIterator(Iterator[T]):
-    """Rows of which the first is read already; closing them ends the reading."""
+    """Iterator whose first row is already read; `close` ends the underlying cursor."""
 
     def __init__(self, rows: Iterator[T]) -> None:
         self._rows = rows
@@ -80,35 +85,35 @@ class StartedIterator(Iterator[T]):
 
 
 class ReplicaHealth:
-    """What this process knows of the copy: whether to ask it, and when to look at it again."""
+    """Health of the replica as this process knows it: whether to use it, and when to check it again."""
 
     def __init__(self) -> None:
-        self.is_away, self.next_look = False, 0.0
+        self.is_suspended, self.next_check = False, 0.0
 
-    def alias(self) -> str:
+    def get_alias(self) -> str:
         if REPLICA_ALIAS not in connections.databases:
             return DEFAULT_DB_ALIAS
         now = time.monotonic()
-        if now >= self.next_look:
-            # Before the look, so that of many threads one waits for it.
-            self.next_look = now + CHECK_SECONDS
-            self.look()
-        return DEFAULT_DB_ALIAS if self.is_away else REPLICA_ALIAS
+        if now >= self.next_check:
+            # Set before the check, so that only one thread runs it.
+            self.next_check = now + CHECK_SECONDS
+            self.check()
+        return DEFAULT_DB_ALIAS if self.is_suspended else REPLICA_ALIAS
 
-    def look(self) -> None:
+    def check(self) -> None:
         try:
-            behind = get_replica_lag()
+            lag = get_replica_lag()
         except REPLICA_ERRORS as error:
-            self.leave(type(error).__name__)
+            self.suspend(type(error).__name__)
         else:
-            if behind > MAX_LAG:
-                self.leave(f"{behind.total_seconds():.0f} s behind")
+            if lag > MAX_LAG:
+                self.suspend(f"{lag.total_seconds():.0f} s behind")
             else:
-                self.is_away = False
+                self.is_suspended = False
 
-    def leave(self, reason: str) -> None:
-        """For a while everything is asked of the database itself."""
-        self.is_away, self.next_look = True, time.monotonic() + SUSPEND_SECONDS
+    def suspend(self, reason: str) -> None:
+        """Use the primary for everything during the next SUSPEND_SECONDS."""
+        self.is_suspended, self.next_check = True, time.monotonic() + SUSPEND_SECONDS
         log.warning("replica_suspended", reason=reason, seconds=SUSPEND_SECONDS)
         with suppress(Error):
             connections[REPLICA_ALIAS].close()
@@ -118,25 +123,25 @@ REPLICA_HEALTH = ReplicaHealth()
 
 
 def get_replica_lag() -> timedelta:
-    """Nought when the copy has all that the database had a moment ago."""
+    """Return the replication lag: zero if the replica has replayed the primary's current WAL position."""
     with connection.cursor() as cursor:
         cursor.execute(PRIMARY_POSITION_SQL)
         position, now = cursor.fetchone()
-    is_copy, has_all, last_at = get_replica_status(position)
-    if has_all or not is_copy:
+    is_standby, is_caught_up, replayed_at = get_replica_status(position)
+    if is_caught_up or not is_standby:
         return timedelta(0)
-    return now - last_at if last_at else timedelta.max
+    return now - replayed_at if replayed_at else timedelta.max
 
 
 def get_replica_status(position: str) -> tuple[bool, bool, datetime | None]:
-    """Whether it is a copy at all, whether it has come as far as this, and of when its last change is."""
+    """Return whether it is a standby, whether it has replayed `position`, and the time of its last change."""
     with connections[REPLICA_ALIAS].cursor() as cursor:
         cursor.execute(REPLICA_STATUS_SQL, [position])
-        is_copy, has_all, last_at = cursor.fetchone()
-    return is_copy, has_all, last_at
+        is_standby, is_caught_up, replayed_at = cursor.fetchone()
+    return is_standby, is_caught_up, replayed_at
 
 
-# --- what a person just wrote --------------------------------------------------------------------------
+# --- read your own writes ------------------------------------------------------------------------------
 
 
 def has_recent_write(request: HttpRequest) -> bool:
@@ -144,7 +149,7 @@ def has_recent_write(request: HttpRequest) -> bool:
 
 
 class ReadYourWritesMiddleware:
-    """Marks the browser of whoever wrote something, for as long as a copy may be without it."""
+    """Set a cookie after a write, so that pages are read from the primary until the replica has caught up."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         if REPLICA_ALIAS not in connections.databases:
@@ -152,10 +157,10 @@ class ReadYourWritesMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        answer = self.get_response(request)
-        # Programs with a key have no session, and their lists are never read aside.
+        response = self.get_response(request)
+        # API clients have no session, and their lists are never read from the replica.
         if request.method not in SAFE_METHODS and settings.SESSION_COOKIE_NAME in request.COOKIES:
-            answer.set_cookie(
+            response.set_cookie(
                 RECENT_WRITE_COOKIE,
                 "1",
                 max_age=RECENT_WRITE_SECONDS,
@@ -163,4 +168,4 @@ class ReadYourWritesMiddleware:
                 httponly=True,
                 samesite="Lax",
             )
-        return answer
+        return response

@@ -1,4 +1,4 @@
-"""Puts the second wall before a table: PostgreSQL itself shows only the rows of the workspace it was told."""
+"""Migration operation for row-level security: PostgreSQL returns only rows of the current workspace."""
 
 from typing import Any
 
@@ -7,8 +7,9 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
 POLICY_NAME = "workspace_wall"
-# Read once per statement and table, since it stands in a SELECT of its own. A CASE, because the planner would
-# take an OR for something rare and expect too few rows. Nothing told: nothing is seen. Nonsense: an error.
+# The setting is read in a subquery, so it is evaluated once per statement and table. CASE instead of OR,
+# because the planner would underestimate the number of rows. An unset scope matches no row; an invalid one
+# is an error.
 POLICY_CONDITION = """
 CASE (SELECT CASE current_setting('dramatis.workspace', true) WHEN 'all' THEN 0
 ELSE nullif(current_setting('dramatis.workspace', true), '')::bigint END)
@@ -26,10 +27,10 @@ DISABLE_STATEMENTS = (
 
 
 class EnableRowLevelSecurity(Operation):
-    """A migration step for every table with a workspace. The owner of the table is not held by it.
+    """Enable row-level security on a table with a workspace. The owner of the table is not restricted by it.
 
-    In a transaction of its own, so that a migration with `atomic = False` locks one table at a time, for as
-    long as it takes to write into the catalogue. SQLite has no roles, and so no wall.
+    The operation runs in its own transaction, so that a migration with `atomic = False` locks one table at a
+    time, and only while the catalogue is written. SQLite has no roles, so nothing happens there.
     """
 
     reversible = True
@@ -38,29 +39,31 @@ class EnableRowLevelSecurity(Operation):
         self.table, self.column = table, column
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """The models stay as they are."""
+        """Leave the model state unchanged."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
     ) -> None:
-        self.say(schema_editor, ENABLE_STATEMENTS)
+        self.execute_statements(schema_editor, ENABLE_STATEMENTS)
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
     ) -> None:
-        self.say(schema_editor, DISABLE_STATEMENTS)
+        self.execute_statements(schema_editor, DISABLE_STATEMENTS)
 
-    def say(self, schema_editor: BaseDatabaseSchemaEditor, statements: tuple[str, ...]) -> None:
+    def execute_statements(
+        self, schema_editor: BaseDatabaseSchemaEditor, statements: tuple[str, ...]
+    ) -> None:
         if schema_editor.connection.vendor != "postgresql":
             return
-        words = {
+        placeholders = {
             "policy": POLICY_NAME,
             "table": self.table,
             "condition": POLICY_CONDITION.format(column=self.column),
         }
         with transaction.atomic(using=schema_editor.connection.alias):
             for statement in statements:
-                schema_editor.execute(statement.format(**words), params=None)
+                schema_editor.execute(statement.format(**placeholders), params=None)
 
     def describe(self) -> str:
         return f"Show rows of {self.table} to their own workspace only"

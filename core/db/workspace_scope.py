@@ -1,33 +1,33 @@
-"""How far the database lets this call look: into one workspace, into all of them or, as requests begin, none.
+"""The workspace scope of row-level security: one workspace, all of them, or none (at the start of a request).
 
-Queries name their workspace anyway; this is the second wall, for the query that forgets to. It stands where
-the product's database role is held by row security (docs/decisions/0014-row-level-security.md).
+Queries filter by workspace anyway; this is the second line of defence, for a query that does not. It takes
+effect where row-level security restricts the database role (docs/decisions/0014-row-level-security.md).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# What the policies of the tables read.
+# The PostgreSQL setting that the policies read.
 SCOPE_SETTING = "dramatis.workspace"
 ALL_WORKSPACES, NO_WORKSPACE = "all", ""
 
-# Jobs and commands are the house's own; a request begins with nothing.
-_current_scope: ContextVar[str] = ContextVar("sight", default=ALL_WORKSPACES)
+# Jobs and commands work on all workspaces; RowLevelSecurityMiddleware starts every request with none.
+_current_scope: ContextVar[str] = ContextVar("workspace_scope", default=ALL_WORKSPACES)
 
 
 def current_scope() -> str:
-    """The id of a workspace, or one of the two words."""
+    """Return the id of a workspace, ALL_WORKSPACES or NO_WORKSPACE."""
     return _current_scope.get()
 
 
 def enter_workspace(workspace_id: int) -> None:
-    """A gate has let the request in: from here to its end it sees this workspace."""
+    """Set the scope to this workspace until the end of the request; the caller has checked access."""
     _current_scope.set(format_workspace_id(workspace_id))
 
 
 def enter_all_workspaces() -> None:
-    """The back office looks into all workspaces, to the end of the request."""
+    """Set the scope to all workspaces until the end of the request (the admin site)."""
     _current_scope.set(ALL_WORKSPACES)
 
 
@@ -39,7 +39,7 @@ def workspace_scope(workspace_id: int) -> Iterator[None]:
 
 @contextmanager
 def all_workspaces() -> Iterator[None]:
-    """For the few questions that are asked before there is a workspace, or about all of them."""
+    """Allow the few queries that run before the workspace is known, or that cover all workspaces."""
     with use_scope(ALL_WORKSPACES):
         yield
 
@@ -51,14 +51,14 @@ def no_workspace() -> Iterator[None]:
 
 
 @contextmanager
-def use_scope(far: str) -> Iterator[None]:
-    before = _current_scope.set(far)
+def use_scope(scope: str) -> Iterator[None]:
+    token = _current_scope.set(scope)
     try:
         yield
     finally:
-        _current_scope.reset(before)
+        _current_scope.reset(token)
 
 
 def format_workspace_id(workspace_id: int) -> str:
-    """Digits and nothing else: it becomes part of a statement."""
+    """Return digits only: the value becomes part of an SQL statement."""
     return str(int(workspace_id))

@@ -1,4 +1,4 @@
-"""What differs between two texts, line by line and inside lines; quick on every input."""
+"""Text diff by line and by word (patience diff), with bounded running time."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,13 @@ from typing import Literal
 from patiencediff import PatienceSequenceMatcher
 
 WORD_PATTERN = re.compile(r"\w+|\s+|[^\w\s]")
-# Beyond this a line is marked whole: words of very long lines say nothing to a reader.
+# A longer line is marked as changed without comparing words: such a word diff is not readable.
 MAX_WORDS = 400
 
 
 @dataclass(frozen=True)
 class DiffSpan:
-    """Some words of a line; changed ones are marked."""
+    """A part of a line that is changed or unchanged."""
 
     text: str
     is_changed: bool = False
@@ -22,7 +22,7 @@ class DiffSpan:
 
 @dataclass(frozen=True)
 class DiffLine:
-    """A line of the older text, the newer one, or both, with its number there."""
+    """A line of the older text, the newer text or both, with its line numbers."""
 
     kind: Literal["same", "removed", "added"]
     spans: tuple[DiffSpan, ...]
@@ -35,8 +35,8 @@ class DiffLine:
 
 
 def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """Every line of both texts, in reading order; a changed stretch shows what went before what came."""
-    # Patience, not the standard library's matcher: that one needs minutes for a few thousand equal lines.
+    """Return every line of both texts in reading order; removed lines come before added ones."""
+    # Patience diff, because difflib needs minutes for a few thousand equal lines.
     old, new = before.split("\n"), after.split("\n")
     lines: list[DiffLine] = []
     for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old, new).get_opcodes():
@@ -50,7 +50,7 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
 
 
 def diff_changed_lines(old: Sequence[str], new: Sequence[str], first: int, second: int) -> Iterator[DiffLine]:
-    """Lines that went and came; those at the same place are compared word by word."""
+    """Yield removed and added lines; lines at the same position are compared by word."""
     pairs = [diff_words(one, other) for one, other in zip(old, new, strict=False)]
     for at, text in enumerate(old):
         spans = pairs[at][0] if at < len(pairs) else (DiffSpan(text, is_changed=True),)
@@ -61,7 +61,7 @@ def diff_changed_lines(old: Sequence[str], new: Sequence[str], first: int, secon
 
 
 def diff_words(before: str, after: str) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
-    """Both lines with the words marked that the other does not have."""
+    """Return the spans of both lines, with the words marked that the other line does not have."""
     old, new = WORD_PATTERN.findall(before), WORD_PATTERN.findall(after)
     if len(old) > MAX_WORDS or len(new) > MAX_WORDS:
         return (DiffSpan(before, is_changed=True),), (DiffSpan(after, is_changed=True),)

@@ -1,4 +1,4 @@
-"""Read YAML front matter safely: every scalar is text, and every line of the source stays reachable."""
+"""Parse YAML front matter safely: every scalar is text, and source lines and line numbers are kept."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def find_event_problems(head: str, first_line: int) -> Iterator[TextProblem]:
             yield from (TextProblem("", line, reason) for reason in reasons)
     except yaml.MarkedYAMLError as error:
         yield _build_syntax_problem(error, first_line)
-    except (ValueError, OverflowError):  # PyYAML lets chr() stumble over an escape such as \UFFFFFFFF.
+    except (ValueError, OverflowError):  # PyYAML calls chr() on escapes such as \UFFFFFFFF.
         yield TextProblem("", line, "An escape here or below does not stand for any character.")
 
 
 def _build_syntax_problem(error: yaml.MarkedYAMLError, first_line: int) -> TextProblem:
     context, problem = error.context or "", error.problem or ""
-    # A quote left open is noticed at the end; the person wants the line where it began.
+    # PyYAML reports an unclosed quote at the end of the text; report the line where the quote opens.
     mark = (error.context_mark if context.startswith("while scanning") else None) or error.problem_mark
     message = SYNTAX_HINTS.get(context) or SYNTAX_HINTS.get(problem) or f"This is not valid YAML: {problem}."
     return TextProblem("", first_line + (mark.line if mark else 0), message)
@@ -80,12 +80,12 @@ __all__ = [
 MAX_HEAD_BYTES = 16 * 1024
 BOM, FENCE = "\ufeff", "---"
 UNCLOSED_MESSAGE = "The front matter opens with --- but no line of --- closes it."
-# YAML breaks lines at the first two and skips the third, so line numbers and slices would drift.
+# YAML treats the first two as line breaks and skips the third, so line numbers and slices would be wrong.
 FORBIDDEN_HEAD_RANGES = r"\u2028\u2029\ufeff"
 
 
 def normalize_newlines(text: str) -> str:
-    # One sign is sooner looked for than two, and most texts have none.
+    # Searching for one character is faster than two replacements, and most texts contain no \r.
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -103,7 +103,10 @@ HANDLER = StrictYAMLHandler()
 
 
 def split_front_matter(text: str) -> tuple[str, str, int]:
-    """Part head from body and say where it begins; a blank line between and a final newline are neither's."""
+    """Split a text into head, body and the line number of the body.
+
+    A blank line between head and body and a final newline belong to neither.
+    """
     text = normalize_newlines(text.removeprefix(BOM))
     if not HANDLER.detect(text):
         return "", text.removesuffix("\n"), 1
@@ -117,7 +120,10 @@ def split_front_matter(text: str) -> tuple[str, str, int]:
 
 
 def join_front_matter(head: str, body: str) -> str:
-    """Undo split; a body that could pass for a head or a byte order mark goes behind an empty head."""
+    """Join head and body, the inverse of `split_front_matter`.
+
+    A body that begins like a head or with a byte order mark gets an empty head in front.
+    """
     tail = f"{body}\n" if body else ""
     if not head and not body.startswith((FENCE, BOM)):
         return tail
@@ -125,15 +131,15 @@ def join_front_matter(head: str, body: str) -> str:
 
 
 def parse_front_matter(head: str, first_line: int = 1) -> tuple[YamlBlock, ...]:
-    """Return blocks whose sources join up to the head, or raise with every reason found."""
+    """Return the blocks of the head, whose sources join to it; raise FrontMatterError with all problems."""
     if len(head.encode(errors="surrogatepass")) > MAX_HEAD_BYTES:
         raise_for_problems(
             [TextProblem("", first_line, f"The front matter is longer than {MAX_HEAD_BYTES // 1024} KiB.")]
         )
     raise_for_problems(find_character_problems(head, "", first_line, FORBIDDEN_HEAD_RANGES))
-    # The quick reader may only agree: whatever it minds, the slow one judges and puts into words.
+    # libyaml is the fast path. If it reports any problem, PyYAML decides and provides the messages.
     with suppress(ValueError, yaml.YAMLError):
         return read_blocks(head, first_line, parse_with_libyaml(head))
-    # Events come from a loop, values from recursion: depth is judged before anything can recurse.
+    # Events are read in a loop, values by recursion: check the depth before anything recurses.
     raise_for_problems(find_event_problems(head, first_line))
     return read_blocks(head, first_line, parse_with_pyyaml(head))

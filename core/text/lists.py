@@ -1,4 +1,4 @@
-"""Names in a sentence: the first few, and how many more there are."""
+"""Short lists of names for sentences: the first few, and how many more there are."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from django.utils.translation import ngettext
 DEFAULT_SHOWN = 3
 
 
-def format_short_list(names: Sequence[str], shown: int = DEFAULT_SHOWN) -> str:
-    """“Juniper, Fox, Mira and 2 more”."""
-    listed, more = ", ".join(names[:shown]), len(names) - shown
+def format_short_list(names: Sequence[str], limit: int = DEFAULT_SHOWN) -> str:
+    """Return for example “Juniper, Fox, Mira and 2 more”."""
+    first_names, more = ", ".join(names[:limit]), len(names) - limit
     if more <= 0:
-        return listed
-    words = ngettext("%(names)s and %(count)s more", "%(names)s and %(count)s more", more)
-    return words % {"names": listed, "count": more}
+        return first_names
+    template = ngettext("%(names)s and %(count)s more", "%(names)s and %(count)s more", more)
+    return template % {"names": first_names, "count": more}

@@ -1,4 +1,4 @@
-"""Why a text is refused: problems by line, and the characters that no text of ours may hold."""
+"""Validation problems of a text by line, and the check for forbidden characters."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from itertools import islice
 
 MAX_PROBLEMS = 20
-# Controls, surrogate halves and noncharacters: a database or an encoder would refuse them later, less kindly.
+# Control characters, surrogates and noncharacters: the database or an encoder would reject them later, with a
+# less helpful message.
 FORBIDDEN_RANGES = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff"
-# Tab, line feed and printable ASCII: nearly all of most texts, and never refused. The table tells them from
-# the rest.
+# Tab, line feed and printable ASCII are always allowed and make up most of a text. The table maps them to 1
+# and all other bytes to 0.
 PLAIN_BYTES = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
 PLAIN_BYTE_TABLE = bytes([byte in PLAIN_BYTES for byte in range(256)])
 
 
 @dataclass(frozen=True)
 class TextProblem:
-    field: str  # Empty when the front matter as a whole is meant.
+    field: str  # Empty if the problem concerns the entire front matter.
     line: int
     message: str
 
@@ -38,13 +39,13 @@ def find_character_problems(text: str, field: str, line: int, extra: str = "") -
     unusual = find_unusual_characters(text)
     if not unusual or not re.search(f"[{FORBIDDEN_RANGES}{extra}]", unusual):
         return
-    for found in re.finditer(f"[{FORBIDDEN_RANGES}{extra}]", text):
-        message = f"The character U+{ord(found.group()):04X} is not allowed."
-        yield TextProblem(field, line + text.count("\n", 0, found.start()), message)
+    for match in re.finditer(f"[{FORBIDDEN_RANGES}{extra}]", text):
+        message = f"The character U+{ord(match.group()):04X} is not allowed."
+        yield TextProblem(field, line + text.count("\n", 0, match.start()), message)
 
 
 def find_unusual_characters(text: str) -> str:
-    """What is left without the plain ones: far sooner known than a pattern looks at each character."""
+    """Return the text without plain bytes; `bytes.translate` is much faster than a regular expression."""
     data = text.encode(errors="surrogatepass")
     if b"\0" not in data.translate(PLAIN_BYTE_TABLE):
         return ""

@@ -1,4 +1,4 @@
-"""Events of YAML to blocks: every scalar is text, and every line of the source stays reachable."""
+"""Build blocks from YAML events: every scalar is text, and each block keeps its source lines."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue]"
 
 
 class YamlBlock(NamedTuple):
-    """A top-level key with the comments right above it, or (key None) blank and comment lines of nobody."""
+    """A top-level key with the comments directly above it, or (key None) other blank and comment lines."""
 
     key: str | None
     value: YamlValue
     source: str
     line: int
-    flow_lines: tuple[int, ...] = ()  # Where a bracket or a brace opens a list or more keys.
+    flow_lines: tuple[int, ...] = ()  # Lines where a flow collection ([…] or {…}) opens.
 
 
 def read_blocks(head: str, first_line: int, events: Iterator[YamlEvent]) -> tuple[YamlBlock, ...]:
-    """Blocks whose sources join up to the head; the head's characters were checked before."""
+    """Return the blocks of the head, whose sources join to the head; characters are checked by the caller."""
     reader = BlockReader(head, first_line, events)
-    blocks = tuple(reader.blocks())
+    blocks = tuple(reader.iterate_blocks())
     raise_for_problems(reader.problems)
     return blocks
 
 
 class BlockReader:
-    """Turns events into blocks, in one pass, and notes what only events can show."""
+    """Build blocks from events in one pass, and collect the problems that only events show."""
 
     def __init__(self, head: str, first_line: int, events: Iterator[YamlEvent]) -> None:
         self.lines, self.first_line, self.events = head.splitlines(keepends=True), first_line, events
@@ -44,63 +44,67 @@ class BlockReader:
         self.problems: list[TextProblem] = []
         self.flow_lines: list[int] = []
         self.depth = 0
-        # The line after what was read last; a block's own mark lies past the comments that follow it.
+        # The line after the last value read. The end mark of a collection is no use: it lies past the
+        # comments that follow it.
         self.end = 0
 
-    def blocks(self) -> Iterator[YamlBlock]:
+    def iterate_blocks(self) -> Iterator[YamlBlock]:
         at = 0
-        for key, line, event in self.root():
+        for key, line, event in self.iterate_root():
             top = line - self.first_line
             while top > at and self.lines[top - 1].startswith("#"):
                 top -= 1
             if top > at:
-                yield YamlBlock(None, "", self.source(at, top), self.first_line + at)
-            value, flow_lines, at = self.value(event, key), tuple(self.flow_lines), self.end
-            yield YamlBlock(key, value, self.source(top, at), line, flow_lines)
+                yield YamlBlock(None, "", self.join_lines(at, top), self.first_line + at)
+            value, flow_lines, at = self.read_value(event, key), tuple(self.flow_lines), self.end
+            yield YamlBlock(key, value, self.join_lines(top, at), line, flow_lines)
             self.flow_lines.clear()
-        if self.flow_lines:  # An empty pair of braces has no keys, but must not pass for a comment.
+        if self.flow_lines:  # An empty pair of braces has no keys, but is not a comment either.
             yield YamlBlock(None, "", "", self.first_line, tuple(self.flow_lines))
         elif at < len(self.lines):
-            yield YamlBlock(None, "", self.source(at, len(self.lines)), self.first_line + at)
+            yield YamlBlock(None, "", self.join_lines(at, len(self.lines)), self.first_line + at)
 
-    def source(self, start: int, end: int) -> str:
+    def join_lines(self, start: int, end: int) -> str:
         return "".join(self.lines[start:end])
 
-    def line(self, event: YamlEvent) -> int:
+    def get_line(self, event: YamlEvent) -> int:
         return self.first_line + int(event.start_mark.line)
 
-    def root(self) -> Iterator[tuple[str, int, YamlEvent]]:
+    def iterate_root(self) -> Iterator[tuple[str, int, YamlEvent]]:
         for event in self.events:
             if isinstance(event, yaml.MappingStartEvent):
-                yield from self.pairs(event, "")
+                yield from self.iterate_pairs(event, "")
             elif isinstance(event, yaml.NodeEvent):
-                raise_for_problems([TextProblem("", self.line(event), NO_KEYS_MESSAGE)])
+                raise_for_problems([TextProblem("", self.get_line(event), NO_KEYS_MESSAGE)])
             elif getattr(event, "explicit", False):
                 raise AmbiguousYaml
 
-    def pairs(self, start: YamlEvent, field: str) -> Iterator[tuple[str, int, YamlEvent]]:
-        """Keys with the event that begins the value; that is to be read before the next pair is asked for."""
-        seen: set[str] = set()
-        for event in self.entries(start):
+    def iterate_pairs(self, start: YamlEvent, field: str) -> Iterator[tuple[str, int, YamlEvent]]:
+        """Yield each key with its line and the first event of its value.
+
+        The caller must read the value before it requests the next pair.
+        """
+        keys: set[str] = set()
+        for event in self.iterate_entries(start):
             if self.depth == 1 and (start.flow_style or event.start_mark.column):
-                raise_for_problems([TextProblem("", self.line(start), KEY_PER_LINE_MESSAGE)])
-            line, key = self.line(event), self.key(event, field)
+                raise_for_problems([TextProblem("", self.get_line(start), KEY_PER_LINE_MESSAGE)])
+            line, key = self.get_line(event), self.read_key(event, field)
             if not isinstance(event, yaml.ScalarEvent):
                 self.problems.append(TextProblem(field, line, "A key must be text, not a list or more keys."))
-            elif key in seen:
+            elif key in keys:
                 self.problems.append(
                     TextProblem(field or key, line, f'The key "{key}" appears twice; keep one.')
                 )
-            seen.add(key)
+            keys.add(key)
             yield key, line, next(self.events)
 
-    def entries(self, start: YamlEvent) -> Iterator[YamlEvent]:
-        """What begins between the two ends of a collection; whoever asks has read the rest of each."""
+    def iterate_entries(self, start: YamlEvent) -> Iterator[YamlEvent]:
+        """Yield the first event of each entry of a collection; the caller must read the rest of the entry."""
         self.depth += 1
         if start.anchor or start.tag or self.depth > MAX_DEPTH:
             raise AmbiguousYaml
         if start.flow_style:
-            self.flow_lines.append(self.line(start))
+            self.flow_lines.append(self.get_line(start))
         for event in self.events:
             if isinstance(event, yaml.CollectionEndEvent):
                 break
@@ -109,12 +113,12 @@ class BlockReader:
             self.end = get_next_line(event)
         self.depth -= 1
 
-    def key(self, event: YamlEvent, field: str) -> str:
+    def read_key(self, event: YamlEvent, field: str) -> str:
         if isinstance(event, yaml.ScalarEvent):
-            return self.text(event, field)
+            return self.read_text(event, field)
         if isinstance(event, yaml.AliasEvent):
             raise AmbiguousYaml
-        # It will be refused; what it holds is passed over, and never deeper than allowed.
+        # The caller reports this key; skip its content, but no deeper than allowed.
         depth = self.depth + 1
         while self.depth < depth <= MAX_DEPTH:
             event = next(self.events)
@@ -123,22 +127,22 @@ class BlockReader:
             raise AmbiguousYaml
         return ""
 
-    def value(self, event: YamlEvent, field: str) -> YamlValue:
+    def read_value(self, event: YamlEvent, field: str) -> YamlValue:
         if isinstance(event, yaml.ScalarEvent):
-            text = self.text(event, field)
+            text = self.read_text(event, field)
             return "" if text in NULL_SCALARS and not event.style else text
         if isinstance(event, yaml.MappingStartEvent):
-            return {key: self.value(value, field) for key, _, value in self.pairs(event, field)}
+            return {key: self.read_value(value, field) for key, _, value in self.iterate_pairs(event, field)}
         if isinstance(event, yaml.SequenceStartEvent):
-            return [self.value(item, field) for item in self.entries(event)]
+            return [self.read_value(item, field) for item in self.iterate_entries(event)]
         raise AmbiguousYaml
 
-    def text(self, event: YamlEvent, field: str) -> str:
+    def read_text(self, event: YamlEvent, field: str) -> str:
         if event.anchor or event.tag:
             raise AmbiguousYaml
         self.end = get_next_line(event)
         text = str(event.value)
-        # An escape can smuggle in what the source check refused, so look at what it stands for.
+        # An escape can produce characters that the check of the source did not see, so check the value too.
         if self.has_escapes:
-            self.problems += find_character_problems(text.replace("\n", " "), field, self.line(event))
+            self.problems += find_character_problems(text.replace("\n", " "), field, self.get_line(event))
         return text

@@ -1,4 +1,4 @@
-"""YAML as a row of events, made by libyaml wherever it surely reads what PyYAML reads."""
+"""Parse YAML into events, with libyaml where it is known to agree with PyYAML."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 import yaml
 
 MAX_DEPTH = 20
-# More than ten times as quick as PyYAML, but not on every machine.
+# More than ten times faster than PyYAML, but not available on every machine.
 LIBYAML = getattr(yaml, "CBaseLoader", None)
 BRACKET, COMMENT_AT_BLOCK = re.compile(r"[\[{]"), re.compile(r"[|>][-+0-9]*#")
 
-# The stubs say that a mark may be missing; a parser's never is.
+# Any, because the stubs declare marks as optional; events of a parser always have them.
 YamlEvent: TypeAlias = Any
 
 
 class AmbiguousYaml(ValueError):
-    """Something is to be refused, or may be read in two ways: PyYAML decides, and has the words."""
+    """The text is invalid or the two parsers may disagree: PyYAML decides and provides the messages."""
 
 
 def parse_with_pyyaml(text: str) -> Iterator[YamlEvent]:
@@ -33,11 +33,11 @@ def parse_with_libyaml(text: str) -> Iterator[YamlEvent]:
 
 
 def is_ambiguous_yaml(text: str) -> bool:
-    """Where libyaml is known to part from PyYAML, or might; the rest both read alike."""
-    # Between brackets PyYAML takes a question mark in the midst of a word for a sign of its own.
-    brackets = BRACKET.search(text) if "?" in text else None
-    is_question = brackets is not None and "?" in text[brackets.start() :]
-    return is_question or "\t" in text or ("#" in text and bool(COMMENT_AT_BLOCK.search(text)))
+    """Return whether libyaml and PyYAML differ, or might differ, on this text."""
+    # Inside brackets PyYAML treats a question mark within a word as the key indicator.
+    bracket = BRACKET.search(text) if "?" in text else None
+    has_question_mark = bracket is not None and "?" in text[bracket.start() :]
+    return has_question_mark or "\t" in text or ("#" in text and bool(COMMENT_AT_BLOCK.search(text)))
 
 
 def get_next_line(event: YamlEvent) -> int:

@@ -1,4 +1,4 @@
-"""The same document for people: operations by theme, what they take and give, and a line to try each."""
+"""The OpenAPI document as JSON, and the API reference and error pages that are built from it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -82,10 +82,10 @@ def render_openapi() -> bytes:
 @login_not_required
 @require_safe
 def openapi_json(request: HttpRequest) -> HttpResponse:
-    answer = HttpResponse(render_openapi(), content_type="application/json")
-    answer["Cache-Control"] = "public, max-age=300"
-    answer["Access-Control-Allow-Origin"] = "*"
-    return answer
+    response = HttpResponse(render_openapi(), content_type="application/json")
+    response["Cache-Control"] = "public, max-age=300"
+    response["Access-Control-Allow-Origin"] = "*"
+    return response
 
 
 HTTP_METHODS = ("get", "post", "put", "patch", "delete")
@@ -94,34 +94,34 @@ TYPE_LABELS = {"string": "text", "integer": "whole number", "boolean": "true or 
 
 @dataclass(frozen=True)
 class FieldDoc:
-    """One value that is taken or given."""
+    """A parameter or a field of a request or response body."""
 
     name: str
     kind: str
-    is_needed: bool
-    said: str
+    is_required: bool
+    description: str
 
 
 @dataclass(frozen=True)
 class OperationDoc:
-    """One operation as the page shows it."""
+    """An operation as the API reference shows it."""
 
     id: str
     method: str
     path: str
     summary: str
     note: str
-    takes: list[FieldDoc]
+    parameters: list[FieldDoc]
     body: list[FieldDoc]
-    gives: list[FieldDoc]
+    response: list[FieldDoc]
     status: str
-    refusals: list[tuple[str, str]]
-    try_it: str
+    problems: list[tuple[str, str]]
+    curl: str
 
 
 @dataclass
 class OperationGroup:
-    """Operations that belong together."""
+    """The operations with the same tag."""
 
     name: str
     operations: list[OperationDoc] = field(default_factory=list)
@@ -129,130 +129,138 @@ class OperationGroup:
 
 @cache
 def list_operation_groups() -> list[OperationGroup]:
-    found: dict[str, OperationGroup] = {}
+    groups: dict[str, OperationGroup] = {}
     for path, item in get_openapi_document()["paths"].items():
         for method in HTTP_METHODS:
-            if said := item.get(method):
-                tag = said["tags"][0]
-                theme = found.setdefault(tag, OperationGroup(tag))
-                theme.operations.append(build_operation_doc(method, path, item.get("parameters", []), said))
-    return list(found.values())
+            if operation := item.get(method):
+                tag = operation["tags"][0]
+                group = groups.setdefault(tag, OperationGroup(tag))
+                group.operations.append(
+                    build_operation_doc(method, path, item.get("parameters", []), operation)
+                )
+    return list(groups.values())
 
 
 def build_operation_doc(
-    method: str, path: str, named: list[dict[str, Any]], said: Mapping[str, Any]
+    method: str, path: str, path_parameters: list[dict[str, Any]], operation: Mapping[str, Any]
 ) -> OperationDoc:
-    body = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    good = next(status for status in said["responses"] if status < "300")
-    answer = said["responses"][good].get("content", {}).get("application/json", {}).get("schema")
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    responses = operation["responses"]
+    success = next(status for status in responses if status < "300")
+    response = responses[success].get("content", {}).get("application/json", {}).get("schema")
     return OperationDoc(
-        id=said["operationId"],
+        id=operation["operationId"],
         method=method.upper(),
         path=path,
-        summary=said["summary"],
-        note=said.get("description", ""),
-        takes=[build_parameter_doc(one) for one in [*named, *said.get("parameters", [])]],
-        body=list(list_field_docs(body)) if body else [],
-        gives=list(list_field_docs(answer)) if answer else [],
-        status=good,
-        refusals=[
-            (status, words["description"]) for status, words in said["responses"].items() if status >= "400"
+        summary=operation["summary"],
+        note=operation.get("description", ""),
+        parameters=[
+            build_parameter_doc(parameter)
+            for parameter in [*path_parameters, *operation.get("parameters", [])]
         ],
-        try_it=build_curl_command(method.upper(), path, said, body),
+        body=list(list_field_docs(body)) if body else [],
+        response=list(list_field_docs(response)) if response else [],
+        status=success,
+        problems=[
+            (status, problem["description"]) for status, problem in responses.items() if status >= "400"
+        ],
+        curl=build_curl_command(method.upper(), path, operation, body),
     )
 
 
-def build_parameter_doc(one: Mapping[str, Any]) -> FieldDoc:
-    shape = one["schema"]
-    words = " ".join(
-        filter(None, [one.get("description", ""), shape.get("description", ""), describe_bounds(shape)])
+def build_parameter_doc(parameter: Mapping[str, Any]) -> FieldDoc:
+    schema = parameter["schema"]
+    descriptions = [parameter.get("description", ""), schema.get("description", ""), describe_bounds(schema)]
+    return FieldDoc(
+        f"{parameter['name']} ({parameter['in']})",
+        describe_type(schema),
+        parameter.get("required", False),
+        " ".join(filter(None, descriptions)),
     )
-    return FieldDoc(f"{one['name']} ({one['in']})", describe_type(shape), one.get("required", False), words)
 
 
-def list_field_docs(shape: Mapping[str, Any], prefix: str = "") -> Iterator[FieldDoc]:
-    """The fields of an object, and of the objects in it; lists are marked with []."""
-    if shape.get("type") == "array":
-        yield from list_field_docs(shape["items"], f"{prefix}[]")
+def list_field_docs(schema: Mapping[str, Any], prefix: str = "") -> Iterator[FieldDoc]:
+    """Yield the fields of an object and of the objects in it; lists are marked with []."""
+    if schema.get("type") == "array":
+        yield from list_field_docs(schema["items"], f"{prefix}[]")
         return
-    needed = set(shape.get("required", ()))
-    for name, one in shape.get("properties", {}).items():
-        place = f"{prefix}.{name}" if prefix else name
+    required = set(schema.get("required", ()))
+    for name, field_schema in schema.get("properties", {}).items():
+        path = f"{prefix}.{name}" if prefix else name
         yield FieldDoc(
-            place,
-            describe_type(one),
-            name in needed,
-            " ".join(filter(None, [one.get("description", ""), describe_bounds(one)])),
+            path,
+            describe_type(field_schema),
+            name in required,
+            " ".join(filter(None, [field_schema.get("description", ""), describe_bounds(field_schema)])),
         )
-        inner = one.get("items", one)
+        inner = field_schema.get("items", field_schema)
         if inner.get("properties"):
-            yield from list_field_docs(inner, f"{place}[]" if "items" in one else place)
+            yield from list_field_docs(inner, f"{path}[]" if "items" in field_schema else path)
 
 
-def describe_type(shape: Mapping[str, Any]) -> str:
-    if "anyOf" in shape:
-        return " or ".join(describe_type(one) for one in shape["anyOf"])
-    if "enum" in shape:
-        return "one of: " + ", ".join(map(str, shape["enum"]))
-    kinds = shape.get("type", "anything")
+def describe_type(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(describe_type(option) for option in schema["anyOf"])
+    if "enum" in schema:
+        return "one of: " + ", ".join(map(str, schema["enum"]))
+    kinds = schema.get("type", "anything")
     names = [kinds] if isinstance(kinds, str) else kinds
-    if shape.get("format") == "date-time":
+    if schema.get("format") == "date-time":
         names = ["moment" if name == "string" else name for name in names]
     return " or ".join(TYPE_LABELS.get(name, name) for name in names)
 
 
-def describe_bounds(shape: Mapping[str, Any]) -> str:
-    if most := shape.get("maxLength"):
-        return f"At most {most:,} characters."
-    if shape.get("type") == "integer" and shape.get("maximum", 2**31) < 2**31 - 1:
-        return f"{shape.get('minimum', 0):,} to {shape['maximum']:,}."
-    return f"At most {shape['maxItems']:,}." if "maxItems" in shape else ""
+def describe_bounds(schema: Mapping[str, Any]) -> str:
+    if limit := schema.get("maxLength"):
+        return f"At most {limit:,} characters."
+    if schema.get("type") == "integer" and schema.get("maximum", 2**31) < 2**31 - 1:
+        return f"{schema.get('minimum', 0):,} to {schema['maximum']:,}."
+    return f"At most {schema['maxItems']:,}." if "maxItems" in schema else ""
 
 
 def build_curl_command(
-    method: str, path: str, said: Mapping[str, Any], body: Mapping[str, Any] | None
+    method: str, path: str, operation: Mapping[str, Any], body: Mapping[str, Any] | None
 ) -> str:
     parts = [f"curl -X {method} {settings.PUBLIC_URL}{path}", "-H 'Authorization: Bearer $DRAMATIS_KEY'"]
-    if any(one["name"] == "If-Match" for one in said.get("parameters", [])):
+    if any(parameter["name"] == "If-Match" for parameter in operation.get("parameters", [])):
         parts.append("""-H 'If-Match: "1"'""")
     if body is not None:
-        example = said["requestBody"]["content"]["application/json"].get("example") or build_example_body(
-            body
-        )
+        content = operation["requestBody"]["content"]["application/json"]
+        example = content.get("example") or build_example_body(body)
         parts += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(example, ensure_ascii=False)}'"]
     return " \\\n  ".join(parts).replace(
         "'Authorization: Bearer $DRAMATIS_KEY'", '"Authorization: Bearer $DRAMATIS_KEY"'
     )
 
 
-def build_example_body(shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The needed fields, each with something in it."""
-    fields = shape.get("properties", {})
-    names = shape.get("required") or list(fields)[:1]
+def build_example_body(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the required fields with example values."""
+    fields = schema.get("properties", {})
+    names = schema.get("required") or list(fields)[:1]
     return {name: build_example_value(name, fields[name]) for name in names}
 
 
-def build_example_value(name: str, shape: Mapping[str, Any]) -> Any:
-    if "enum" in shape:
-        return shape["enum"][0]
-    kind = shape.get("type")
+def build_example_value(name: str, schema: Mapping[str, Any]) -> Any:
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type")
     if kind == "array":
-        return [build_example_value(name, shape["items"])]
+        return [build_example_value(name, schema["items"])]
     if kind == "object":
-        return build_example_body(shape)
+        return build_example_body(schema)
     return {"integer": 1, "boolean": True}.get(str(kind), name)
 
 
 @login_not_required
 @require_safe
 def api_reference(request: HttpRequest) -> HttpResponse:
-    found = list_operation_groups()
-    count = sum(len(theme.operations) for theme in found)
-    return render(request, "api/docs.html", {"themes": found, "count": count, "server": settings.PUBLIC_URL})
+    groups = list_operation_groups()
+    count = sum(len(group.operations) for group in groups)
+    return render(request, "api/docs.html", {"groups": groups, "count": count, "server": settings.PUBLIC_URL})
 
 
 @login_not_required
 @require_safe
 def error_reference(request: HttpRequest) -> HttpResponse:
-    said = [(code, title, PROBLEM_ADVICE[code]) for code, title in sorted(PROBLEM_TITLES.items())]
-    return render(request, "api/errors.html", {"problems": said})
+    problems = [(code, title, PROBLEM_ADVICE[code]) for code, title in sorted(PROBLEM_TITLES.items())]
+    return render(request, "api/errors.html", {"problems": problems})

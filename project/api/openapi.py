@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the very operations that answer."""
+"""Build the OpenAPI document from the operations of the API views."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ PROBLEM_SCHEMA = object_schema(
     },
     required=["type", "title", "status", "detail", "code", "request_id"],
 )
-# What may go wrong at every address, and what with certain kinds of operation.
+# Problems that every operation can return, and those of certain kinds of operations.
 COMMON_PROBLEMS = {
     400: "bad_request",
     401: "bad_key",
@@ -63,7 +63,7 @@ docs/api.md."""
 
 
 def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[str, Any]:
-    """The whole document for these addresses."""
+    """Return the OpenAPI document for these URL patterns."""
     paths: dict[str, dict[str, Any]] = {}
     for pattern in patterns:
         if operations := get_operations(pattern):
@@ -86,7 +86,7 @@ def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[
 
 
 def get_operations(pattern: URLPattern) -> Mapping[str, Operation]:
-    """By method; views that are not built on the base name their own."""
+    """Return the operations by HTTP method; views without our base class have an `operations` attribute."""
     view = get_api_view(pattern)
     return view.operations if view else getattr(pattern.callback, "operations", {})
 
@@ -96,12 +96,14 @@ def get_openapi_path(pattern: URLPattern) -> str:
 
 
 def build_path_item(pattern: URLPattern, operations: Mapping[str, Operation]) -> dict[str, Any]:
-    named = [build_path_parameter(kind, name) for kind, name in PATH_PARAMETER.findall(str(pattern.pattern))]
+    parameters = [
+        build_path_parameter(kind, name) for kind, name in PATH_PARAMETER.findall(str(pattern.pattern))
+    ]
     item: dict[str, Any] = {
         method.lower(): build_operation(method, pattern, operation)
         for method, operation in operations.items()
     }
-    return ({"parameters": named} if named else {}) | item
+    return ({"parameters": parameters} if parameters else {}) | item
 
 
 def build_path_parameter(kind: str, name: str) -> dict[str, Any]:
@@ -109,21 +111,21 @@ def build_path_parameter(kind: str, name: str) -> dict[str, Any]:
 
 
 def build_operation(method: str, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "operationId": f"{pattern.name}-{method.lower()}",
         "summary": operation.summary,
         "tags": [operation.tag or "other"],
         "responses": build_responses(pattern, operation),
     }
     if operation.note:
-        said["description"] = operation.note
+        document["description"] = operation.note
     if parameters := [*list_query_parameters(operation), *list_header_parameters(operation)]:
-        said["parameters"] = parameters
+        document["parameters"] = parameters
     if operation.body is not None:
         content: dict[str, Any] = {"schema": operation.body}
         content |= {"example": operation.body_example} if operation.body_example is not None else {}
-        said["requestBody"] = {"required": True, "content": {"application/json": content}}
-    return said
+        document["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return document
 
 
 def list_query_parameters(operation: Operation) -> list[dict[str, Any]]:
@@ -134,64 +136,63 @@ def list_query_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def list_header_parameters(operation: Operation) -> list[dict[str, Any]]:
-    found = []
+    headers = []
     if operation.is_conditional:
-        found.append(
+        headers.append(
             build_header_parameter("If-Match", "The ETag of what you have seen, or *.", required=True)
         )
     if operation.is_retryable:
-        said = "A word of your choice; sent again with the same body, the first answer is given again."
-        found.append(
+        description = "A word of your choice; sent again with the same body, the first answer is given again."
+        headers.append(
             build_header_parameter(
-                IDEMPOTENCY_HEADER, said, schema={"type": "string", "pattern": r"^[!-~]{1,255}$"}
+                IDEMPOTENCY_HEADER, description, schema={"type": "string", "pattern": r"^[!-~]{1,255}$"}
             )
         )
-    return found
+    return headers
 
 
 def build_header_parameter(
-    name: str, said: str, *, required: bool = False, schema: Schema | None = None
+    name: str, description: str, *, required: bool = False, schema: Schema | None = None
 ) -> dict[str, Any]:
     return {
         "name": name,
         "in": "header",
         "required": required,
-        "description": said,
+        "description": description,
         "schema": schema or {"type": "string", "minLength": 1},
     }
 
 
 def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]:
-    good: dict[str, Any] = {"description": "Done." if operation.status == 204 else operation.summary + "."}
+    success: dict[str, Any] = {"description": "Done." if operation.status == 204 else operation.summary + "."}
     if operation.answer is not None:
         content: dict[str, Any] = {"schema": operation.answer}
         content |= {"example": operation.example} if operation.example is not None else {}
-        good["content"] = {"application/json": content} | dict(operation.extra_content)
-    said = {str(operation.status): good} | {
-        str(status): dict(words) for status, words in operation.extra_responses
-    }
+        success["content"] = {"application/json": content} | dict(operation.extra_content)
+    responses = {str(operation.status): success}
+    responses |= {str(status): dict(response) for status, response in operation.extra_responses}
     for status, code in sorted(get_problem_codes(pattern, operation).items()):
-        said.setdefault(str(status), build_problem_response(status, code))
-    return said
+        responses.setdefault(str(status), build_problem_response(status, code))
+    return responses
 
 
 def get_problem_codes(pattern: URLPattern, operation: Operation) -> dict[int, str]:
-    found = dict(COMMON_PROBLEMS)
+    codes = dict(COMMON_PROBLEMS)
     if operation.query:
-        found[422] = "invalid"
+        codes[422] = "invalid"
     if operation.body is not None:
-        found |= BODY_PROBLEMS
+        codes |= BODY_PROBLEMS
     if operation.is_retryable:
-        found = IDEMPOTENCY_PROBLEMS | found
+        codes = IDEMPOTENCY_PROBLEMS | codes
     if operation.permission.value != "read" or operation.body is not None:
-        found.setdefault(409, "refused")
-        found.setdefault(422, "invalid")
-        found.setdefault(410, "erased")
+        codes.setdefault(409, "refused")
+        codes.setdefault(422, "invalid")
+        codes.setdefault(410, "erased")
     if operation.is_conditional:
-        found |= PRECONDITION_PROBLEMS
+        codes |= PRECONDITION_PROBLEMS
     if PATH_PARAMETER.search(str(pattern.pattern)):
-        found[404] = "not_found"
-    return found | dict(operation.refusals)
+        codes[404] = "not_found"
+    return codes | dict(operation.refusals)
 
 
 @cache
@@ -209,9 +210,9 @@ def build_problem_response(status: int, code: str) -> dict[str, Any]:
 
 
 def list_tags(paths: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    found: dict[str, None] = {}
+    tags: dict[str, None] = {}
     for item in paths.values():
         for method in item.values():
             if isinstance(method, dict):
-                found |= dict.fromkeys(method["tags"])
-    return list(found)
+                tags |= dict.fromkeys(method["tags"])
+    return list(tags)

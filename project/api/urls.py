@@ -1,10 +1,10 @@
-"""REST resources, one line each; project/urls.py adds the pages of the documentation."""
+"""URLs of the REST API, collected from its resource modules; project/urls.py adds the documentation pages."""
 
 from importlib import import_module
 
 from django.urls import URLPattern
 
-import personas.api.url_converters  # noqa: F401  # registers what its addresses are made of
+import personas.api.url_converters  # noqa: F401  # registers the path converters
 
 RESOURCE_MODULES = (
     "personas.agents.api",

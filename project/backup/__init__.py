@@ -1,1 +1,1 @@
-"""Backups: one moment of the database with all that proves it, in a folder that is whole or not there."""
+"""Backups: a consistent snapshot of the database with its proofs, in a folder that is created atomically."""

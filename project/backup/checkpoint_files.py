@@ -1,4 +1,4 @@
-"""The second copy of the checkpoints, in and out of a backup."""
+"""Copy checkpoint files into a backup and restore them."""
 
 import fcntl
 import os
@@ -17,35 +17,42 @@ def list_checkpoint_files(folder: Path) -> list[Path]:
 
 
 def copy_checkpoint_files(folder: Path) -> int:
-    """Before the moment is taken: every line is written after its row, so each will find one."""
+    """Copy the checkpoint files into a backup and return their number.
+
+    Called before the snapshot: a line is written after its database row, so the snapshot has the row of each
+    line.
+    """
     (folder / CHECKPOINTS_FOLDER).mkdir()
-    found = list_checkpoint_files(Path(settings.DRAMATIS_CHECKPOINT_DIR))
-    for path in found:
+    paths = list_checkpoint_files(Path(settings.DRAMATIS_CHECKPOINT_DIR))
+    for path in paths:
         with path.open("rb") as file, (folder / CHECKPOINTS_FOLDER / path.name).open("wb") as copy:
-            # Whoever writes a line holds the file until it is whole.
+            # Writers hold an exclusive lock until their line is complete.
             fcntl.flock(file, fcntl.LOCK_SH)
             shutil.copyfileobj(file, copy)
-    return len(found)
+    return len(paths)
 
 
 def restore_checkpoint_files(folder: Path) -> Path | None:
-    """Where they are looked for; what lies there already may know a later past, and is moved aside."""
+    """Restore the checkpoint files and return the folder that the existing ones were moved to, if any.
+
+    The existing files may contain later checkpoints, so they are kept.
+    """
     target = Path(settings.DRAMATIS_CHECKPOINT_DIR)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside = move_existing_files(target)
+    moved_to = move_existing_files(target)
     for path in list_checkpoint_files(folder / CHECKPOINTS_FOLDER):
         handle = os.open(target / path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with path.open("rb") as file, os.fdopen(handle, "wb") as copy:
             shutil.copyfileobj(file, copy)
-    return aside
+    return moved_to
 
 
 def move_existing_files(target: Path) -> Path | None:
-    present = list_checkpoint_files(target)
-    if not present:
+    existing = list_checkpoint_files(target)
+    if not existing:
         return None
-    aside = target / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
-    aside.mkdir(mode=0o700)
-    for path in present:
-        path.rename(aside / path.name)
-    return aside
+    folder = target / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
+    folder.mkdir(mode=0o700)
+    for path in existing:
+        path.rename(folder / path.name)
+    return folder

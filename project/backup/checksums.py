@@ -1,4 +1,4 @@
-"""How many rows each table has, and a digest over them: the same before and after means nothing was lost."""
+"""Row count and checksum of each table, compared before and after a restore."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db import connection
 
-# Log-ins and passing notes: those who were logged out since must not be let in again by a restore.
+# Sessions and the cache: a restore must not revive sessions that were ended since.
 EXCLUDED_TABLES = frozenset({"django_session", "usersessions_usersession", "project_cache"})
-# Written by migrations, so that a database that holds only these is empty still.
+# Filled by migrations: a database with rows only in these tables counts as empty.
 MIGRATION_TABLES = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 CHUNK_SIZE = 1_000
 
@@ -16,7 +16,7 @@ TableChecksums = dict[str, list[Any]]
 
 
 def list_tables() -> list[str]:
-    """Tables of their own; the partitions of one are part of it."""
+    """Return all tables; partitions are not listed, they belong to their parent."""
     return sorted(connection.introspection.table_names())
 
 
@@ -25,7 +25,7 @@ def list_backup_tables() -> list[str]:
 
 
 def checksum_tables() -> TableChecksums:
-    """By table: the number of rows, and the digest over them."""
+    """Return row count and checksum by table."""
     return {name: list(checksum_table(name)) for name in list_backup_tables()}
 
 
@@ -36,7 +36,7 @@ def checksum_table(table: str) -> tuple[int, str]:
 
 
 def checksum_postgres_table(table: str) -> tuple[int, str]:
-    """A sum over the rows, so that their order does not matter: nothing promises one after a restore."""
+    """Return row count and a sum of row hashes, which does not depend on the order of the rows."""
     name = connection.ops.quote_name(table)
     row = "('x' || substr(md5(t::text), {}, 15))::bit(60)::bigint"
     sums = ", ".join(f"coalesce(sum({row.format(start)}), 0)" for start in (1, 16))
@@ -47,26 +47,26 @@ def checksum_postgres_table(table: str) -> tuple[int, str]:
 
 
 def checksum_sqlite_table(table: str) -> tuple[int, str]:
-    whole, count = sha256(), 0
+    digest, count = sha256(), 0
     for row in iterate_sqlite_rows(table):
-        whole.update(repr(row).encode())
+        digest.update(repr(row).encode())
         count += 1
-    return count, whole.hexdigest()
+    return count, digest.hexdigest()
 
 
 def iterate_sqlite_rows(table: str) -> Iterator[tuple[Any, ...]]:
-    """As they are stored: the plus keeps Python from making times and truths of them."""
+    """Yield rows as they are stored: the unary plus prevents conversion to datetime and bool."""
     name = connection.ops.quote_name(table)
     with connection.cursor() as cursor:
-        columns = [one.name for one in connection.introspection.get_table_description(cursor, table)]
-        chosen = ", ".join(f"+{connection.ops.quote_name(column)}" for column in columns)
-        cursor.execute(f"SELECT {chosen} FROM {name} ORDER BY rowid")  # noqa: S608  # a table of ours
+        columns = [column.name for column in connection.introspection.get_table_description(cursor, table)]
+        expressions = ", ".join(f"+{connection.ops.quote_name(column)}" for column in columns)
+        cursor.execute(f"SELECT {expressions} FROM {name} ORDER BY rowid")  # noqa: S608  # a table of ours
         while rows := cursor.fetchmany(CHUNK_SIZE):
             yield from rows
 
 
 def find_filled_table() -> str | None:
-    """A table with rows that no migration wrote; None while the database is empty."""
+    """Return a table with rows that no migration wrote, or None if the database is empty."""
     for table in list_tables():
         if table not in EXCLUDED_TABLES | MIGRATION_TABLES and has_rows(table):
             return table
@@ -81,7 +81,7 @@ def has_rows(table: str) -> bool:
 
 
 def list_applied_migrations() -> list[list[str]]:
-    """By app and name; none where there is no table for them yet."""
+    """Return app and name of each applied migration; none if the table does not exist yet."""
     if "django_migrations" not in list_tables():
         return []
     with connection.cursor() as cursor:

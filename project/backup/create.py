@@ -1,4 +1,4 @@
-"""Makes a backup: written aside, checked into a manifest, and given its name when it is whole."""
+"""Create a backup: write it to a temporary folder with a manifest, and rename that when it is complete."""
 
 import os
 import platform
@@ -24,7 +24,10 @@ DEFAULT_SAMPLE_SIZE = 200
 
 
 def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifest:
-    """One moment of everything, in a new folder; BackupError with the reason, and then there is no folder."""
+    """Create a backup of one snapshot in a new folder.
+
+    Raise BackupError with the reason if that fails; then there is no folder.
+    """
     if connection.in_atomic_block:
         raise BackupError("A backup cannot be made inside of a transaction.")
     try:
@@ -40,7 +43,7 @@ def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifes
 
 @contextmanager
 def create_folder_atomically(target: Path) -> Iterator[Path]:
-    """A folder that nobody takes for a backup, until the renaming that makes it one."""
+    """Yield a hidden temporary folder, and rename it to the target if the block succeeds."""
     if os.path.lexists(target):
         raise BackupError(f"{target} is there already. Name a folder that is not.")
     draft = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
@@ -55,7 +58,7 @@ def create_folder_atomically(target: Path) -> Iterator[Path]:
 
 
 def dump_database(folder: Path, sample: int) -> Manifest:
-    with open_snapshot() as moment:
+    with open_snapshot() as snapshot:
         if connection.vendor != "postgresql":
             sqlite.dump_sqlite(folder)
             return build_manifest(sqlite.DUMP_FORMAT, {}, sample)
@@ -64,12 +67,12 @@ def dump_database(folder: Path, sample: int) -> Manifest:
             return build_manifest(
                 postgres_copy.DUMP_FORMAT, postgres_copy.dump_postgres_tables(folder), sample
             )
-        return dump_with_program(program, moment, folder, sample)
+        return dump_with_program(program, snapshot, folder, sample)
 
 
-def dump_with_program(program: Path, moment: str, folder: Path, sample: int) -> Manifest:
-    """The program writes while we count: both see the same moment."""
-    process = pg_dump.start_pg_dump(program, moment, folder)
+def dump_with_program(program: Path, snapshot: str, folder: Path, sample: int) -> Manifest:
+    """Run pg_dump and compute the manifest at the same time; both read the same snapshot."""
+    process = pg_dump.start_pg_dump(program, snapshot, folder)
     try:
         manifest = build_manifest(pg_dump.DUMP_FORMAT, {}, sample)
     except BaseException:
@@ -80,11 +83,11 @@ def dump_with_program(program: Path, moment: str, folder: Path, sample: int) -> 
     return manifest
 
 
-def build_manifest(form: str, details: dict[str, Any], sample: int) -> Manifest:
-    """What is true in this moment; called while it is held."""
+def build_manifest(dump_format: str, details: dict[str, Any], sample: int) -> Manifest:
+    """Return the manifest of the current snapshot; called while the snapshot is open."""
     return Manifest(
         made_at=timezone.now().isoformat(),
-        database={"vendor": connection.vendor, "version": get_server_version(), "form": form},
+        database={"vendor": connection.vendor, "version": get_server_version(), "form": dump_format},
         versions={
             "django": django.__version__,
             "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""What keeps a backup from being made or put back."""
+"""Errors of backup and restore."""
 
 import sqlite3
 
@@ -7,16 +7,16 @@ from django.db import DatabaseError
 
 from project.database.roles import is_role_restricted
 
-# What the disk or a database may answer; the drivers' own where Django is passed by.
+# Errors of the disk and the database; the drivers' own too, where Django is bypassed.
 STORAGE_ERRORS = (OSError, DatabaseError, sqlite3.Error, psycopg.Error)
 
 
 class BackupError(Exception):
-    """The message is for the operator, and says what to do."""
+    """Backup or restore failed; the message tells the operator what to do."""
 
 
 def require_unrestricted_role() -> None:
-    """It would take one workspace for all of them, or find nothing at all."""
+    """Raise BackupError for a role restricted by row-level security: it would see only a part of the rows."""
     if is_role_restricted():
         raise BackupError(
             "This role does not own the tables: name the owner in DATABASE_URL. With compose, use migrate."

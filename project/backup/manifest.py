@@ -1,4 +1,4 @@
-"""What a backup holds, written down last: a folder without it is not a backup."""
+"""The manifest of a backup. It is written last: a folder without a manifest is not a backup."""
 
 import json
 import os
@@ -16,22 +16,22 @@ BLOCK_SIZE = 1024 * 1024
 
 @dataclass
 class Manifest:
-    """Everything a restore is held against."""
+    """Content of a backup, which a restore is compared with. Field names are the keys of the JSON file."""
 
     made_at: str
-    # Vendor, version of the server, and the form of the dump.
+    # Vendor, server version and format of the dump.
     database: dict[str, str]
-    # Of our own code and what it runs on.
+    # Versions of Django, Python and the prompt compiler.
     versions: dict[str, str]
     migrations: list[list[str]]
-    # By table: rows and digest.
+    # Row count and checksum by table.
     tables: dict[str, list[Any]] = field(default_factory=dict)
     chain: list[dict[str, Any]] = field(default_factory=list)
-    # By id of the version: the digest of its text.
+    # Digest of the text by id of the version.
     prompts: dict[str, str] = field(default_factory=dict)
-    # What the form of the dump needs to be put back.
+    # Data that the format of the dump needs for the restore.
     details: dict[str, Any] = field(default_factory=dict)
-    # By path in the folder: size and SHA-256.
+    # Size and SHA-256 by path in the folder.
     files: dict[str, list[Any]] = field(default_factory=dict)
     format: int = MANIFEST_FORMAT
 
@@ -45,7 +45,7 @@ class Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """List the files that are there, and put everything on the disk for good."""
+    """Write the manifest with the checksums of all files, and sync everything to disk."""
     manifest.files = {name: checksum_file(folder / name) for name in list_file_names(folder)}
     body = asdict(manifest)
     text = json.dumps(body | {"digest": compute_manifest_digest(body)}, indent=1, sort_keys=True)
@@ -57,7 +57,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a backup whose every file is what was written."""
+    """Return the manifest after checking every file against it."""
     manifest = parse_manifest(folder)
     for name, expected in manifest.files.items():
         if not (folder / name).is_file():
@@ -74,8 +74,8 @@ def parse_manifest(folder: Path) -> Manifest:
             raise BackupError(
                 f"This backup has the form {body.get('format')}; this release reads {MANIFEST_FORMAT}."
             )
-        said = body.pop("digest", "")
-        if said != compute_manifest_digest(body):
+        digest = body.pop("digest", "")
+        if digest != compute_manifest_digest(body):
             raise BackupError("This backup was changed: its manifest is not what was written.")
         return Manifest(**body)
     except FileNotFoundError:
@@ -93,15 +93,15 @@ def list_file_names(folder: Path) -> list[str]:
 
 
 def checksum_file(path: Path) -> list[Any]:
-    whole = sha256()
+    digest = sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK_SIZE):
-            whole.update(block)
-        return [file.tell(), whole.hexdigest()]
+            digest.update(block)
+        return [file.tell(), digest.hexdigest()]
 
 
 def sync_to_disk(path: Path) -> None:
-    """On the disk, not only on its way there."""
+    """Flush a file or folder to disk with fsync."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

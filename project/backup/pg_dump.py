@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs: one file in their custom format, of the very moment that we hold."""
+"""Dump and restore with pg_dump and pg_restore: one file in the custom format, from the open snapshot."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from project.backup.checksums import EXCLUDED_TABLES
 from project.backup.errors import BackupError
 from prompts.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
 
-# Roles are of a server, not of a database: who may what is said anew by `manage.py create_db_role`.
+# Roles belong to the server, not to the database: `manage.py create_db_role` grants the privileges again.
 COMMON_OPTIONS = ("--no-owner", "--no-privileges", "--no-password")
 DUMP_FORMAT, DUMP_FILE = "pg_dump", "database.dump"
-# The words of a Django connection, and what the programs call them; no password on a command line.
+# Connection parameters and the environment variables of libpq; a password never appears on a command line.
 CONNECTION_VARIABLES = {
     "dbname": "PGDATABASE",
     "user": "PGUSER",
@@ -36,15 +36,15 @@ DumpProcess = subprocess.Popen[bytes]
 
 
 def find_program(name: str, server: int) -> Path | None:
-    """The program, unless it is older than the server: then it refuses, or would leave things out."""
-    found = shutil.which(name, path=settings.DRAMATIS_POSTGRES_PROGRAMS or None)
-    return Path(found) if found and get_program_major_version(Path(found)) >= server else None
+    """Return the program, or None if it is missing or older than the server, whose data it cannot handle."""
+    path = shutil.which(name, path=settings.DRAMATIS_POSTGRES_PROGRAMS or None)
+    return Path(path) if path and get_program_major_version(Path(path)) >= server else None
 
 
 def get_program_major_version(program: Path) -> int:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)  # noqa: S603  # named by the operator
-    said = re.search(r"\s(\d+)", done.stdout)
-    return int(said[1]) if said else 0
+    result = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)  # noqa: S603  # named by the operator
+    match = re.search(r"\s(\d+)", result.stdout)
+    return int(match[1]) if match else 0
 
 
 def get_server_major_version() -> int:
@@ -54,17 +54,17 @@ def get_server_major_version() -> int:
 
 
 def build_pg_environment() -> dict[str, str]:
-    told = connection.get_connection_params()
-    return {
-        **os.environ,
-        **{name: str(told[word]) for word, name in CONNECTION_VARIABLES.items() if told.get(word)},
+    params = connection.get_connection_params()
+    variables = {
+        variable: str(params[name]) for name, variable in CONNECTION_VARIABLES.items() if params.get(name)
     }
+    return {**os.environ, **variables}
 
 
-def start_pg_dump(program: Path, moment: str, folder: Path) -> DumpProcess:
-    """Runs beside us: while it writes, we count."""
+def start_pg_dump(program: Path, snapshot: str, folder: Path) -> DumpProcess:
+    """Start pg_dump in the background; the checksums are computed meanwhile."""
     command: list[str | Path] = [program, "--format=custom", "--compress=1", *COMMON_OPTIONS]
-    command += [f"--snapshot={moment}"] if moment else []
+    command += [f"--snapshot={snapshot}"] if snapshot else []
     command += [f"--exclude-table-data=public.{table}" for table in sorted(EXCLUDED_TABLES)]
     return subprocess.Popen(  # noqa: S603  # named by the operator
         [*command, "--file", folder / DUMP_FILE], env=build_pg_environment(), stderr=subprocess.PIPE
@@ -72,29 +72,29 @@ def start_pg_dump(program: Path, moment: str, folder: Path) -> DumpProcess:
 
 
 def finish_pg_dump(process: DumpProcess) -> None:
-    _, said = process.communicate()
-    check_exit_code("pg_dump", process.returncode, said)
+    _, error_output = process.communicate()
+    check_exit_code("pg_dump", process.returncode, error_output)
 
 
 def drop_partitioned_ledger() -> None:
-    """The program cannot take a table apart that lies in several; it has no rows, or we would not be here."""
+    """Drop the partitioned ledger, which pg_restore --clean cannot drop; it was checked to be empty."""
     if is_ledger_partitioned():
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {LEDGER_TABLE}")
 
 
 def run_pg_restore(program: Path, folder: Path) -> None:
-    """In one transaction: all of it, or nothing."""
+    """Restore the dump in one transaction."""
     drop_partitioned_ledger()
     connection.close()
-    told = build_pg_environment()
-    command: list[str | Path] = [program, "--dbname", told["PGDATABASE"], *COMMON_OPTIONS]
+    environment = build_pg_environment()
+    command: list[str | Path] = [program, "--dbname", environment["PGDATABASE"], *COMMON_OPTIONS]
     command += ["--clean", "--if-exists", "--single-transaction", "--exit-on-error", folder / DUMP_FILE]
-    done = subprocess.run(command, env=told, capture_output=True, check=False)  # noqa: S603  # see above
-    check_exit_code("pg_restore", done.returncode, done.stderr)
+    result = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603  # see above
+    check_exit_code("pg_restore", result.returncode, result.stderr)
 
 
-def check_exit_code(name: str, code: int, said: bytes) -> None:
+def check_exit_code(name: str, code: int, error_output: bytes) -> None:
     if code:
-        reason = " ".join(said.decode(errors="replace").split())[-600:]
+        reason = " ".join(error_output.decode(errors="replace").split())[-600:]
         raise BackupError(f"{name} failed: {reason or f'it ended with {code}'}")

@@ -1,4 +1,4 @@
-"""PostgreSQL without its programs: every table by COPY, of the moment that we hold; tables by migrations."""
+"""Dump and restore PostgreSQL without pg_dump: rows with COPY from the snapshot, tables by migrations."""
 
 import gzip
 import shutil
@@ -23,7 +23,7 @@ SELECT column_name FROM information_schema.columns
 WHERE table_schema = current_schema() AND table_name = %s AND is_generated = 'NEVER' ORDER BY ordinal_position
 """
 SEQUENCES_SQL = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = current_schema()"
-# Bit 32 of a trigger's kind: it is asked before the table is emptied.
+# Bit 32 of tgtype marks a TRUNCATE trigger.
 TRUNCATE_TRIGGERS_SQL = """
 SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgtype & 32 = 32
 """
@@ -31,7 +31,7 @@ BLOCK_SIZE = 256 * 1024
 
 
 def dump_postgres_tables(folder: Path) -> dict[str, Any]:
-    """Write the tables, and tell what is needed to read them back."""
+    """Write the tables, and return the details that the restore needs."""
     (folder / TABLES_FOLDER).mkdir()
     columns = {table: list_columns(table) for table in list_backup_tables()}
     with connection.cursor() as cursor:
@@ -40,17 +40,21 @@ def dump_postgres_tables(folder: Path) -> dict[str, Any]:
             with gzip.open(get_table_path(folder, table), "wb", 1) as file, cursor.copy(rows) as copied:
                 for block in copied:
                     file.write(block)
-        # After the rows: numbers are given outside of any moment, so these are beyond all that was written.
+        # After the rows: sequences are not part of the snapshot, so these values are at least those of the
+        # rows.
         cursor.execute(SEQUENCES_SQL)
         return {"columns": columns, "sequences": dict(cursor.fetchall()), "months": list_ledger_partitions()}
 
 
 def list_ledger_partitions() -> list[list[str | None]]:
-    """The parts of the ledger that have bounds, for the rows to lie in again."""
+    """Return name and bounds of the partitions of the ledger, except the default partition."""
     return [
-        [part.name, *(bound.isoformat() if bound else None for bound in (part.since, part.until))]
-        for part in list_partitions()
-        if not part.is_default
+        [
+            partition.name,
+            *(bound.isoformat() if bound else None for bound in (partition.since, partition.until)),
+        ]
+        for partition in list_partitions()
+        if not partition.is_default
     ]
 
 
@@ -72,16 +76,16 @@ def quote_names(names: list[str]) -> str:
     return ", ".join(quote_name(name) for name in names)
 
 
-# --- putting back --------------------------------------------------------------------------------------
+# --- restore -------------------------------------------------------------------------------------------
 
 
 def load_postgres_tables(folder: Path, details: dict[str, Any], migrations: list[list[str]]) -> None:
-    """Make the tables as they were, then fill them in one transaction: all of it, or nothing."""
+    """Create the tables by migrations, then load the rows in one transaction."""
     create_tables(migrations)
     columns: dict[str, list[str]] = details["columns"]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
-        # What migrations wrote themselves stands in the backup too.
+        # Rows that migrations wrote are in the backup too.
         cursor.execute(f"TRUNCATE {quote_names(list_truncatable_tables())}")
         if is_ledger_partitioned():
             restore_partitions(
@@ -100,24 +104,24 @@ def load_postgres_tables(folder: Path, details: dict[str, Any], migrations: list
 
 
 def list_truncatable_tables() -> list[str]:
-    """All but those that refuse it; no migration writes to them, and nobody else has yet."""
+    """Return all tables except those with a TRUNCATE trigger, which migrations leave empty."""
     with connection.cursor() as cursor:
         cursor.execute(TRUNCATE_TRIGGERS_SQL)
-        refusing = {name for (name,) in cursor.fetchall()}
-    return [name for name in list_tables() if name not in refusing]
+        protected = {name for (name,) in cursor.fetchall()}
+    return [name for name in list_tables() if name not in protected]
 
 
-def parse_bound(said: str | None) -> datetime | None:
-    return datetime.fromisoformat(said) if said else None
+def parse_bound(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def create_tables(migrations: list[list[str]]) -> None:
-    """As far as the backup had come, and no further: newer steps want the rows to be there."""
-    wanted = {(app, name) for app, name in migrations}
+    """Apply the migrations of the backup and no newer ones, which must run after the rows are loaded."""
+    applied = {(app, name) for app, name in migrations}
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
-    known = [node for node in graph.nodes if node in wanted]
-    ends = [node for node in known if not any(child in wanted for child in graph.node_map[node].children)]
+    known = [node for node in graph.nodes if node in applied]
+    leaves = [node for node in known if not any(child in applied for child in graph.node_map[node].children)]
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
-    executor.migrate(sorted(ends))
+    executor.migrate(sorted(leaves))

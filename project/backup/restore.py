@@ -1,4 +1,4 @@
-"""Puts a backup back into an empty database, and proves that it is what was taken."""
+"""Restore a backup into an empty database, and verify it against the manifest."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,17 +23,17 @@ ProgressReporter = Callable[[str], None]
 MISMATCH_ADVICE = "Do not serve from this database: empty it and restore another backup."
 
 
-def restore_backup(source: Path, *, sample: int | None = None, say: ProgressReporter) -> Manifest:
-    """Load and prove; BackupError with the reason where it cannot be, or is not the same."""
+def restore_backup(source: Path, *, sample: int | None = None, report: ProgressReporter) -> Manifest:
+    """Load a backup and verify it; raise BackupError with the reason if either fails."""
     manifest = read_manifest(source)
-    say(f"{len(manifest.files)} files are what was written ({manifest.size:,} bytes).")
+    report(f"{len(manifest.files)} files are what was written ({manifest.size:,} bytes).")
     try:
         require_unrestricted_role()
         check_compatibility(manifest)
         require_empty_database(manifest)
         load_backup(manifest, source)
-        say(f"{manifest.rows:,} rows in {len(manifest.tables)} tables were loaded.")
-        verify_restore(manifest, source, sample, say)
+        report(f"{manifest.rows:,} rows in {len(manifest.tables)} tables were loaded.")
+        verify_restore(manifest, source, sample, report)
     except STORAGE_ERRORS as error:
         raise BackupError(f"It was not restored: {' '.join(str(error).split())}") from error
     return manifest
@@ -45,7 +45,7 @@ def check_compatibility(manifest: Manifest) -> None:
         raise BackupError(f"This is a backup of {vendor}, and the database is {connection.vendor}.")
     known = set(MigrationExecutor(connection).loader.graph.nodes)
     unknown = [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]
-    # Migrations of an app that was squashed or removed long ago stay in the table of those applied.
+    # Only our apps: migrations of removed or squashed apps remain in the table of applied migrations.
     ours = [name for name in unknown if name.startswith(("personas.", "skills.", "prompts."))]
     if ours:
         raise BackupError(
@@ -56,7 +56,7 @@ def check_compatibility(manifest: Manifest) -> None:
 def require_empty_database(manifest: Manifest) -> None:
     if table := find_filled_table():
         raise BackupError(f"The database is not empty: {table} has rows. Restore into an empty one.")
-    # A release may have made its tables already, but not those of a later one: they would be left over.
+    # Tables of the same release may exist already, but tables of a later one would be left over.
     if any(step not in manifest.migrations for step in list_applied_migrations()):
         raise BackupError(
             "This database was migrated further than the backup. Restore into one without tables."
@@ -64,10 +64,10 @@ def require_empty_database(manifest: Manifest) -> None:
 
 
 def load_backup(manifest: Manifest, source: Path) -> None:
-    form = manifest.database["form"]
-    if form == sqlite.DUMP_FORMAT:
+    dump_format = manifest.database["form"]
+    if dump_format == sqlite.DUMP_FORMAT:
         sqlite.load_sqlite(source)
-    elif form == postgres_copy.DUMP_FORMAT:
+    elif dump_format == postgres_copy.DUMP_FORMAT:
         postgres_copy.load_postgres_tables(source, manifest.details, manifest.migrations)
     else:
         program = pg_dump.find_program("pg_restore", int(manifest.database["version"].split(".")[0]))
@@ -78,29 +78,29 @@ def load_backup(manifest: Manifest, source: Path) -> None:
         pg_dump.run_pg_restore(program, source)
 
 
-# --- proving -------------------------------------------------------------------------------------------
+# --- verification --------------------------------------------------------------------------------------
 
 
-def verify_restore(manifest: Manifest, source: Path, sample: int | None, say: ProgressReporter) -> None:
+def verify_restore(manifest: Manifest, source: Path, sample: int | None, report: ProgressReporter) -> None:
     with open_snapshot():
         check_table_differences(find_changed_tables(manifest))
-    say("Every table has the rows it had.")
+    report("Every table has the rows it had.")
     upgrade_database()
     if list_chain_heads() != manifest.chain:
         raise BackupError(f"The chains do not end where they ended. {MISMATCH_ADVICE}")
     prompts = dict(list(manifest.prompts.items())[:sample])
     if changed := find_changed_prompts(prompts):
         raise BackupError(f"{len(changed)} of {len(prompts)} prompts say something else. {MISMATCH_ADVICE}")
-    say(f"{len(prompts)} sampled prompts are the same to the byte.")
-    if aside := checkpoint_files.restore_checkpoint_files(source):
-        say(f"Checkpoint files that were there already lie in {aside} now.")
-    verify_all_workspaces(say)
+    report(f"{len(prompts)} sampled prompts are the same to the byte.")
+    if folder := checkpoint_files.restore_checkpoint_files(source):
+        report(f"Checkpoint files that were there already lie in {folder} now.")
+    verify_all_workspaces(report)
 
 
 def find_changed_tables(manifest: Manifest) -> list[str]:
-    there = checksum_tables()
+    tables = checksum_tables()
     return [
-        name for name in sorted({*there, *manifest.tables}) if there.get(name) != manifest.tables.get(name)
+        name for name in sorted({*tables, *manifest.tables}) if tables.get(name) != manifest.tables.get(name)
     ]
 
 
@@ -110,7 +110,7 @@ def check_table_differences(tables: Iterable[str]) -> None:
 
 
 def upgrade_database() -> None:
-    """A newer release takes over an older one's backup."""
+    """Apply the migrations of this release, which may be newer than the backup."""
     disable_statement_timeout()
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -119,11 +119,11 @@ def upgrade_database() -> None:
     create_partitions()
 
 
-def verify_all_workspaces(say: ProgressReporter) -> None:
-    """Recompute the whole record; the files on disk are first brought up to the database."""
+def verify_all_workspaces(report: ProgressReporter) -> None:
+    """Verify all chains of every workspace, after writing checkpoints that the files on disk lack."""
     for workspace in Workspace.objects.order_by("pk"):
         write_checkpoint_copies(workspace.pk)
-        found = verify_workspace(workspace)
-        if found.first:
-            raise BackupError(f"The record of {workspace.slug} is broken: {found.first}. {MISMATCH_ADVICE}")
-        say(f"The record of {workspace.slug} holds: {found.checked:,} rows recomputed.")
+        result = verify_workspace(workspace)
+        if result.first:
+            raise BackupError(f"The record of {workspace.slug} is broken: {result.first}. {MISMATCH_ADVICE}")
+        report(f"The record of {workspace.slug} holds: {result.checked:,} rows recomputed.")

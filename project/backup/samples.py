@@ -1,4 +1,4 @@
-"""What a restore must give again beside the rows: where every chain ends, and the text of some prompts."""
+"""Chain heads and sampled prompts of a backup, which a restore must reproduce."""
 
 import secrets
 from hashlib import sha256
@@ -17,31 +17,31 @@ PromptDigests = dict[str, str]
 
 
 def list_chain_heads() -> ChainHeads:
-    """How far the record of every workspace has come, as a checkpoint would say it."""
-    found = []
+    """Return the chain heads of every workspace, in the format of a checkpoint."""
+    heads = []
     for workspace_id in Workspace.objects.order_by("pk").values_list("pk", flat=True):
-        told = build_statement(workspace_id, get_current_heads(workspace_id), "", timezone.now()).body()
+        body = build_statement(workspace_id, get_current_heads(workspace_id), "", timezone.now()).body()
         last = Checkpoint.objects.in_workspace(workspace_id).order_by("-sequence").first()
-        kept = {name: told[name] for name in ("workspace", "versions", "label_moves", "ledger", "roll_offs")}
-        found.append(kept | {"checkpoint": [last.sequence, last.hash] if last else None})
-    return found
+        head = {name: body[name] for name in ("workspace", "versions", "label_moves", "ledger", "roll_offs")}
+        heads.append(head | {"checkpoint": [last.sequence, last.hash] if last else None})
+    return heads
 
 
 def sample_prompts(count: int) -> PromptDigests:
-    """Versions picked at random by id, with the digest of their text, put together from what is stored."""
-    ends = PromptVersion.unscoped.aggregate(first=Min("pk"), last=Max("pk"))
-    if ends["first"] is None:
+    """Return the text digests of versions picked at random by id; the text is joined from stored segments."""
+    ids = PromptVersion.unscoped.aggregate(first=Min("pk"), last=Max("pk"))
+    if ids["first"] is None:
         return {}
-    found: PromptDigests = {}
-    # Twice as many tries: ids have gaps, and one may come up again.
+    digests: PromptDigests = {}
+    # Twice as many attempts: a version may be picked again.
     for _ in range(count * 2):
-        if len(found) >= count:
+        if len(digests) >= count:
             break
-        place = ends["first"] + secrets.randbelow(ends["last"] - ends["first"] + 1)
-        version = PromptVersion.unscoped.filter(pk__gte=place).order_by("pk").first()
+        random_id = ids["first"] + secrets.randbelow(ids["last"] - ids["first"] + 1)
+        version = PromptVersion.unscoped.filter(pk__gte=random_id).order_by("pk").first()
         if version is not None:
-            found[str(version.pk)] = compute_text_digest(version)
-    return found
+            digests[str(version.pk)] = compute_text_digest(version)
+    return digests
 
 
 def compute_text_digest(version: PromptVersion) -> str:
@@ -50,7 +50,7 @@ def compute_text_digest(version: PromptVersion) -> str:
 
 
 def find_changed_prompts(prompts: PromptDigests) -> list[str]:
-    """Ids of those that are not there, or say something else now."""
+    """Return the ids of versions that are missing or have another text."""
     rows = PromptVersion.unscoped.in_bulk([int(key) for key in prompts])
     return [
         key

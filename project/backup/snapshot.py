@@ -1,4 +1,4 @@
-"""The one moment that everything in a backup is of."""
+"""The database snapshot that a backup is read from."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +7,8 @@ from django.db import connection
 
 from prompts.integrity.verify.row_stream import read_only_snapshot
 
-# No limit of a page holds here. Whoever would not see all rows is refused and not shown some. And rows look
-# the same as text wherever they are read.
+# No timeouts. With row_security off, a restricted role gets an error instead of a part of the rows. The
+# others make the text of a row the same on every server.
 SNAPSHOT_SETTINGS = (
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
@@ -23,14 +23,13 @@ SNAPSHOT_SETTINGS = (
 
 @contextmanager
 def open_snapshot() -> Iterator[str]:
-    """While it is held all questions see the same rows, and nobody who writes is kept waiting.
+    """Open a read-only snapshot: all queries see the same rows, and writers are not blocked.
 
-    Yields the name by which another process can see the same rows; in SQLite there is none, and whoever
-    copies uses this connection.
+    Yield the snapshot id for other processes (pg_dump). SQLite has none; there the copy uses this connection.
     """
     with read_only_snapshot(), connection.cursor() as cursor:
         if connection.vendor != "postgresql":
-            # Until something is read the moment has not begun.
+            # SQLite starts the snapshot with the first read.
             cursor.execute("SELECT count(*) FROM sqlite_schema")
             cursor.fetchone()
             yield ""

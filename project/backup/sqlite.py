@@ -1,4 +1,4 @@
-"""SQLite: its own online copy, through the connection that holds the moment."""
+"""Dump and restore SQLite with its online backup API."""
 
 import sqlite3
 from contextlib import closing
@@ -14,23 +14,23 @@ DUMP_FORMAT, DUMP_FILE = "sqlite", "database.sqlite3"
 
 
 def dump_sqlite(folder: Path) -> None:
-    """All pages as the open transaction sees them; those who write go on meanwhile."""
+    """Copy the database as the open snapshot sees it; writers are not blocked."""
     source: Any = connection.connection
-    passing = sorted(EXCLUDED_TABLES & set(list_tables()))
+    excluded = sorted(EXCLUDED_TABLES & set(list_tables()))
     with closing(sqlite3.connect(folder / DUMP_FILE, isolation_level=None)) as copy:
-        # Put on the disk at the end, once for all files.
+        # Everything is synced to disk at the end by write_manifest.
         copy.execute("PRAGMA synchronous = OFF")
         source.backup(copy)
-        # One plain file, without a log beside it.
+        # A single file without a write-ahead log.
         copy.execute("PRAGMA journal_mode = DELETE")
-        # Overwritten, not only taken off the list: a backup is carried around.
+        # Overwrite the deleted rows, because backups are copied to other places.
         copy.execute("PRAGMA secure_delete = ON")
-        for table in passing:
+        for table in excluded:
             copy.execute(f'DELETE FROM "{table}"')  # noqa: S608  # a table of ours
 
 
 def load_sqlite(folder: Path) -> None:
-    """Into the file of the settings, in one transaction of SQLite's own."""
+    """Load the backup into the configured database file, in one transaction."""
     target = str(connection.settings_dict["NAME"])
     connection.close()
     with (

@@ -1,4 +1,4 @@
-"""DATABASE_URL to a Django database with the house's limits."""
+"""Build Django database settings from DATABASE_URL, with our timeouts and pool."""
 
 from typing import Any
 
@@ -11,25 +11,25 @@ def build_database_config(
     url: str, *, pool_size: int, statement_ms: int, password: str = ""
 ) -> dict[str, Any]:
     config: dict[str, Any] = environ.Env.db_url_config(url)
-    # Apart from the address it can be a file, and may hold characters that an address cannot.
+    # A separate password can come from a file, and may contain characters that are not allowed in a URL.
     config["PASSWORD"] = config.get("PASSWORD") or password
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):
         options.update(build_sqlite_options())
-        # A file, not memory: tests then meet the same WAL and locks as the product.
+        # A file, not memory: tests then use the same WAL and locks as the product.
         config["TEST"] = {"NAME": f"{config['NAME']}.test"}
     else:
-        # Django's own, which also tells row security how far a statement may look.
+        # Django's backend, which also sets the workspace scope of row-level security for each statement.
         config["ENGINE"] = "project.database.postgresql"
         options.update(build_postgres_options(pool_size, statement_ms))
-        # A pooled connection may have died with the server; without this check Django would not notice.
+        # Pooled connections may be dead after a server restart; without this check Django would use them.
         config["CONN_HEALTH_CHECKS"] = True
     return config
 
 
 def build_sqlite_options() -> dict[str, Any]:
-    # IMMEDIATE: a transaction that may write takes its lock at once, so it waits and never fails half-way.
-    # FULL: with NORMAL a committed row may vanish when the power goes.
+    # IMMEDIATE: a transaction takes the write lock at its start, so that it waits there and never fails
+    # later. FULL: with NORMAL a committed row may be lost in a power failure.
     return {"init_command": SQLITE_INIT_COMMAND, "transaction_mode": "IMMEDIATE", "timeout": 10}
 
 
@@ -47,14 +47,14 @@ def build_postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
 
 
 def build_replica_config(url: str, *, statement_ms: int, password: str = "") -> dict[str, Any]:
-    """A copy that PostgreSQL keeps up to date by itself; it is read and never written to."""
+    """Return the settings of a streaming replica, which is only read."""
     config = build_database_config(url, pool_size=1, statement_ms=statement_ms, password=password)
     options = config["OPTIONS"]
-    # A pool would wait for a copy that is away; a connection for each thread is refused at once.
+    # A pool would wait for a replica that is down; without one the connection is refused immediately.
     del options["pool"]
     config["CONN_MAX_AGE"] = 60
     options["connect_timeout"] = 2
-    # Whatever the address leads to, the database itself by mistake even: nothing is written there.
+    # Prevent writes even if the URL is that of the primary by mistake.
     options["options"] += " -c default_transaction_read_only=on"
     config["TEST"] = {"MIRROR": "default"}
     return config

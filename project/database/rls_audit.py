@@ -1,4 +1,4 @@
-"""Which tables stand behind the second wall, and where it has a hole."""
+"""Audit of row-level security: find tables with workspace data that their policy does not protect."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,32 +21,32 @@ ALL_COMMANDS = "*"
 
 
 class TablePolicy(NamedTuple):
-    """One of a table's policies, as PostgreSQL tells it."""
+    """A row of POLICIES_SQL: a table and one of its policies, if it has any."""
 
     is_on: bool
     name: str
-    verb: str
-    seen: str
-    written: str
+    command: str
+    using: str
+    with_check: str
 
 
 def get_tenant_tables() -> dict[str, str]:
-    """Every table with rows of workspaces, and the column that says whose they are."""
+    """Return the tables with workspace data and their workspace column."""
     owned = [model for model in apps.get_models() if issubclass(model, WorkspaceOwned)]
     return {Workspace._meta.db_table: "id", **{model._meta.db_table: "workspace_id" for model in owned}}
 
 
 def find_unprotected_tables() -> list[str]:
-    """Those that show more than one workspace, in words; none where all is well."""
-    tables, found = get_tenant_tables(), defaultdict[str, list[TablePolicy]](list)
+    """Return a message for each table that is not restricted to one workspace."""
+    tables, policies = get_tenant_tables(), defaultdict[str, list[TablePolicy]](list)
     with connection.cursor() as cursor:
         cursor.execute(POLICIES_SQL, [list(tables)])
         for table, *rest in cursor.fetchall():
-            found[table].append(TablePolicy(*rest))
+            policies[table].append(TablePolicy(*rest))
     return [
-        f"{table}: {hole}"
+        f"{table}: {gap}"
         for table, column in tables.items()
-        for hole in find_policy_gaps(found[table], column)
+        for gap in find_policy_gaps(policies[table], column)
     ]
 
 
@@ -54,19 +54,19 @@ def find_policy_gaps(policies: list[TablePolicy], column: str) -> Iterator[str]:
     if not any(policy.is_on for policy in policies):
         yield "row security is off"
     if [policy.name for policy in policies] != [POLICY_NAME]:
-        # A second one would not narrow the first: either may let a row through.
+        # Permissive policies are combined with OR: a second one would allow more rows.
         yield f"its policies are not just {POLICY_NAME}"
     for policy in policies:
-        if policy.verb != ALL_COMMANDS or not all(
-            has_workspace_condition(said, column) for said in (policy.seen, policy.written)
+        if policy.command != ALL_COMMANDS or not all(
+            has_workspace_condition(expression, column) for expression in (policy.using, policy.with_check)
         ):
             yield f"{policy.name or 'no policy'} does not ask for the workspace"
 
 
-def has_workspace_condition(said: str, column: str) -> bool:
-    """Loosely: each version of PostgreSQL has its own spelling."""
+def has_workspace_condition(expression: str, column: str) -> bool:
+    """Compare loosely, because PostgreSQL versions format expressions differently."""
     return (
-        said.strip().startswith("CASE")
-        and said.count(SCOPE_SETTING) == 2
-        and f"WHEN {column} THEN true" in said
+        expression.strip().startswith("CASE")
+        and expression.count(SCOPE_SETTING) == 2
+        and f"WHEN {column} THEN true" in expression
     )

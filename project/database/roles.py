@@ -1,4 +1,4 @@
-"""The database role that the product works with: it may read and write rows, and is held by row security."""
+"""The database role of web, worker and beat: it reads and writes rows, restricted by row-level security."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +14,10 @@ GRANT_STATEMENTS = (
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
-    # For what later migrations make.
+    # For tables of later migrations.
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {role}",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT USAGE ON SEQUENCES TO {role}",
-    # Which migrations were applied is for the owner to say.
+    # Only the owner records applied migrations.
     "REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role}",
 )
 ROLE_FLAGS_SQL = """
@@ -29,12 +29,12 @@ FROM pg_roles r WHERE r.rolname = %s
 
 
 class UnsuitableRole(Exception):
-    """The role cannot be used; the message is for people."""
+    """The role cannot be used; the message is shown to the operator."""
 
 
 @dataclass(frozen=True)
 class RoleFlags:
-    """What a role may that ours must not."""
+    """Privileges of a role that the product's role must not have."""
 
     is_superuser: bool
     passes_row_security: bool
@@ -45,7 +45,7 @@ class RoleFlags:
 
     @property
     def excess(self) -> list[str]:
-        words = {
+        descriptions = {
             "is a superuser": self.is_superuser,
             "passes by row security": self.passes_row_security,
             "may make databases": self.makes_databases,
@@ -53,11 +53,11 @@ class RoleFlags:
             "may replicate": self.replicates,
             "owns tables, or may act for who does": self.owns_tables,
         }
-        return [said for said, is_so in words.items() if is_so]
+        return [description for description, is_set in descriptions.items() if is_set]
 
 
 def is_role_restricted() -> bool:
-    """Whether the role of this connection sees only what it was told."""
+    """Return whether row-level security restricts the role of this connection."""
     if connection.vendor != "postgresql":
         return False
     connection.ensure_connection()
@@ -67,13 +67,13 @@ def is_role_restricted() -> bool:
 def get_role_flags(name: str) -> RoleFlags | None:
     with connection.cursor() as cursor:
         cursor.execute(ROLE_FLAGS_SQL, [name])
-        found = cursor.fetchone()
-    return RoleFlags(*found) if found else None
+        row = cursor.fetchone()
+    return RoleFlags(*row) if row else None
 
 
 @transaction.atomic
 def prepare_role(name: str, password: str = "") -> bool:
-    """Make the role if there is none, give it what it needs, and say whether it is new."""
+    """Create the role if it does not exist, grant its privileges, and return whether it is new."""
     require_table_owner()
     is_new = get_role_flags(name) is None and create_role(name)
     if excess := (get_role_flags(name) or RoleFlags(*[False] * 6)).excess:
@@ -84,14 +84,14 @@ def prepare_role(name: str, password: str = "") -> bool:
             name,
             password=sql.Literal(encrypt_password(name, password)),
         )
-    # As a rule everybody may, and the row of the database is not to be locked for nothing.
+    # CONNECT is usually granted to PUBLIC; skip the GRANT then, because it locks the row of the database.
     for grant in (*(() if can_connect(name) else (GRANT_CONNECT_SQL,)), *GRANT_STATEMENTS):
         execute_role_statement(grant, name)
     return is_new
 
 
 def create_role(name: str) -> bool:
-    """Whether it was us: two machines may start at once."""
+    """Create the role; return False if another machine has created it at the same time."""
     try:
         with transaction.atomic():
             execute_role_statement(f"CREATE ROLE {{role}} {ROLE_ATTRIBUTES}", name)
@@ -116,15 +116,15 @@ def require_table_owner() -> None:
 
 
 def encrypt_password(name: str, password: str) -> str:
-    """As the server would keep it, so that its log never sees the password."""
+    """Encrypt the password as the server stores it, so that the password never appears in its log."""
     raw: Any = connection.connection
     return str(raw.pgconn.encrypt_password(password.encode(), name.encode()).decode())
 
 
 def execute_role_statement(statement: str, name: str, **more: sql.Composable) -> None:
-    words = {"role": sql.Identifier(name), **get_database_identifiers(), **more}
+    placeholders = {"role": sql.Identifier(name), **get_database_identifiers(), **more}
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL(statement).format(**words).as_string(connection.connection))
+        cursor.execute(sql.SQL(statement).format(**placeholders).as_string(connection.connection))
 
 
 def get_database_identifiers() -> dict[str, sql.Composable]:

@@ -1,1 +1,1 @@
-"""The doctor: looks at everything the product leans on, and says in a sentence what to do about it."""
+"""System checks behind `manage.py doctor`: each finding has a message and advice for the operator."""

@@ -1,4 +1,7 @@
-"""The record: where every chain ends, as far as can be seen in a moment; all of it takes `--whole`."""
+"""Checks of the doctor: chains, workers, disks, settings, read replica and row-level security.
+
+The check of the chains covers the newest versions only; `--whole` verifies all of them.
+"""
 
 import shutil
 import time
@@ -39,39 +42,39 @@ from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
 from prompts.proof.signing_keys import UnusableKey, load_public_key
 
 RECORD_CHECK = "record"
-# Newest versions looked at in each workspace, and seconds for all of them.
+# Newest versions checked in each workspace, and the time limit for all workspaces.
 HEADS_PER_WORKSPACE, TIME_LIMIT_SECONDS = 5, 20.0
 RECORD_ADVICE = "Keep the database as it is, run manage.py verify_chain, and compare with a backup."
 
 
-def check_record(*, whole: bool = False) -> Iterator[Finding]:
-    deadline, looked = time.monotonic() + TIME_LIMIT_SECONDS, 0
+def check_record(*, full: bool = False) -> Iterator[Finding]:
+    deadline, checked = time.monotonic() + TIME_LIMIT_SECONDS, 0
     workspaces = list(Workspace.objects.order_by("pk"))
     for workspace in workspaces:
-        if not whole and time.monotonic() > deadline:
+        if not full and time.monotonic() > deadline:
             yield report_warning(
                 RECORD_CHECK,
-                f"Time was up after {looked} of {len(workspaces)} workspaces.",
+                f"Time was up after {checked} of {len(workspaces)} workspaces.",
                 "Use --whole at night.",
             )
             return
-        if fault := find_record_fault(workspace, whole=whole):
+        if fault := find_record_fault(workspace, full=full):
             yield report_failure(RECORD_CHECK, f"{workspace.slug}: {fault}", RECORD_ADVICE)
-        looked += 1
+        checked += 1
     yield report_ok(
-        RECORD_CHECK, f"{'All' if whole else 'The newest'} rows hold; workspaces looked at: {looked}."
+        RECORD_CHECK, f"{'All' if full else 'The newest'} rows hold; workspaces looked at: {checked}."
     )
 
 
-def find_record_fault(workspace: Workspace, *, whole: bool) -> str:
-    if whole:
+def find_record_fault(workspace: Workspace, *, full: bool) -> str:
+    if full:
         first = verify_workspace(workspace).first
         return str(first) if first else ""
     return find_head_fault(workspace) or find_checkpoint_fault(workspace)
 
 
 def find_head_fault(workspace: Workspace) -> str:
-    """The ends of the chains that were added to last."""
+    """Check the heads of the chains with the newest versions."""
     rows = AgentPrompt.objects.in_workspace(workspace).exclude(latest=None).order_by("-latest_id")
     for prompt in rows.select_related("latest", "agent", "channel")[:HEADS_PER_WORKSPACE]:
         version = prompt.latest
@@ -80,13 +83,13 @@ def find_head_fault(workspace: Workspace) -> str:
         version.prompt, version.workspace = prompt, workspace
         if prompt.last_hash != version.hash or prompt.last_number != version.number:
             return f"{prompt} does not end with its newest version."
-        if found := list_version_faults(version):
-            return f"{version}: {found[0]}"
+        if faults := list_version_faults(version):
+            return f"{version}: {faults[0]}"
     return ""
 
 
 def find_checkpoint_fault(workspace: Workspace) -> str:
-    """The newest statement: signed by a key that is known, about a past that is still there."""
+    """Check that the newest checkpoint is signed by a known key and matches its columns."""
     last = Checkpoint.objects.in_workspace(workspace).order_by("-sequence").first()
     if last is None:
         return ""
@@ -100,7 +103,8 @@ def find_checkpoint_fault(workspace: Workspace) -> str:
     return "" if signed.hash == last.hash else f"The columns of {last} are not what was signed."
 
 
-# Two missed beats are a slow minute, ten of them a missing worker.
+# Warn after three intervals without a heartbeat; after ten the cache entry expires, which counts as a
+# failure.
 MAX_HEARTBEAT_AGE = timedelta(seconds=HEARTBEAT_SECONDS * 3)
 SLOW_SECONDS, STUCK_SECONDS = 120, 900
 LOW_DISK_SHARE, FULL_DISK_SHARE = 0.10, 0.03
@@ -114,27 +118,27 @@ def check_workers() -> Iterator[Finding]:
 
 
 def check_heartbeat() -> Finding:
-    said = cache.get(HEARTBEAT_KEY)
-    if said is None:
+    heartbeat = cache.get(HEARTBEAT_KEY)
+    if heartbeat is None:
         return report_failure("worker", "No worker has reported for minutes.", START_WORKER_ADVICE)
-    age = timezone.now() - datetime.fromisoformat(said)
-    words = f"Last heard of {age.total_seconds():.0f} s ago."
+    age = timezone.now() - datetime.fromisoformat(heartbeat)
+    message = f"Last heard of {age.total_seconds():.0f} s ago."
     return (
-        report_warning("worker", words, "Look at the log of worker and beat.")
+        report_warning("worker", message, "Look at the log of worker and beat.")
         if age > MAX_HEARTBEAT_AGE
-        else report_ok("worker", words)
+        else report_ok("worker", message)
     )
 
 
-def check_queue(name: str, asked: MetricCollector) -> Finding:
-    """How much waits, and since when."""
-    many, oldest = (figure.samples[0].value for figure in asked())
-    words = f"{many:.0f} wait, the oldest for {oldest:.0f} s."
+def check_queue(name: str, collect: MetricCollector) -> Finding:
+    """Check how long the oldest entry of a queue has been waiting."""
+    count, oldest = (family.samples[0].value for family in collect())
+    message = f"{count:.0f} wait, the oldest for {oldest:.0f} s."
     if oldest > STUCK_SECONDS:
-        return report_failure(name, words, "Look at the log of the workers: they do not take what waits.")
+        return report_failure(name, message, "Look at the log of the workers: they do not take what waits.")
     if oldest > SLOW_SECONDS:
-        return report_warning(name, words, "Start more workers if it stays so.")
-    return report_ok(name, words)
+        return report_warning(name, message, "Start more workers if it stays so.")
+    return report_ok(name, message)
 
 
 def check_disks() -> Iterator[Finding]:
@@ -148,13 +152,15 @@ def check_disks() -> Iterator[Finding]:
 def check_disk_space(name: str, place: Path) -> Finding:
     usage = shutil.disk_usage(place)
     share = usage.free / usage.total if usage.total else 0.0
-    words = f"{usage.free / 1e9:.1f} GB free of {usage.total / 1e9:.1f} ({share:.0%})."
+    message = f"{usage.free / 1e9:.1f} GB free of {usage.total / 1e9:.1f} ({share:.0%})."
     if share < FULL_DISK_SHARE:
         return report_failure(
-            name, words, "Make room now: when it is full nothing can be recorded, so nothing is served."
+            name, message, "Make room now: when it is full nothing can be recorded, so nothing is served."
         )
     return (
-        report_warning(name, words, "Make room soon.") if share < LOW_DISK_SHARE else report_ok(name, words)
+        report_warning(name, message, "Make room soon.")
+        if share < LOW_DISK_SHARE
+        else report_ok(name, message)
     )
 
 
@@ -163,8 +169,8 @@ SETTINGS_CHECK = "settings"
 
 
 def check_settings() -> Iterator[Finding]:
-    found = [*check_environment_mode(), *check_public_url(), *check_access_settings()]
-    yield from found or [report_ok(SETTINGS_CHECK, "Nothing in them stands out.")]
+    findings = [*check_environment_mode(), *check_public_url(), *check_access_settings()]
+    yield from findings or [report_ok(SETTINGS_CHECK, "Nothing in them stands out.")]
     yield check_signing_key()
 
 
@@ -230,7 +236,7 @@ REPLICA_CHECK = "replica"
 
 
 def check_replica() -> Iterator[Finding]:
-    """Nothing where none is set; never a failure, since pages are read from the database meanwhile."""
+    """Check the replica, if there is one; never a failure, because pages are then read from the primary."""
     if REPLICA_ALIAS not in connections.databases:
         return
     try:
@@ -253,14 +259,14 @@ def check_replica_lag() -> Finding:
             "It is no copy: it takes writes itself.",
             "Point DATABASE_REPLICA_URL at a standby of DATABASE_URL's server.",
         )
-    behind = get_replica_lag()
-    is_empty = behind == timedelta.max
-    words = "It has taken nothing over yet." if is_empty else f"It is {behind.total_seconds():.0f} s behind."
-    if behind > MAX_LAG:
+    lag = get_replica_lag()
+    is_empty = lag == timedelta.max
+    message = "It has taken nothing over yet." if is_empty else f"It is {lag.total_seconds():.0f} s behind."
+    if lag > MAX_LAG:
         return report_warning(
-            REPLICA_CHECK, words, "Look at its log and its disk; until then it is not asked."
+            REPLICA_CHECK, message, "Look at its log and its disk; until then it is not asked."
         )
-    return report_ok(REPLICA_CHECK, words)
+    return report_ok(REPLICA_CHECK, message)
 
 
 RLS_CHECK = "second wall"
@@ -271,9 +277,9 @@ def check_row_level_security() -> Iterator[Finding]:
     if connection.vendor != "postgresql":
         yield report_rls_inactive("Use PostgreSQL; SQLite has no roles.")
         return
-    if holes := find_unprotected_tables():
+    if gaps := find_unprotected_tables():
         yield report_failure(
-            RLS_CHECK, f"{len(holes)} holes, the first in {holes[0]}.", "Run manage.py migrate as owner."
+            RLS_CHECK, f"{len(gaps)} holes, the first in {gaps[0]}.", "Run manage.py migrate as owner."
         )
     elif is_role_restricted():
         yield report_ok(RLS_CHECK, "The database shows each request the rows of its own workspace only.")

@@ -1,4 +1,4 @@
-"""The database and Redis: reached, new enough, and set up so that nothing is lost."""
+"""Checks of the doctor for database and Redis: version, migrations, durability, clock skew and partitions."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ MIN_POSTGRES_VERSION, MIN_SQLITE_VERSION = 15, (3, 40)
 MIN_REDIS_VERSION, MIN_VALKEY_VERSION = 6, 7
 CLOCK_SKEW_WARNING, CLOCK_SKEW_FAILURE = timedelta(seconds=2), timedelta(seconds=30)
 LEDGER_MONTHS_ADVICE = "See that worker and beat run, or run manage.py migrate as the owner of the tables."
-# What must be on for an answer to mean that the row is on the disk.
+# PostgreSQL settings that must be on for committed rows to survive a crash.
 DURABILITY_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -38,21 +38,21 @@ def check_database() -> Iterator[Finding]:
         yield check_ledger_months()
 
 
-def fetch_value(question: str) -> Any:
+def fetch_value(query: str) -> Any:
     with connection.cursor() as cursor:
-        cursor.execute(question)
+        cursor.execute(query)
         return cursor.fetchone()[0]
 
 
 def check_database_version() -> Finding:
     if connection.vendor == "postgresql":
-        said = str(fetch_value("SHOW server_version"))
-        is_old, oldest = int(said.partition(".")[0]) < MIN_POSTGRES_VERSION, str(MIN_POSTGRES_VERSION)
-        name = f"PostgreSQL {said}"
+        version = str(fetch_value("SHOW server_version"))
+        is_old, oldest = int(version.partition(".")[0]) < MIN_POSTGRES_VERSION, str(MIN_POSTGRES_VERSION)
+        name = f"PostgreSQL {version}"
     else:
-        said = str(fetch_value("SELECT sqlite_version()"))
-        is_old = tuple(int(part) for part in said.split(".")[:2]) < MIN_SQLITE_VERSION
-        name, oldest = f"SQLite {said}", ".".join(map(str, MIN_SQLITE_VERSION))
+        version = str(fetch_value("SELECT sqlite_version()"))
+        is_old = tuple(int(part) for part in version.split(".")[:2]) < MIN_SQLITE_VERSION
+        name, oldest = f"SQLite {version}", ".".join(map(str, MIN_SQLITE_VERSION))
     if is_old:
         return report_failure("database", f"{name} answers.", f"Use {oldest} or newer.")
     if connection.vendor == "sqlite" and settings.PRODUCTION:
@@ -80,42 +80,42 @@ def check_durability() -> Finding:
 
 
 def check_clock_skew() -> Finding:
-    """Ours against the database's, less half of the way there and back."""
+    """Compare our clock with the database's, corrected by half of the round trip."""
     before = timezone.now()
-    theirs: datetime = fetch_value("SELECT clock_timestamp()")
+    database_time: datetime = fetch_value("SELECT clock_timestamp()")
     after = timezone.now()
-    apart = abs(theirs - (before + (after - before) / 2))
-    words = f"Ours and the database's are {apart.total_seconds():.3f} s apart."
-    if apart > CLOCK_SKEW_FAILURE:
+    skew = abs(database_time - (before + (after - before) / 2))
+    message = f"Ours and the database's are {skew.total_seconds():.3f} s apart."
+    if skew > CLOCK_SKEW_FAILURE:
         return report_failure(
-            "clocks", words, "Set the clocks by NTP: leases, expiries and the ledger's times lean on it."
+            "clocks", message, "Set the clocks by NTP: leases, expiries and the ledger's times lean on it."
         )
-    if apart > CLOCK_SKEW_WARNING:
-        return report_warning("clocks", words, "Set the clocks of all machines by NTP.")
-    return report_ok("clocks", words)
+    if skew > CLOCK_SKEW_WARNING:
+        return report_warning("clocks", message, "Set the clocks of all machines by NTP.")
+    return report_ok("clocks", message)
 
 
 def check_ledger_months() -> Finding:
-    """Every fetch finds a table for its row; better that of its month, and always a guarded one."""
-    name, parts = "ledger months", list_partitions()
+    """Check that the ledger has a partition for the next month, and that all partitions are protected."""
+    name, partitions = "ledger months", list_partitions()
     if names := list_unprotected_partitions():
         return report_failure(
             name, f"{', '.join(names)}: not guarded.", "Put triggers and row security back; verify_chain."
         )
     month = add_months(get_month_start(timezone.now()))
-    if not any(part.holds(month) for part in parts):
+    if not any(partition.holds(month) for partition in partitions):
         return report_warning(
             name,
             f"There is no table for {month:%Y-%m}.",
             f"{LEDGER_MONTHS_ADVICE} Rows are kept apart meanwhile.",
         )
-    if any(part.is_default and has_partition_rows(part) for part in parts):
+    if any(partition.is_default and has_partition_rows(partition) for partition in partitions):
         return report_warning(
             name,
             "Some rows lie in no month's table.",
             f"{LEDGER_MONTHS_ADVICE} Rows are moved to their months.",
         )
-    return report_ok(name, f"Tables: {len(parts)}; the next month has one.")
+    return report_ok(name, f"Tables: {len(partitions)}; the next month has one.")
 
 
 # --- Redis ---------------------------------------------------------------------------------------------
@@ -123,36 +123,36 @@ def check_ledger_months() -> Finding:
 
 def check_redis() -> Iterator[Finding]:
     with connect_redis(settings.REDIS_URL) as client:
-        told: Mapping[str, Any] = client.info()
-    yield check_redis_version(told)
-    yield check_redis_persistence(told)
-    yield check_redis_eviction(told)
+        info: Mapping[str, Any] = client.info()
+    yield check_redis_version(info)
+    yield check_redis_persistence(info)
+    yield check_redis_eviction(info)
 
 
-def check_redis_version(told: Mapping[str, Any]) -> Finding:
-    is_valkey = "valkey_version" in told
+def check_redis_version(info: Mapping[str, Any]) -> Finding:
+    is_valkey = "valkey_version" in info
     name, oldest = ("Valkey", MIN_VALKEY_VERSION) if is_valkey else ("Redis", MIN_REDIS_VERSION)
-    said = str(told.get("valkey_version") or told.get("redis_version", "0"))
-    words = f"{name} {said} answers."
-    if int(said.partition(".")[0]) < oldest:
-        return report_warning("redis", words, f"Use {name} {oldest} or newer.")
-    return report_ok("redis", words)
+    version = str(info.get("valkey_version") or info.get("redis_version", "0"))
+    message = f"{name} {version} answers."
+    if int(version.partition(".")[0]) < oldest:
+        return report_warning("redis", message, f"Use {name} {oldest} or newer.")
+    return report_ok("redis", message)
 
 
-def check_redis_persistence(told: Mapping[str, Any]) -> Finding:
-    if not int(told.get("aof_enabled", 0)):
+def check_redis_persistence(info: Mapping[str, Any]) -> Finding:
+    if not int(info.get("aof_enabled", 0)):
         return report_warning(
             "redis file",
             "It keeps no append-only file.",
             "Set appendonly yes; until then a restart delays jobs.",
         )
-    if told.get("aof_last_write_status", "ok") != "ok":
+    if info.get("aof_last_write_status", "ok") != "ok":
         return report_failure("redis file", "Its last write failed.", "Give Redis room on its disk.")
     return report_ok("redis file", "Waiting jobs outlive a restart.")
 
 
-def check_redis_eviction(told: Mapping[str, Any]) -> Finding:
-    policy = str(told.get("maxmemory_policy", "noeviction"))
+def check_redis_eviction(info: Mapping[str, Any]) -> Finding:
+    policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         return report_failure(
             "redis memory", f"With {policy} it throws jobs away.", "Set maxmemory-policy noeviction."

@@ -1,11 +1,11 @@
-"""What the doctor has to say of one thing."""
+"""Findings of the doctor."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 
 
 class FindingState(StrEnum):
-    """How it stands; only the last keeps the product from doing what it promises."""
+    """State of a finding; only FAIL means that the product does not work as documented."""
 
     OK = "ok"
     WARN = "warn"
@@ -14,24 +14,25 @@ class FindingState(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: what was looked at, how it stands, in words, and what to do."""
+    """Result of one check: its name, state, message, and advice what to do."""
 
     name: str
     state: FindingState
-    words: str
+    message: str
     advice: str = ""
 
-    def data(self) -> dict[str, str]:
-        return asdict(self)
+    def to_json(self) -> dict[str, str]:
+        """Return the finding for `doctor --json`, whose keys are stable."""
+        return {"name": self.name, "state": self.state, "words": self.message, "advice": self.advice}
 
 
-def report_ok(name: str, words: str) -> Finding:
-    return Finding(name, FindingState.OK, words)
+def report_ok(name: str, message: str) -> Finding:
+    return Finding(name, FindingState.OK, message)
 
 
-def report_warning(name: str, words: str, advice: str) -> Finding:
-    return Finding(name, FindingState.WARN, words, advice)
+def report_warning(name: str, message: str, advice: str) -> Finding:
+    return Finding(name, FindingState.WARN, message, advice)
 
 
-def report_failure(name: str, words: str, advice: str) -> Finding:
-    return Finding(name, FindingState.FAIL, words, advice)
+def report_failure(name: str, message: str, advice: str) -> Finding:
+    return Finding(name, FindingState.FAIL, message, advice)

@@ -1,4 +1,4 @@
-"""All that the doctor looks at, in order; what cannot be looked at is a finding too."""
+"""Run all checks of the doctor in order; a check that raises an exception becomes a failed finding."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,26 +16,28 @@ from project.doctor.results import Finding, FindingState, report_failure
 DoctorCheck = Callable[[], Iterator[Finding]]
 
 
-def run_checks(*, whole: bool = False) -> list[Finding]:
-    looks: dict[str, tuple[DoctorCheck, str]] = {
+def run_checks(*, full: bool = False) -> list[Finding]:
+    checks: dict[str, tuple[DoctorCheck, str]] = {
         "settings": (check_settings, "Compare your variables with .env.example."),
         "database": (check_database, "Start it, or mend DATABASE_URL; until then no prompt is served."),
         "replica": (check_replica, "It is compared with the database: mend that first."),
         "second wall": (check_row_level_security, "It is read from the database: mend that first."),
         "redis": (check_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
         "worker": (check_workers, "It is read from the database: mend that first."),
-        "record": (lambda: check_record(whole=whole), "It is read from the database: mend that first."),
+        "record": (lambda: check_record(full=full), "It is read from the database: mend that first."),
         "disk": (check_disks, "See whether the folder is mounted and ours to read."),
     }
     return [
-        finding for name, (look, advice) in looks.items() for finding in run_guarded_check(name, look, advice)
+        finding
+        for name, (check, advice) in checks.items()
+        for finding in run_guarded_check(name, check, advice)
     ]
 
 
-def run_guarded_check(name: str, look: DoctorCheck, advice: str) -> Iterator[Finding]:
+def run_guarded_check(name: str, check: DoctorCheck, advice: str) -> Iterator[Finding]:
     try:
-        yield from look()
-    # Whatever it is, the others are still to be looked at; its words may name hosts, so its kind is told.
+        yield from check()
+    # Continue with the other checks; report only the type, because the message may contain host names.
     except Exception as error:  # noqa: BLE001
         yield report_failure(name, f"It cannot be looked at ({type(error).__name__}).", advice)
 

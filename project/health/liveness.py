@@ -1,6 +1,6 @@
-"""Whether this container's process does its work: python -I project/health/liveness.py web | worker | beat.
+"""Liveness check of a container: python -I project/health/liveness.py web | worker | beat.
 
-Run every few seconds, so it is a script of the standard library that loads nothing of the product.
+It runs every few seconds, so it is a script that uses only the standard library.
 """
 
 import http.client
@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-# A worker leaves a sign every two seconds, beat with every job it sends, which is every ten.
+# A worker touches its file every two seconds, beat with every job it sends, which is every ten.
 MAX_LIVENESS_AGE = 60.0
 WEB_TIMEOUT = 2.0
 
@@ -19,13 +19,13 @@ def get_liveness_path(folder: str, name: str) -> Path:
 
 
 def touch_liveness_file(folder: str, name: str) -> None:
-    """Nothing where no folder is named: only containers have one of their own."""
+    """Touch the file; do nothing without a folder, because only containers have one."""
     if folder:
         get_liveness_path(folder, name).touch()
 
 
 def is_liveness_fresh(folder: str, name: str) -> bool:
-    """A clock that was set back must not make an old sign look fresh for ever."""
+    """Return whether the file is recent. With abs(), a clock that was set back does not keep it fresh."""
     try:
         age = time.time() - get_liveness_path(folder, name).stat().st_mtime
     except OSError:
@@ -45,7 +45,7 @@ def is_web_healthy(port: int, host: str) -> bool:
 
 
 def get_allowed_host(names: str) -> str:
-    """Some name the product answers to; a leading dot or a star stands for many."""
+    """Return a host name that ALLOWED_HOSTS accepts; a leading dot or a star is a wildcard."""
     first = names.partition(",")[0].strip().removeprefix(".")
     return first if first not in ("", "*") else "localhost"
 

@@ -1,4 +1,4 @@
-"""Two questions of an orchestrator: is the process alive, and can it serve?"""
+"""Liveness (/healthz) and readiness (/readyz) endpoints for orchestrators."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Touches nothing: a sick database is no reason to restart the process."""
+    """Check nothing else: a broken database is no reason to restart the process."""
     return JsonResponse({"status": "ok"})
 
 
@@ -37,7 +37,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def run_probe(check: Callable[[], str]) -> str:
     try:
         return check()
-    # Whatever went wrong, the answer is "not ready"; the reason may name hosts, so it goes to the log only.
+    # Any error means "not ready"; the reason may contain host names, so it is only logged.
     except Exception as error:  # noqa: BLE001
         log.warning(
             "readiness_check_failed", check=check.__name__, error=type(error).__name__, reason=str(error)

@@ -1,1 +1,1 @@
-"""Figures about the running product for Prometheus; no name, word or id of a tenant is among them."""
+"""Prometheus metrics of the running product; they contain no name, text or id of a workspace."""

@@ -1,4 +1,4 @@
-"""Requests by family, status and time: what each answer adds to the counters."""
+"""Count requests (by route family, status and duration) and Celery jobs."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -14,25 +14,25 @@ from project.metrics import counters
 from project.metrics.counters import CounterField
 
 REQUEST_COUNT, REQUEST_TIME_BUCKETS, REQUEST_MICROSECONDS = "requests", "times", "microseconds"
-# Upper ends in seconds; what is slower falls into the last bucket, which has none.
+# Upper bounds in seconds; slower requests fall into the last bucket, which is unbounded.
 BUCKET_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 FETCH_FAMILY, UNKNOWN_FAMILY = "fetch", "unknown"
-# What bots ask for is worth a family each; the rest of the API is one.
+# Each route that bots use is its own family; the rest of the API is one.
 BOT_FAMILIES = {"prompt": FETCH_FAMILY, "render": "render", "batch-get": "batch"}
 SYSTEM_FAMILIES = {"healthz": "health", "readyz": "health", "metrics": "metrics"}
 ACCOUNT_ROUTE_PREFIXES = ("account", "mfa_", "usersessions", "invitation", "other-account", "profile")
 
 
 def count_request(family: str, status: int, seconds: float) -> None:
-    answer, time, total = get_request_fields(family, status, bisect_left(BUCKET_SECONDS, seconds))
-    counters.add_counts({answer: 1, time: 1, total: int(seconds * 1_000_000)})
+    count, bucket, total = get_request_fields(family, status, bisect_left(BUCKET_SECONDS, seconds))
+    counters.add_counts({count: 1, bucket: 1, total: int(seconds * 1_000_000)})
 
 
 @cache
 def get_request_fields(
     family: str, status: int, bucket: int
 ) -> tuple[CounterField, CounterField, CounterField]:
-    """There are few of them, and fetches are many."""
+    """Return the counter fields of a request; cached, because fetches are frequent and the fields are few."""
     return (
         (REQUEST_COUNT, family, str(status)),
         (REQUEST_TIME_BUCKETS, family, str(bucket)),
@@ -41,27 +41,28 @@ def get_request_fields(
 
 
 def get_route_family(match: ResolverMatch | None) -> str:
-    """The part of the house an address leads to: from the names of routes, never from the address itself."""
+    """Return the family of a route: from its name, never from the path, which may contain ids."""
     if match is None:
         return UNKNOWN_FAMILY
-    name, room = match.url_name or "", match.namespaces[0] if match.namespaces else ""
-    if room == "api":
+    name, namespace = match.url_name or "", match.namespaces[0] if match.namespaces else ""
+    if namespace == "api":
         return BOT_FAMILIES.get(name, "api")
-    if room:
-        return "operator" if room == "admin" else room
+    if namespace:
+        return "operator" if namespace == "admin" else namespace
     return SYSTEM_FAMILIES.get(name) or ("accounts" if name.startswith(ACCOUNT_ROUTE_PREFIXES) else "home")
 
 
 class RequestMetricsMiddleware:
-    """Stands outside of all that may refuse, so that refusals are counted too."""
+    """Count requests. It runs outside the middleware that rejects requests, so that rejections count too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        began = perf_counter()
+        started_at = perf_counter()
         response = self.get_response(request)
-        count_request(get_route_family(request.resolver_match), response.status_code, perf_counter() - began)
+        seconds = perf_counter() - started_at
+        count_request(get_route_family(request.resolver_match), response.status_code, seconds)
         return response
 
 

@@ -31,7 +31,7 @@ BUCKET_BOUNDS = (*(f"{end:g}" for end in BUCKET_SECONDS), "+Inf")
 
 
 class FixedCollector(Collector):
-    """Hands prometheus_client the families that were collected for one scrape."""
+    """prometheus_client collector of the metric families of one scrape."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self.families = list(families)
@@ -47,7 +47,7 @@ def format_metrics(families: Iterable[Metric]) -> str:
 
 
 def build_gauge(name: str, help_text: str, value: float | None) -> Metric:
-    """A gauge without labels; without a sample where the value is not known."""
+    """Return a gauge without labels; it has no sample if the value is None."""
     family = GaugeMetricFamily(METRIC_PREFIX + name, help_text)
     if value is not None:
         family.add_metric([], float(value))
@@ -107,7 +107,7 @@ def count_fetch_outcomes(sums: CounterSums) -> list[tuple[tuple[str, ...], int]]
 
 
 def get_fetch_outcome(status: int) -> str:
-    """Served, unchanged (304), refused (the client's error) or failed (ours)."""
+    """Return served, unchanged (304), refused (client error) or failed (server error)."""
     if status < 300:
         return "served"
     if status == 304:
@@ -119,7 +119,7 @@ def build_request_histogram(sums: CounterSums) -> Metric:
     histogram = HistogramMetricFamily(METRIC_PREFIX + "request_seconds", "Response times.", labels=["family"])
     for family in sorted({key[1] for key in sums if key[0] == REQUEST_TIME_BUCKETS}):
         counts = [
-            sums.get((REQUEST_TIME_BUCKETS, family, str(place)), 0) for place in range(len(BUCKET_BOUNDS))
+            sums.get((REQUEST_TIME_BUCKETS, family, str(index)), 0) for index in range(len(BUCKET_BOUNDS))
         ]
         buckets = list(zip(BUCKET_BOUNDS, map(float, accumulate(counts)), strict=True))
         histogram.add_metric([family], buckets, sums.get((REQUEST_MICROSECONDS, family), 0) / 1_000_000)

@@ -1,4 +1,4 @@
-"""What is asked of database, Redis and disk at the moment of a scrape: little, and each by an index."""
+"""Gauges of database, Redis and disk, read at each scrape; every query uses an index."""
 
 import math
 import shutil
@@ -28,20 +28,20 @@ MetricCollector = Callable[[], Sequence[Metric]]
 
 
 def collect_gauges() -> list[Metric]:
-    """What answers; a part that does not answer is down, and its figures are left out."""
+    """Return all gauges; a part that fails is reported as down, and its gauges are left out."""
     families: list[Metric] = [*collect_disk_usage()]
     states: dict[str, float] = {}
-    for part, questions in COLLECTORS.items():
-        answers = run_collectors(part, questions)
-        states[part] = answers is not None
-        families += answers or []
+    for part, collectors in COLLECTORS.items():
+        part_families = run_collectors(part, collectors)
+        states[part] = part_families is not None
+        families += part_families or []
     return [build_labelled_gauge("up", "Whether a part of the product answers.", "part", states), *families]
 
 
-def run_collectors(part: str, questions: Sequence[MetricCollector]) -> list[Metric] | None:
+def run_collectors(part: str, collectors: Sequence[MetricCollector]) -> list[Metric] | None:
     try:
-        return [figure for ask in questions for figure in ask()]
-    # Whatever went wrong, the part did not answer; the reason may name hosts, so it goes to the log only.
+        return [family for collect in collectors for family in collect()]
+    # Any error means that the part is down; the reason may contain host names, so it is only logged.
     except Exception as error:  # noqa: BLE001
         log.warning("metrics_collection_failed", part=part, error=type(error).__name__, reason=str(error))
         return None
@@ -51,7 +51,7 @@ def run_collectors(part: str, questions: Sequence[MetricCollector]) -> list[Metr
 
 
 def ping_database() -> Sequence[Metric]:
-    """A question that needs no table, so that one that is missing counts as a part that is down."""
+    """Run a query that needs no table."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return []
@@ -83,7 +83,7 @@ def collect_refresh_queue() -> Sequence[Metric]:
 
 
 def collect_record_positions() -> Sequence[Metric]:
-    """Positions, by the newest row: counting millions of them is no question for a scrape."""
+    """Return the ids of the newest rows: counting millions of rows is too slow for a scrape."""
     entry = LedgerEntry.unscoped.order_by("-pk").values_list("pk", flat=True).first()
     block = LedgerBlock.unscoped.order_by("-pk").values_list("last_id", "at").first()
     checkpoint = Checkpoint.unscoped.order_by("-pk").values_list("pk", "at").first()
@@ -109,9 +109,9 @@ def collect_record_positions() -> Sequence[Metric]:
 
 
 def collect_heartbeat() -> Sequence[Metric]:
-    said = cache.get(HEARTBEAT_KEY)
-    # The note itself runs out after minutes; then nobody knows since when there is no worker.
-    seconds = get_age_seconds(datetime.fromisoformat(said)) if said else math.inf
+    heartbeat = cache.get(HEARTBEAT_KEY)
+    # The cache entry expires after minutes; then the age is unknown.
+    seconds = get_age_seconds(datetime.fromisoformat(heartbeat)) if heartbeat else math.inf
     return [
         build_gauge("worker_heartbeat_age_seconds", "Since broker, beat and worker last worked.", seconds)
     ]
@@ -126,31 +126,31 @@ def get_age_seconds(at: datetime | None) -> float:
 
 def collect_broker() -> Sequence[Metric]:
     with connect_redis(settings.REDIS_URL) as client:
-        waiting, held = client.llen(QUEUE_KEY), client.hlen(UNACKED_KEY)
+        waiting, unacked = client.llen(QUEUE_KEY), client.hlen(UNACKED_KEY)
         memory = client.info("memory")
     return [
         build_gauge("broker_messages", "Messages that no worker has taken.", int(str(waiting))),
         build_gauge(
-            "broker_messages_held", "Messages that a worker has taken and not finished.", int(str(held))
+            "broker_messages_held", "Messages that a worker has taken and not finished.", int(str(unacked))
         ),
         build_gauge("redis_memory_bytes", "Memory that Redis uses.", dict(memory)["used_memory"]),
     ]
 
 
 def collect_disk_usage() -> Sequence[Metric]:
-    places = {"var": settings.VAR, "checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
-    found = {name: shutil.disk_usage(find_existing_folder(Path(place))) for name, place in places.items()}
-    free = {name: usage.free for name, usage in found.items()}
-    size = {name: usage.total for name, usage in found.items()}
+    folders = {"var": settings.VAR, "checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
+    usages = {name: shutil.disk_usage(find_existing_folder(Path(folder))) for name, folder in folders.items()}
+    free = {name: usage.free for name, usage in usages.items()}
+    size = {name: usage.total for name, usage in usages.items()}
     return [
         build_labelled_gauge("disk_free_bytes", "Free disk space where the product writes.", "place", free),
         build_labelled_gauge("disk_size_bytes", "Disk size.", "place", size),
     ]
 
 
-def find_existing_folder(place: Path) -> Path:
-    """The folder itself or, until it is made, the one it will lie in."""
-    return next(folder for folder in (place, *place.parents) if folder.exists())
+def find_existing_folder(path: Path) -> Path:
+    """Return the folder or, if it does not exist yet, its closest existing parent."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 COLLECTORS: dict[str, tuple[MetricCollector, ...]] = {

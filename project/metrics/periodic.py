@@ -1,4 +1,4 @@
-"""Figures that take longer to find: a job looks for them now and then, and a scrape reads what it found."""
+"""Metrics that are too slow for a scrape: a periodic job computes and caches them."""
 
 import json
 import time
@@ -19,7 +19,7 @@ from prompts.models import AgentPrompt
 
 CACHE_KEY = "measured-figures"
 CACHE_SECONDS = 3_600
-# Well under the job's own limit; what was not looked at counts the next time.
+# Well under the time limit of the job; workspaces that are not reached are counted by a later run.
 TIME_LIMIT_SECONDS = 40.0
 HELP_TEXTS = {
     "workspaces": "Workspaces.",
@@ -32,11 +32,11 @@ HELP_TEXTS = {
 
 
 def measure_metrics() -> dict[str, float]:
-    """Look over all workspaces and keep what was found for the next scrapes."""
+    """Compute the values over all workspaces and cache them for the next scrapes."""
     prompts = AgentPrompt.unscoped.filter(is_live=True).aggregate(
         all=Count("pk"), unbuilt=Count("pk", filter=~Q(problem=""))
     )
-    found: dict[str, float] = {
+    values: dict[str, float] = {
         "workspaces": Workspace.objects.count(),
         "agents": Agent.unscoped.filter(archived_at=None).count(),
         "prompts": prompts["all"],
@@ -45,20 +45,20 @@ def measure_metrics() -> dict[str, float]:
         "stale_bots": count_outdated_bots(),
     }
     cache.set(
-        CACHE_KEY, json.dumps({"at": timezone.now().isoformat(), "found": found}), timeout=CACHE_SECONDS
+        CACHE_KEY, json.dumps({"at": timezone.now().isoformat(), "found": values}), timeout=CACHE_SECONDS
     )
-    return found
+    return values
 
 
 def count_outdated_bots() -> int:
-    """Only where something has moved within the day can anybody be behind."""
+    """Count outdated bots in workspaces with changes within OUTDATED_WINDOW; elsewhere there can be none."""
     deadline, since = time.monotonic() + TIME_LIMIT_SECONDS, timezone.now() - OUTDATED_WINDOW
-    stale = 0
+    count = 0
     for workspace_id in list_changed_workspaces(since):
         if time.monotonic() > deadline:
             break
-        stale += read_from_replica(partial(count_workspace_outdated_bots, workspace_id))
-    return stale
+        count += read_from_replica(partial(count_workspace_outdated_bots, workspace_id))
+    return count
 
 
 def count_workspace_outdated_bots(workspace_id: int, alias: str) -> int:
@@ -66,28 +66,28 @@ def count_workspace_outdated_bots(workspace_id: int, alias: str) -> int:
 
 
 def list_changed_workspaces(since: datetime) -> list[int]:
-    rows = AgentPrompt.unscoped.filter(is_live=True, built_at__gte=since - timedelta(minutes=1))
+    built = AgentPrompt.unscoped.filter(is_live=True, built_at__gte=since - timedelta(minutes=1))
     moved = AgentPrompt.unscoped.filter(is_live=True, labels__moved_at__gte=since)
-    asked = (rows.values_list("workspace_id", flat=True), moved.values_list("workspace_id", flat=True))
-    return sorted({workspace for found in asked for workspace in found.distinct()})
+    queries = (built.values_list("workspace_id", flat=True), moved.values_list("workspace_id", flat=True))
+    return sorted({workspace_id for query in queries for workspace_id in query.distinct()})
 
 
 def get_measured_metrics() -> list[Metric]:
-    """What the last look found, and how old that is."""
-    said = cache.get(CACHE_KEY)
-    if said is None:
+    """Return the values of the last run and their age."""
+    cached = cache.get(CACHE_KEY)
+    if cached is None:
         return []
-    told = json.loads(said)
-    found: Mapping[str, float] = told["found"]
-    age = (timezone.now() - datetime.fromisoformat(told["at"])).total_seconds()
-    figures = [
+    measurement = json.loads(cached)
+    values: Mapping[str, float] = measurement["found"]
+    age = (timezone.now() - datetime.fromisoformat(measurement["at"])).total_seconds()
+    families = [
         build_counter(name, HELP_TEXTS[name], [], [((), value)])
         if is_counter(name)
         else build_gauge(name, HELP_TEXTS[name], value)
-        for name, value in found.items()
+        for name, value in values.items()
         if name in HELP_TEXTS
     ]
-    return [*figures, build_gauge("measured_age_seconds", "Since a job looked for the figures above.", age)]
+    return [*families, build_gauge("measured_age_seconds", "Since a job looked for the figures above.", age)]
 
 
 def is_counter(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""GET /metrics: for those who may read it; to everybody else there is no such page."""
+"""GET /metrics for clients with the token or from an allowed network; others get 404."""
 
 from hmac import compare_digest
 from ipaddress import ip_address
@@ -18,7 +18,8 @@ from project.metrics.exposition import CONTENT_TYPE, build_counter_families, for
 from project.metrics.gauges import collect_gauges, run_collectors
 from project.metrics.periodic import get_measured_metrics
 
-# Whoever was sent on by a proxy is not where the proxy is; which of these to believe is not asked here.
+# A request that was forwarded by a proxy has the proxy's address, so it never counts as from an allowed
+# network.
 FORWARDED_HEADERS = (
     "HTTP_X_FORWARDED_FOR",
     "HTTP_FORWARDED",
@@ -34,8 +35,8 @@ def can_read_metrics(request: HttpRequest) -> bool:
 
 def has_metrics_token(request: HttpRequest) -> bool:
     token: str = settings.DRAMATIS_METRICS_TOKEN
-    said = request.headers.get("Authorization", "")
-    return bool(token) and compare_digest(said.encode(), f"Bearer {token}".encode())
+    header = request.headers.get("Authorization", "")
+    return bool(token) and compare_digest(header.encode(), f"Bearer {token}".encode())
 
 
 def is_from_allowed_network(request: HttpRequest) -> bool:
@@ -45,7 +46,7 @@ def is_from_allowed_network(request: HttpRequest) -> bool:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))
     except ValueError:
         return False
-    # An IPv4 caller of a server that listens on both kinds.
+    # An IPv4 client of a dual-stack server has an IPv4-mapped IPv6 address.
     address = getattr(address, "ipv4_mapped", None) or address
     return any(address in network for network in settings.DRAMATIS_METRICS_NETWORKS)
 
@@ -54,7 +55,7 @@ log = structlog.get_logger(__name__)
 ALLOWED_METHODS = ("GET", "HEAD")
 
 
-# A form from a stranger must meet a page that is not there, and not one that wants a token.
+# Exempt, so that a POST without access gets 404 and not a CSRF error.
 @csrf_exempt
 @login_not_required
 @never_cache
@@ -68,7 +69,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def collect_metrics() -> list[Metric]:
-    """What can be found out now: with a part down, the others still tell their figures."""
+    """Return all metrics; if a part is down, those of the other parts are still returned."""
     return [
         *collect_gauges(),
         *(run_collectors("database", [get_measured_metrics]) or []),
@@ -78,7 +79,7 @@ def collect_metrics() -> list[Metric]:
 
 def collect_counters() -> list[Metric]:
     try:
-        # What this process has counted; the others tell theirs within seconds.
+        # Flush the counts of this process; other processes flush theirs within seconds.
         counters.flush_counts()
         return build_counter_families(counters.get_counter_sums())
     except RedisError as error:

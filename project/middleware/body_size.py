@@ -1,4 +1,4 @@
-"""Refuse a request body above the limit before anybody reads it."""
+"""Middleware that rejects a request body above the limit (413) before it is read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,13 +12,16 @@ API_PREFIX = "/api/"
 
 
 class BodyLimitMiddleware:
-    """Django's own limit spares uploaded files, and answers a JSON client with an HTML page."""
+    """Enforce the body limit of each view.
+
+    Django's own limit does not apply to uploaded files, and answers an API client with an HTML page.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # A body without a stated length is read as empty by Django, so the header is enough.
+        # Django treats a body without Content-Length as empty, so checking the header is enough.
         if has_large_body(request) and get_content_length(request) > (
             limit := get_body_limit(request.path_info)
         ):
@@ -28,7 +31,7 @@ class BodyLimitMiddleware:
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]
     ) -> HttpResponse | None:
-        """Only who has signed in may send more: the body is read before the page asks for the log-in."""
+        """Allow larger bodies for signed-in users only: the body is read before the view checks the login."""
         if has_large_body(request) and not request.user.is_authenticated:
             return build_too_large_response(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         return None

@@ -1,4 +1,4 @@
-"""One log line per request, an id for each, and that id in the answer."""
+"""Request log: one line per request, with a request id that is also sent in the response."""
 
 from time import perf_counter
 from typing import Any
@@ -12,12 +12,12 @@ from project.metrics.collectors import get_route_family
 
 
 class RequestLogMiddleware(RequestMiddleware):
-    """The id is always ours: one taken from a caller could forge somebody else's trail."""
+    """Log requests. The request id is always generated here: one from a client could imitate another's."""
 
     def prepare(self, request: HttpRequest) -> None:
         super().prepare(request)
         request.request_id = structlog.contextvars.get_contextvars()["request_id"]  # type: ignore[attr-defined]
-        request.began = perf_counter()  # type: ignore[attr-defined]
+        request.started_at = perf_counter()  # type: ignore[attr-defined]
 
     def handle_response(self, request: HttpRequest, response: HttpResponse) -> None:
         response["X-Request-ID"] = request.request_id  # type: ignore[attr-defined]
@@ -25,7 +25,7 @@ class RequestLogMiddleware(RequestMiddleware):
         super().handle_response(request, response)
 
     def process_got_request_exception(self, sender: type[Any], request: HttpRequest, **more: Any) -> None:
-        """A request that failed has its one line here."""
+        """Log a request that raised an exception."""
         bind_request_details(request)
         super().process_got_request_exception(sender, request, **more)
 
@@ -35,10 +35,10 @@ class RequestLogMiddleware(RequestMiddleware):
 
 
 def bind_request_details(request: HttpRequest) -> None:
-    """How long it took, and which part of the house it led to; the line that follows says both."""
-    began = getattr(request, "began", None)
-    if began is not None:
-        took = round((perf_counter() - began) * 1_000, 1)
+    """Add the duration and the route family to the log line that follows."""
+    started_at = getattr(request, "started_at", None)
+    if started_at is not None:
+        duration_ms = round((perf_counter() - started_at) * 1_000, 1)
         structlog.contextvars.bind_contextvars(
-            family=get_route_family(request.resolver_match), duration_ms=took
+            family=get_route_family(request.resolver_match), duration_ms=duration_ms
         )

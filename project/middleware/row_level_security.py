@@ -1,4 +1,4 @@
-"""Every request begins with no workspace in sight; the gates open one when they have let it in."""
+"""Middleware that starts each request without a workspace scope; access checks enter the workspace."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -9,7 +9,7 @@ from core.db.workspace_scope import current_scope, no_workspace, use_scope
 
 
 class RowLevelSecurityMiddleware:
-    """Whatever a gate has opened is closed again with the request: the thread serves someone else next."""
+    """Reset the workspace scope at the end of the request, because the thread serves another request next."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -22,12 +22,12 @@ class RowLevelSecurityMiddleware:
             return response
 
 
-def iterate_in_scope(chunks: Iterable[bytes], far: str) -> Iterator[bytes]:
-    """What is read only while it is sent is read with the sight of its request, chunk by chunk."""
-    rest = iter(chunks)
+def iterate_in_scope(chunks: Iterable[bytes], scope: str) -> Iterator[bytes]:
+    """Read each chunk of a streaming response in the scope of its request, which has ended by then."""
+    iterator = iter(chunks)
     while True:
-        with use_scope(far):
-            chunk = next(rest, None)
+        with use_scope(scope):
+            chunk = next(iterator, None)
         if chunk is None:
             return
         yield chunk

@@ -1,4 +1,4 @@
-"""End a log-in after twelve hours, or after one hour without use; and lead visitors to a new one."""
+"""Middleware for session expiry (twelve hours, or one hour idle) and for the redirect to the login page."""
 
 import time
 from collections.abc import Callable
@@ -15,20 +15,20 @@ SEEN_AT_KEY = "seen_at"
 
 
 class SessionLimitsMiddleware:
-    """Stands before authentication, so an ended session is nobody's by the time a view asks."""
+    """Flush expired sessions. It runs before authentication, so that the user is anonymous afterwards."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Without the cookie there is no log-in, so programs with a key cost no look at the session table.
+        # Without the cookie there is no login: requests of API clients need no query on the session table.
         if settings.SESSION_COOKIE_NAME in request.COOKIES and SESSION_KEY in request.session:
             enforce_session_limits(request.session, int(time.time()), is_use=not is_polling_request(request))
         return self.get_response(request)
 
 
 def is_polling_request(request: HttpRequest) -> bool:
-    """An open page that asks for news by itself: nobody need be sitting there."""
+    """Return whether an open page polls by itself, which does not count as use."""
     return request.method == "GET" and request.headers.get("HX-Request") == "true"
 
 
@@ -50,12 +50,12 @@ def is_session_expired(session: SessionBase, now: int) -> bool:
 
 
 class LoginMiddleware(LoginRequiredMiddleware):
-    """Sends visitors to the log-in; a page that polls is told to load anew, and so to go there as a whole."""
+    """Redirect visitors to the login; a polling page (htmx) is reloaded, which redirects the full page."""
 
-    def handle_no_permission(  # type: ignore[override]  # wider: any answer will do to Django
+    def handle_no_permission(  # type: ignore[override]  # wider: Django accepts any response
         self, request: HttpRequest, view_func: Any
     ) -> HttpResponse:
         if request.headers.get("HX-Request") == "true":
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
-        answer: HttpResponse = super().handle_no_permission(request, view_func)
-        return answer
+        response: HttpResponse = super().handle_no_permission(request, view_func)
+        return response

@@ -1,4 +1,4 @@
-"""How well two colours can be told apart: the formula of the WCAG on the tokens of the style sheets."""
+"""WCAG contrast ratio of the colour tokens in the style sheets."""
 
 import math
 import re
@@ -13,19 +13,19 @@ THEME_NAME_PATTERN = re.compile(r'name: "(\w+)"')
 
 @dataclass(frozen=True)
 class Colour:
-    """Lightness from 0 to 1, strength, hue in degrees."""
+    """A colour in Oklch: lightness from 0 to 1, chroma, hue in degrees."""
 
     lightness: float
     chroma: float
     hue: float
 
     def luminance(self) -> float:
-        """Relative luminance; what a screen cannot show is cut to what it can."""
-        red, green, blue = (min(1.0, max(0.0, part)) for part in self.linear())
+        """Return the relative luminance; values outside the sRGB gamut are clipped."""
+        red, green, blue = (min(1.0, max(0.0, channel)) for channel in self.to_linear_srgb())
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    def linear(self) -> tuple[float, float, float]:
-        """Oklch to linear sRGB, by the matrices of the colour space's definition."""
+    def to_linear_srgb(self) -> tuple[float, float, float]:
+        """Convert Oklch to linear sRGB with the matrices of the definition of Oklab."""
         a = self.chroma * math.cos(math.radians(self.hue))
         b = self.chroma * math.sin(math.radians(self.hue))
         long = (self.lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
@@ -39,14 +39,14 @@ class Colour:
 
 
 def get_contrast_ratio(one: Colour, other: Colour) -> float:
-    """From 1 to 21."""
+    """Return the contrast ratio, from 1 to 21."""
     bright, dark = sorted((one.luminance(), other.luminance()), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
 
 def read_themes(styles: Path) -> dict[str, dict[str, Colour]]:
-    """Every opaque token by theme, with those that another file derives from them."""
-    found = {}
+    """Return the opaque colour tokens by theme, including those that versions.css derives from them."""
+    themes = {}
     hues = DERIVED_TOKEN_PATTERN.findall((styles / "versions.css").read_text())
     for block in THEME_PATTERN.findall((styles / "themes.css").read_text()):
         tokens = {name: parse_colour(*parts) for name, *parts in TOKEN_PATTERN.findall(block)}
@@ -54,8 +54,8 @@ def read_themes(styles: Path) -> dict[str, dict[str, Colour]]:
             name: Colour(tokens[base].lightness, tokens[base].chroma, float(h)) for name, base, h in hues
         }
         [name] = THEME_NAME_PATTERN.findall(block)
-        found[name] = tokens | derived
-    return found
+        themes[name] = tokens | derived
+    return themes
 
 
 def parse_colour(lightness: str, chroma: str, hue: str) -> Colour:

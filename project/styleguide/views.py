@@ -1,4 +1,4 @@
-"""The design system on one page, for those who build pages; only where errors are shown in full."""
+"""The style guide page: the design system for developers of pages; only with DEBUG."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +19,7 @@ from core.text.diff import diff_lines
 from project.styleguide.contrast import Colour, get_contrast_ratio, read_themes
 
 STYLES_DIR = Path(settings.BASE_DIR) / "frontend" / "css"
-# Words are set on these.
+# Backgrounds of text.
 BACKGROUND_TOKENS = ("--dr-canvas", "--dr-raised", "--dr-sunken")
 TEXT_TOKENS = (
     "--color-base-content",
@@ -31,7 +31,7 @@ TEXT_TOKENS = (
     "--dr-error",
     "--dr-accent",
 )
-# The ground of a button, and the words on it.
+# Colours of buttons; the text on them has the colour `…-content`.
 BUTTON_COLOURS = ("primary", "secondary", "accent", "neutral", "info", "success", "warning", "error")
 RECORD_KINDS = (
     ("identity", "Identity", "identity"),
@@ -58,7 +58,7 @@ SPACING_SIZES = (4, 8, 12, 16, 20, 24, 32)
 
 @dataclass(frozen=True)
 class ColourSwatch:
-    """A token with how well words in it, or on it, can be read: the worst case of each theme."""
+    """A colour token with the lowest contrast ratio of its text in each theme."""
 
     name: str
     light: float
@@ -74,41 +74,41 @@ def styleguide(request: HttpRequest) -> HttpResponse:
 
 
 def build_colour_context() -> dict[str, Any]:
-    known = read_themes(STYLES_DIR)
+    themes = read_themes(STYLES_DIR)
     return {
-        "words": [build_text_swatch(known, name) for name in TEXT_TOKENS],
-        "pairs": [build_button_swatch(known, name) for name in BUTTON_COLOURS],
+        "text_swatches": [build_text_swatch(themes, name) for name in TEXT_TOKENS],
+        "button_swatches": [build_button_swatch(themes, name) for name in BUTTON_COLOURS],
         "kinds": [
-            (look, word, icon, build_text_swatch(known, f"--dr-kind-{KIND_TOKENS.get(look, look)}"))
-            for look, word, icon in RECORD_KINDS
+            (kind, label, icon, build_text_swatch(themes, f"--dr-kind-{KIND_TOKENS.get(kind, kind)}"))
+            for kind, label, icon in RECORD_KINDS
         ],
         "sizes": TEXT_SIZES,
         "spaces": SPACING_SIZES,
     }
 
 
-def build_text_swatch(known: dict[str, dict[str, Colour]], name: str) -> ColourSwatch:
-    """Against the least favourable of the grounds."""
-    worst = {
-        theme: min(get_contrast_ratio(tokens[name], tokens[ground]) for ground in BACKGROUND_TOKENS)
-        for theme, tokens in known.items()
+def build_text_swatch(themes: dict[str, dict[str, Colour]], name: str) -> ColourSwatch:
+    """Return the lowest contrast ratio on any of the backgrounds."""
+    ratios = {
+        theme: min(get_contrast_ratio(tokens[name], tokens[background]) for background in BACKGROUND_TOKENS)
+        for theme, tokens in themes.items()
     }
-    return ColourSwatch(name, round(worst["light"], 1), round(worst["dark"], 1))
+    return ColourSwatch(name, round(ratios["light"], 1), round(ratios["dark"], 1))
 
 
-def build_button_swatch(known: dict[str, dict[str, Colour]], name: str) -> ColourSwatch:
-    found = {
+def build_button_swatch(themes: dict[str, dict[str, Colour]], name: str) -> ColourSwatch:
+    ratios = {
         theme: get_contrast_ratio(tokens[f"--color-{name}"], tokens[f"--color-{name}-content"])
-        for theme, tokens in known.items()
+        for theme, tokens in themes.items()
     }
-    return ColourSwatch(name, round(found["light"], 1), round(found["dark"], 1))
+    return ColourSwatch(name, round(ratios["light"], 1), round(ratios["dark"], 1))
 
 
-# --- specimens -----------------------------------------------------------------------------------------
+# --- example data --------------------------------------------------------------------------------------
 
 
 class ExampleForm(forms.Form):
-    """One field of every kind; bound to nothing, so that each required one complains."""
+    """A form with one field of every kind; bound to empty data, its required fields show errors."""
 
     name = forms.CharField(help_text="As people call it.")
     notes = forms.CharField(required=False, widget=forms.Textarea)
@@ -145,5 +145,5 @@ def build_example_context() -> dict[str, Any]:
         "lines": diff_lines(
             "Be calm.\nAnswer within the hour.", "Be calm and exact.\nAnswer within the hour."
         ),
-        "moments": [now - timedelta(seconds=5), now - timedelta(hours=3), now + timedelta(days=40)],
+        "timestamps": [now - timedelta(seconds=5), now - timedelta(hours=3), now + timedelta(days=40)],
     }

@@ -1,4 +1,4 @@
-"""The children of `manage.py up`: what they are called with, and when they count as up."""
+"""Child processes of `manage.py up`: their commands, environment and health checks."""
 
 import contextlib
 import http.client
@@ -20,12 +20,12 @@ PYTHON = sys.executable
 
 
 class PortInUse(Exception):
-    """Somebody else listens there; the message is for people."""
+    """Another process listens on the port; the message is shown to the user."""
 
 
 def require_free_port(host: str, port: int) -> None:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        # As granian does: a port in TIME_WAIT is free.
+        # As granian does, so that a port in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -34,23 +34,23 @@ def require_free_port(host: str, port: int) -> None:
 
 
 def build_child_environment(host: str, port: int) -> dict[str, str]:
-    public = os.environ.get("PUBLIC_URL") or f"http://localhost:{port}"
+    public_url = os.environ.get("PUBLIC_URL") or f"http://localhost:{port}"
     return {
         **os.environ,
-        "PUBLIC_URL": public,
+        "PUBLIC_URL": public_url,
         "REDIS_URL": settings.REDIS_URL,
         "DRAMATIS_VAR": str(settings.VAR),
     }
 
 
 def start_broker(supervisor: Supervisor) -> None:
-    """Ours, unless REDIS_URL names another."""
+    """Start the embedded Valkey, unless REDIS_URL is set."""
     if os.environ.get("REDIS_URL"):
         return
     create_private_dir(get_runtime_dir(settings.VAR))
     directory = settings.VAR / "valkey"
     directory.mkdir(parents=True, exist_ok=True)
-    supervisor.adopt(BROKER_NAME, start_valkey(get_valkey_socket(settings.VAR), directory, durable=True))
+    supervisor.add_child(BROKER_NAME, start_valkey(get_valkey_socket(settings.VAR), directory, durable=True))
 
 
 def start_web(supervisor: Supervisor, environment: Mapping[str, str], host: str, port: int) -> bool:
@@ -63,13 +63,14 @@ def start_workers(supervisor: Supervisor, environment: Mapping[str, str]) -> Non
     worker = ["worker", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     supervisor.start("worker", [*celery, *worker], environment)
     supervisor.start("beat", [*celery, "beat", "--pidfile=", "--loglevel", "WARNING"], environment)
-    # In production files change by deployments, and the schedule is soon enough.
+    # Only in development: in production files change with deployments, and the scheduled scans are enough.
     if not settings.PRODUCTION:
         supervisor.start("watcher", [PYTHON, settings.BASE_DIR / "manage.py", "watch_sources"], environment)
 
 
 def build_web_command(host: str, port: int) -> list[str]:
-    # Most of a fetch is waiting for its row, and those who wait together are written together.
+    # Many threads, because a fetch mostly waits for its ledger row, and group commit writes waiting rows
+    # together.
     command = [PYTHON, "-m", "granian", "project.wsgi:application", "--interface", "wsgi"]
     command += ["--host", host, "--port", str(port), "--blocking-threads", str(WEB_THREADS)]
     return [*command, "--log-level", "error", "--workers-kill-timeout", "2"]
@@ -77,7 +78,7 @@ def build_web_command(host: str, port: int) -> list[str]:
 
 def wait_until_healthy(supervisor: Supervisor, host: str, port: int) -> bool:
     deadline = time.monotonic() + HEALTHY_TIMEOUT
-    while time.monotonic() < deadline and not supervisor.stopping and supervisor.ended() is None:
+    while time.monotonic() < deadline and not supervisor.stopping and supervisor.find_ended_child() is None:
         if is_healthy(host, port):
             return True
         time.sleep(0.05)

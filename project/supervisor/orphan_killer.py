@@ -1,9 +1,9 @@
-"""A watcher that outlives a killed parent just long enough to end what it left behind.
+"""Script that kills the child processes of a supervisor that was killed itself.
 
-Run as a script: it reads process groups, one number a line, and when its input ends it kills them. The word
-"done" means that the parent has stopped everything itself. Only the parent holds the other end of the pipe,
-so even kill -9 of the parent ends the input. The system's own parent-death signal reaches children, but not
-their children.
+It reads process group ids from standard input, one per line, and kills these groups at the end of the input,
+unless it has read "done": then the supervisor has stopped its children itself. Only the supervisor holds the
+other end of the pipe, so even kill -9 of it ends the input. Linux's parent-death signal is not enough,
+because it does not reach grandchildren.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Places on this machine: the short directory for sockets, and the development secret."""
+"""Paths on this machine: the directory for sockets and the secret key for development."""
 
 import contextlib
 import hashlib
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def get_runtime_dir(var: Path) -> Path:
-    """A directory of our own with a short name: socket paths end at about 107 bytes."""
+    """Return our own directory with a short name, because socket paths are limited to about 107 bytes."""
     name = hashlib.sha256(str(var.resolve()).encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"dramatis-{os.getuid()}-{name}"
 
 
 def create_private_dir(directory: Path) -> Path:
-    """Create the directory for us alone; refuse one that somebody else put there first."""
+    """Create the directory with mode 0700; raise PermissionError if another user owns it."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     state = directory.lstat()
     if directory.is_symlink() or state.st_uid != os.getuid():
@@ -29,14 +29,14 @@ def get_valkey_socket(var: Path) -> Path:
 
 
 def get_development_key(var: Path) -> str:
-    """The signing key of this checkout, made once, so that log-ins outlive a restart."""
+    """Return the SECRET_KEY of this checkout; it is generated once, so that sessions survive a restart."""
     path = var / "secret_key"
     var.mkdir(parents=True, exist_ok=True)
     draft = var / f"secret_key.{os.getpid()}"
     if not path.exists():
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(64))
-        # Linking fails when another process was first; both then read the same whole file.
+        # os.link is atomic and fails if another process was first; both then read the same complete file.
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
         draft.unlink()

@@ -1,4 +1,4 @@
-"""Bring a database to where the product can start: tables, cache, demo."""
+"""Prepare the database for `manage.py up`: migrations, cache table and demo data."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,42 +11,42 @@ from django.db.migrations.executor import MigrationExecutor
 
 
 class DatabaseNotReady(Exception):
-    """The database cannot be used; the message is for people."""
+    """The database cannot be used; the message is shown to the user."""
 
 
 def prepare_database(*, empty: bool) -> None:
     try:
         settings.VAR.mkdir(parents=True, exist_ok=True)
         migrate_database()
-        wanted = not empty and not has_workspaces()
+        needs_demo = not empty and not has_workspaces()
     except (DatabaseError, OSError) as error:
         reason = " ".join(str(error).split())
         raise DatabaseNotReady(f"The database {get_database_name()} cannot be used: {reason}") from error
-    if wanted:
+    if needs_demo:
         call_command("load_demo")
-    # The children open their own; ours would only hold a lock or a place in the pool.
+    # The children open their own connections; ours would only hold a lock or a slot of the pool.
     connection.close()
 
 
 def migrate_database() -> None:
-    """Looking first saves a second of every start but the first."""
+    """Apply pending migrations. Checking first saves a second of every start but the first."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         disable_statement_timeout()
         call_command("migrate", verbosity=0, interactive=False, skip_checks=True)
-    # By itself it looks whether the table is there.
+    # Does nothing if the table exists.
     call_command("createcachetable", verbosity=0)
 
 
 def disable_statement_timeout() -> None:
-    """A migration may take longer than a page may."""
+    """Disable the statement timeout of this connection, for migrations."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET statement_timeout = 0")
 
 
 def get_database_name() -> str:
-    """Without the password."""
+    """Return the name of the database, without the password."""
     return str(connection.settings_dict["NAME"])
 
 
@@ -55,10 +55,10 @@ def has_workspaces() -> bool:
 
 
 def get_demo_login() -> tuple[str, str] | None:
-    """The address and password to show, when the demo is there and still has its own password."""
+    """Return email and password of the demo user, if it exists and still has the default password."""
     if find_spec("prompts.demo") is None:
         return None
     demo = import_module("prompts.demo")
     email, password = getattr(demo, "DEMO_EMAIL", ""), getattr(demo, "DEMO_PASSWORD", "")
-    person = apps.get_model("personas", "User")._base_manager.filter(email=email).first() if email else None
-    return (email, password) if person is not None and person.check_password(password) else None
+    user = apps.get_model("personas", "User")._base_manager.filter(email=email).first() if email else None
+    return (email, password) if user is not None and user.check_password(password) else None

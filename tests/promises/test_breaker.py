@@ -17,7 +17,7 @@ def breaker(clock) -> CircuitBreaker:
     opened = CircuitBreaker(lambda: clock[0])
     for _ in range(MAX_FAILURES):
         assert opened.may_try()
-        opened.failed()
+        opened.record_failure()
     return opened
 
 
@@ -29,14 +29,14 @@ def test_after_the_pause_one_goes_first(breaker, clock):
     assert tries_of(breaker) == 0
     clock[0] += OPEN_SECONDS
     assert tries_of(breaker) == 1
-    breaker.failed()
+    breaker.record_failure()
     assert tries_of(breaker) == 0
 
 
 def test_when_the_first_comes_back_all_may_go(breaker, clock):
     clock[0] += OPEN_SECONDS
     assert tries_of(breaker) == 1
-    breaker.worked()
+    breaker.record_success()
     assert tries_of(breaker) == 8
 
 

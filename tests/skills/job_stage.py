@@ -83,13 +83,13 @@ class JobStage:
 @contextmanager
 def job_stage(scratch: Path, roots: Path) -> Iterator[JobStage]:
     stage = JobStage(start_redis(), scratch, roots)
-    breaker.worked()
+    breaker.record_success()
     try:
         with talking_to(stage.broker.url):
             yield stage
     finally:
         stage.close()
-        breaker.worked()
+        breaker.record_success()
 
 
 def ask(source: Source) -> RefreshRun:

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL, which is told with every statement how far it may look."""
+"""Django's PostgreSQL backend with the workspace scope of row-level security set for every statement."""

@@ -1,4 +1,4 @@
-"""Django's connection to PostgreSQL, with cursors that tell how far they may look."""
+"""PostgreSQL database backend whose cursors set the workspace scope."""
 
 from typing import Any
 

@@ -1,8 +1,7 @@
-"""The telling: if the connection's role is held by row security, each statement is sent with its sight.
+"""Cursors for row-level security: if the role is restricted, each statement is sent with the workspace scope.
 
-The telling lasts for one transaction and no longer, be it that of a single statement: a connection that goes
-back to the pool carries nothing. Rollbacks, savepoints and whoever had it before change nothing either, since
-no statement relies on what an earlier one has said.
+The scope is set with SET LOCAL, so it ends with the transaction: a connection that returns to the pool has
+none. Rollbacks and savepoints do no harm, because no statement relies on the scope set by an earlier one.
 """
 
 from collections.abc import Iterator
@@ -16,14 +15,14 @@ from psycopg.pq import TransactionStatus
 from core.db.workspace_scope import SCOPE_SETTING, current_scope
 
 RawConnection = psycopg.Connection[Any]
-# Neither all-powerful nor the tables' owner; no answer while there are no tables yet.
+# Whether the role is neither a superuser nor the owner of the tables; no row if there are no tables yet.
 RESTRICTED_ROLE_SQL = """
 SELECT NOT (r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'USAGE'))
 FROM pg_roles r, pg_class t WHERE r.rolname = current_user AND t.oid = to_regclass('personas_workspace')
 """
-RESTRICTED_ATTRIBUTE = "is_walled"
+RESTRICTED_ATTRIBUTE = "is_rls_restricted"
 RESET_SCOPE_SQL = f"RESET {SCOPE_SETTING}"
-# Whoever types Django knows nothing of these.
+# Any, because the type stubs of Django do not declare these classes.
 DjangoCursor: Any = base.Cursor
 DjangoServerSideCursor: Any = base.ServerSideCursor
 
@@ -33,47 +32,47 @@ def is_connection_restricted(raw: RawConnection) -> bool:
 
 
 def detect_restricted_role(raw: RawConnection) -> None:
-    """Once per connection; until there are tables, each time anew."""
+    """Detect the role once per connection; while there are no tables, try again each time."""
     if getattr(raw, RESTRICTED_ATTRIBUTE, None) is None:
-        found = psycopg.ClientCursor(raw).execute(RESTRICTED_ROLE_SQL).fetchone()
-        setattr(raw, RESTRICTED_ATTRIBUTE, found[0] if found else None)
+        row = psycopg.ClientCursor(raw).execute(RESTRICTED_ROLE_SQL).fetchone()
+        setattr(raw, RESTRICTED_ATTRIBUTE, row[0] if row else None)
 
 
 def can_set_scope(raw: RawConnection) -> bool:
-    """After an error a transaction listens to nothing but its end."""
+    """Return whether to set the scope: a failed transaction accepts no statement but its rollback."""
     return is_connection_restricted(raw) and raw.info.transaction_status != TransactionStatus.INERROR
 
 
 @contextmanager
 def set_scope_separately(raw: RawConnection) -> Iterator[None]:
-    """For what cannot be sent together with it; outside of a transaction it is taken back at once."""
-    plain = psycopg.ClientCursor(raw)
+    """Set the scope in a statement of its own; outside of a transaction, reset it afterwards."""
+    cursor = psycopg.ClientCursor(raw)
     if not raw.autocommit or raw.info.transaction_status == TransactionStatus.INTRANS:
-        plain.execute(f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'")
+        cursor.execute(f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'")
         yield
         return
-    plain.execute(f"SET {SCOPE_SETTING} = '{current_scope()}'")
+    cursor.execute(f"SET {SCOPE_SETTING} = '{current_scope()}'")
     try:
         yield
     finally:
         try:
-            plain.execute(RESET_SCOPE_SQL)
+            cursor.execute(RESET_SCOPE_SQL)
         except psycopg.Error:
-            # What may still carry a workspace is given to nobody.
+            # The connection may still have a scope, so it must not be used again.
             raw.close()
             raise
 
 
 class ScopedCursor(DjangoCursor):  # type: ignore[misc]  # see above
-    """Sends the telling and the statement as one: a single way there and back, a single transaction."""
+    """Send the scope and the statement together: one round trip and one transaction."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> "ScopedCursor":
         if not can_set_scope(self.connection):
             super().execute(query, params, **more)
             return self
-        words = query if isinstance(query, str) else query.as_string(self)
-        super().execute(f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'; {words}", params, **more)
-        # The first answer is to the telling.
+        statement = query if isinstance(query, str) else query.as_string(self)
+        super().execute(f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'; {statement}", params, **more)
+        # Skip the result of SET LOCAL.
         self.nextset()
         return self
 
@@ -86,7 +85,7 @@ class ScopedCursor(DjangoCursor):  # type: ignore[misc]  # see above
 
 
 class ScopedServerCursor(DjangoServerSideCursor):  # type: ignore[misc]  # see above
-    """Is declared by a message that takes one statement only."""
+    """Server-side cursor; DECLARE takes only one statement, so the scope is set separately."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> "ScopedServerCursor":
         if not can_set_scope(self.connection):

@@ -1,1 +1,1 @@
-"""manage.py up."""
+"""Commands: backup, create_db_role, doctor, restore and up."""

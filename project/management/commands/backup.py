@@ -1,4 +1,4 @@
-"""Makes a backup of everything in a new folder, while the product goes on."""
+"""Create a backup in a new folder while the product is running."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -22,11 +22,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         target: Path = options["folder"].absolute()
         try:
-            made = create_backup(target, sample=options["sample"])
+            manifest = create_backup(target, sample=options["sample"])
         except BackupError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            f"{target}: {made.rows:,} rows of {len(made.tables)} tables, {len(made.files)} files, "
-            f"{made.size:,} bytes ({made.database['form']})."
+            f"{target}: {manifest.rows:,} rows of {len(manifest.tables)} tables, "
+            f"{len(manifest.files)} files, {manifest.size:,} bytes ({manifest.database['form']})."
         )
         self.stdout.write("The signing key and the settings are not in it: keep them elsewhere.")

@@ -1,4 +1,4 @@
-"""Makes the database role that web, worker and beat connect as; run as the owner of the tables."""
+"""Create the database role of web, worker and beat; run it as the owner of the tables."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""Looks at everything the product leans on and says what to do about it."""
+"""Check settings, database, Redis, workers, chains and disks, and print advice for each problem."""
 
 import json
 import sys
@@ -22,21 +22,24 @@ class Command(BaseCommand):
         parser.add_argument("--whole", action="store_true", help="recompute the whole record; may take long")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        findings = run_checks(whole=options["whole"])
+        findings = run_checks(full=options["whole"])
         if options["json"]:
-            told = {"is_well": has_passed(findings), "findings": [finding.data() for finding in findings]}
-            self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
+            report = {
+                "is_well": has_passed(findings),
+                "findings": [finding.to_json() for finding in findings],
+            }
+            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
         else:
             for finding in findings:
-                self.tell(finding)
+                self.print_finding(finding)
         if not has_passed(findings):
             sys.exit(1)
 
-    def tell(self, finding: Finding) -> None:
+    def print_finding(self, finding: Finding) -> None:
         styles = {
             FindingState.OK: self.style.SUCCESS,
             FindingState.WARN: self.style.WARNING,
             FindingState.FAIL: self.style.ERROR,
         }
-        mark = styles[finding.state](f"{finding.state:<4}")
-        self.stdout.write(f"{mark}  {finding.name}: {finding.words} {finding.advice}".rstrip())
+        state = styles[finding.state](f"{finding.state:<4}")
+        self.stdout.write(f"{state}  {finding.name}: {finding.message} {finding.advice}".rstrip())

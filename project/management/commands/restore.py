@@ -1,4 +1,4 @@
-"""Puts a backup back into an empty database, and proves it."""
+"""Restore a backup into an empty database and verify it."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = (
         "Loads a backup into an empty database, then holds it against the manifest and recomputes the record."
     )
-    # Models may be newer than the tables until the rows are in.
+    # The models may be newer than the tables until the restore is complete.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,10 +30,10 @@ class Command(BaseCommand):
         source: Path = options["folder"].absolute()
         try:
             if options["only_check"]:
-                made = read_manifest(source)
-                self.stdout.write(f"{len(made.files)} files are what was written at {made.made_at}.")
+                manifest = read_manifest(source)
+                self.stdout.write(f"{len(manifest.files)} files are what was written at {manifest.made_at}.")
                 return
-            restore_backup(source, sample=options["sample"], say=self.stdout.write)
+            restore_backup(source, sample=options["sample"], report=self.stdout.write)
         except BackupError as error:
             raise CommandError(str(error)) from None
         self.stdout.write("Restored.")

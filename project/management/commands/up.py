@@ -12,7 +12,7 @@ from project.supervisor.valkey import ValkeyUnavailable
 
 class Command(BaseCommand):
     help = __doc__
-    # Checks cost a second of every start; `dev.py check` runs them.
+    # System checks would delay every start by a second; `dev.py check` runs them.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         try:
             children.require_free_port(host, port)
             self.start_all(supervisor, host, port, empty=options["empty"])
-            self.report(supervisor.watch())
+            self.report_end(supervisor.watch())
         except (ValkeyUnavailable, prepare_database.DatabaseNotReady, children.PortInUse) as error:
             raise CommandError(str(error)) from None
         finally:
@@ -38,12 +38,12 @@ class Command(BaseCommand):
         environment = children.build_child_environment(host, port)
         children.start_broker(supervisor)
         prepare_database.prepare_database(empty=empty)
-        # The web first and alone: it is what people wait for.
+        # The web server first and alone, because users wait for it.
         if children.start_web(supervisor, environment, host, port):
-            self.welcome(host, port)
+            self.print_welcome(host, port)
             children.start_workers(supervisor, environment)
 
-    def welcome(self, host: str, port: int) -> None:
+    def print_welcome(self, host: str, port: int) -> None:
         address = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}/"
         self.stdout.write(self.style.SUCCESS(f"\n  Dramatis is running at {address}"))
         if login := prepare_database.get_demo_login():
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         self.stdout.write("  Stop with Ctrl-C\n")
         self.stdout.flush()
 
-    def report(self, ended: str | None) -> None:
-        if ended:
-            raise CommandError(f"The {ended} process ended by itself; everything is stopped.")
+    def report_end(self, child: str | None) -> None:
+        if child:
+            raise CommandError(f"The {child} process ended by itself; everything is stopped.")
         self.stdout.write("Stopping.")

@@ -266,7 +266,7 @@ def refuse_all(stage, backup: Path) -> None:
         read_manifest(backup)
     (backup / MANIFEST_NAME).unlink()
     with pytest.raises(BackupError, match="There is no backup"):
-        restore_backup(backup, say=print)
+        restore_backup(backup, report=print)
 
 
 # --- refusals ------------------------------------------------------------------------------------------

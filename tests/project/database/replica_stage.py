@@ -38,7 +38,7 @@ def aside(url: str) -> Iterator[None]:
     config = connections.configure_settings(known)[db_replica.REPLICA_ALIAS]
     connections.databases[db_replica.REPLICA_ALIAS] = config
     let_in(connections[db_replica.REPLICA_ALIAS])
-    db_replica.REPLICA_HEALTH.is_away, db_replica.REPLICA_HEALTH.next_look = False, 0.0
+    db_replica.REPLICA_HEALTH.is_suspended, db_replica.REPLICA_HEALTH.next_check = False, 0.0
     try:
         yield
     finally:

@@ -140,18 +140,18 @@ def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(besi
     answer = as_alice.get("/w/harbour/audit/")
     assert answer.status_code == 200
     assert answer.context["page"].events
-    assert REPLICA_HEALTH.is_away
+    assert REPLICA_HEALTH.is_suspended
 
 
 def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(beside, as_alice, monkeypatch):
-    REPLICA_HEALTH.leave("a test")
+    REPLICA_HEALTH.suspend("a test")
     assert not asked_aside(as_alice, "audit/")
-    REPLICA_HEALTH.next_look = 0.0
+    REPLICA_HEALTH.next_check = 0.0
     assert asked_aside(as_alice, "audit/")
     monkeypatch.setattr(replica, "get_replica_lag", lambda: timedelta(minutes=5))
-    REPLICA_HEALTH.next_look = 0.0
+    REPLICA_HEALTH.next_check = 0.0
     assert not asked_aside(as_alice, "audit/")
-    assert REPLICA_HEALTH.is_away
+    assert REPLICA_HEALTH.is_suspended
 
 
 @pytest.mark.planted
@@ -226,24 +226,24 @@ def stand_by(workspace, as_alice, bob, monkeypatch, stage):
         del bob_sees.cookies[RECENT_WRITE_COOKIE]
         assert replica.get_replica_lag() > timedelta(0)
         monkeypatch.setattr(replica, "MAX_LAG", timedelta(0))
-        REPLICA_HEALTH.next_look = 0.0
+        REPLICA_HEALTH.next_check = 0.0
         assert events_of(bob_sees, memory), "a copy too far behind is not asked"
         monkeypatch.undo()
 
         told(copy, "SELECT pg_wal_replay_resume()")
         catch_up(copy)
-        REPLICA_HEALTH.next_look = 0.0
+        REPLICA_HEALTH.next_check = 0.0
         assert "personas_auditevent" in asked_aside(bob_sees, "audit/")
         assert events_of(bob_sees, memory)
         assert replica.get_replica_lag() == timedelta(0)
 
         copy.stop("immediate")
         assert events_of(bob_sees, memory)
-        assert REPLICA_HEALTH.is_away
+        assert REPLICA_HEALTH.is_suspended
         [finding] = check_replica()
         assert finding.state == FindingState.WARN
         copy.start()
-        REPLICA_HEALTH.next_look = 0.0
+        REPLICA_HEALTH.next_check = 0.0
         assert asked_aside(bob_sees, "audit/")
 
 

@@ -31,7 +31,7 @@ def test_no_lock_names_a_host(path):
 @pytest.mark.parametrize("name", ["run", "test", "dev"])
 def test_each_lock_satisfies_the_project(name):
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
-    assert [*checker.lock_problems(name, text, PROJECT), *checker.unhashed(name, text)] == []
+    assert [*checker.find_lock_problems(name, text, PROJECT), *checker.find_unhashed_pins(name, text)] == []
 
 
 @pytest.mark.planted
@@ -39,8 +39,8 @@ def test_a_spoilt_lock_is_noticed():
     good = (ROOT / "requirements" / "run.txt").read_text()
     older = good.replace("django==5.2", "django==4.2")
     assert any(
-        "django>=5.2" in line or "django<5.3" in line for line in checker.lock_problems("run", older, PROJECT)
+        "django>=5.2" in line or "django<5.3" in line for line in checker.find_lock_problems("run", older, PROJECT)
     )
     hosted = good + "\n--index-url https://example.org/simple\n"
-    assert any("names a host" in line for line in checker.lock_problems("run", hosted, PROJECT))
-    assert list(checker.unhashed("run", good + "\nextra==1.0\n"))
+    assert any("names a host" in line for line in checker.find_lock_problems("run", hosted, PROJECT))
+    assert list(checker.find_unhashed_pins("run", good + "\nextra==1.0\n"))

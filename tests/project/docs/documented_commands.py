@@ -95,7 +95,7 @@ def wrong_dev(words: list[str]) -> str:
     said = StringIO()
     try:
         with redirect_stderr(said):
-            choice, rest = dev.parse(words)
+            choice, rest = dev.parse_arguments(words)
     except SystemExit:
         return said.getvalue().splitlines()[-1]
     if choice.command == "bench" and not STANDS_FOR.match(choice.name) and choice.name not in dev.BENCHES:

@@ -49,8 +49,8 @@ def value_of(text: str, name: str) -> float:
 @pytest.fixture
 def counters(monkeypatch):
     """A process of its own as far as counting goes, and empty sums."""
-    fresh = ProcessCounters(every=3_600)
-    fresh.begin()
+    fresh = ProcessCounters(interval=3_600)
+    fresh.start()
     # The server's own begins as soon as some test imports it.
     monkeypatch.setattr(metrics_counters.PROCESS_COUNTERS, "is_counting", False)
     metrics_counters.PROCESS_COUNTERS.flush()
@@ -58,7 +58,7 @@ def counters(monkeypatch):
     monkeypatch.setattr(metrics_counters, "flush_counts", fresh.flush)
     forget_sums()
     yield fresh
-    fresh.end()
+    fresh.stop()
     forget_sums()
 
 
@@ -260,8 +260,8 @@ def test_three_processes_make_one_sum(counters):
     """Each child ends as a server's child does; what it had not told yet is told then."""
 
     def serve() -> None:
-        own = ProcessCounters(every=3_600)
-        own.begin()
+        own = ProcessCounters(interval=3_600)
+        own.start()
         for _ in range(100):
             own.add({("requests", "fetch", "200"): 1})
 
@@ -296,8 +296,8 @@ def test_an_outage_of_redis_loses_no_count(counters, settings, tmp_path):
 def test_a_frozen_redis_counts_nothing_twice(settings):
     server = start_redis()
     settings.REDIS_URL = server.url
-    counters = ProcessCounters(every=3_600)
-    counters.begin()
+    counters = ProcessCounters(interval=3_600)
+    counters.start()
     try:
         counters.add({("requests", "fetch", "200"): 3})
         freeze(server.process)
@@ -306,7 +306,7 @@ def test_a_frozen_redis_counts_nothing_twice(settings):
         assert counters.flush()
         assert metrics_counters.get_counter_sums() == {("requests", "fetch", "200"): 3}
     finally:
-        counters.end()
+        counters.stop()
         server.stop()
 
 

@@ -377,13 +377,13 @@ def test_the_breaker_opens_after_a_few_failures_and_tries_again_after_a_pause():
     breaker = CircuitBreaker(lambda: moment[0])
     for _ in range(MAX_FAILURES):
         assert not breaker.is_open
-        breaker.failed()
+        breaker.record_failure()
     told = [breaker.is_open]
     moment[0] += OPEN_SECONDS
     told.append(breaker.is_open)
-    breaker.failed()
+    breaker.record_failure()
     told.append(breaker.is_open)
-    breaker.worked()
-    breaker.failed()
+    breaker.record_success()
+    breaker.record_failure()
     told.append(breaker.is_open)
     assert told == [True, False, True, False]

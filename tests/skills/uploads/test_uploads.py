@@ -334,7 +334,7 @@ def test_the_upload_page_takes_no_more_from_someone_who_is_not_signed_in(source,
 @pytest.mark.planted
 def test_an_upload_page_without_its_mark_would_take_no_more_than_others(source, as_bob, monkeypatch):
     view: Any = resolve(f"/w/{source.workspace.slug}/sources/{source.slug}/upload/").func
-    monkeypatch.delattr(view, "most_bytes")
+    monkeypatch.delattr(view, "max_body_bytes")
     assert upload(as_bob, source, padded(2 * LIMIT)).status_code == 413
 
 
