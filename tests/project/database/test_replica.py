@@ -178,7 +178,7 @@ def test_the_doctor_warns_of_a_replica_that_is_away_or_the_database_itself(trans
         with aside(url):
             [finding] = check_replica()
         assert (finding.state, finding.name) == (FindingState.WARN, "replica")
-        assert words in finding.words
+        assert words in finding.message
 
 
 def test_a_replica_of_sqlite_is_refused():
@@ -216,7 +216,7 @@ def stand_by(workspace, as_alice, bob, monkeypatch, stage):
         catch_up(copy)
         assert all(asked_aside(as_alice, path) for path in LAGGING)
         [finding] = check_replica()
-        assert (finding.state, finding.words) == (FindingState.OK, "It is 0 s behind.")
+        assert (finding.state, finding.message) == (FindingState.OK, "It is 0 s behind.")
 
         told(copy, "SELECT pg_wal_replay_pause()")
         memory = make_memory(workspace, "Written while the copy slept.")

@@ -155,11 +155,11 @@ def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
 def test_the_doctor_says_whether_the_wall_stands(settings):
     settings.PRODUCTION = True
     (owner,) = check_row_level_security()
-    assert (owner.state, owner.words[:21]) == ("warn", "It is not in force: q")
+    assert (owner.state, owner.message[:21]) == ("warn", "It is not in force: q")
     with as_app_role():
         (held,) = check_row_level_security()
     assert held.state == "ok"
     say("ALTER TABLE personas_memory DISABLE ROW LEVEL SECURITY")
     (open_,) = check_row_level_security()
     assert open_.state == "fail"
-    assert "personas_memory: row security is off" in open_.words
+    assert "personas_memory: row security is off" in open_.message

@@ -91,7 +91,7 @@ def test_a_part_that_does_not_answer_hides_no_other(settings, tmp_path):
 def test_settings_that_open_doors_are_named(settings):
     settings.PRODUCTION, settings.DEBUG, settings.ALLOWED_HOSTS = True, True, ["*"]
     settings.DRAMATIS_REQUIRE_OWNER_MFA = False
-    said = " ".join(finding.words for finding in check_settings())
+    said = " ".join(finding.message for finding in check_settings())
     for words in ("source code", "Any host name", "second factor", "not https"):
         assert words in said
 
@@ -105,7 +105,7 @@ def test_unapplied_migrations_fail(monkeypatch):
     monkeypatch.setattr(
         "django.db.migrations.executor.MigrationExecutor.migration_plan", lambda *_: ["one", "two"]
     )
-    assert datastores.check_migrations().words == "2 are not applied."
+    assert datastores.check_migrations().message == "2 are not applied."
 
 
 @pytest.mark.skipif("sqlite" in connection.vendor, reason="SQLite runs on this machine's clock")
@@ -175,7 +175,7 @@ def test_the_ends_of_sound_chains_are_sound(workspace, settings, tmp_path):
     make_stage(workspace)
     sign_checkpoint(workspace.pk)
     for whole in (False, True):
-        assert {finding.state for finding in check_record(whole=whole)} == {FindingState.OK}
+        assert {finding.state for finding in check_record(full=whole)} == {FindingState.OK}
 
 
 @pytest.mark.planted

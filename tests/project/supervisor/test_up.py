@@ -138,7 +138,7 @@ def supervisor():
     heard = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     supervisor = Supervisor()
     yield supervisor
-    if supervisor.guard.poll() is None:
+    if supervisor.orphan_killer.poll() is None:
         supervisor.stop()
     for number, handler in heard.items():
         signal.signal(number, handler)
