@@ -43,8 +43,8 @@ class AppendOnly(Operation):
             schema_editor.execute(POSTGRES_FUNCTION, params=None)
             schema_editor.execute(POSTGRES_TRIGGER.format(table=self.table))
             return
-        for verb in ("UPDATE", "DELETE"):
-            schema_editor.execute(SQLITE_TRIGGER.format(table=self.table, verb=verb))
+        for command in ("UPDATE", "DELETE"):
+            schema_editor.execute(SQLITE_TRIGGER.format(table=self.table, verb=command))
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
@@ -52,8 +52,8 @@ class AppendOnly(Operation):
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(f"DROP TRIGGER {self.table}_only_grows ON {self.table}")
             return
-        for verb in ("UPDATE", "DELETE"):
-            schema_editor.execute(f"DROP TRIGGER {self.table}_no_{verb}")
+        for command in ("UPDATE", "DELETE"):
+            schema_editor.execute(f"DROP TRIGGER {self.table}_no_{command}")
 
     def describe(self) -> str:
         return f"Let {self.table} only grow"

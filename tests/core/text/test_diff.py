@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from core.text.diff import diff_lines
 
 
-def told(before, after):
+def format_diff(before, after):
     marks = {"same": " ", "removed": "-", "added": "+"}
     return [marks[line.kind] + line.text for line in diff_lines(before, after)]
 
 
 def test_equal_texts_have_no_change():
-    assert told("a\nb", "a\nb") == [" a", " b"]
+    assert format_diff("a\nb", "a\nb") == [" a", " b"]
 
 
 def test_a_changed_line_shows_what_went_before_what_came():
-    assert told("a\nb\nc", "a\nB\nc") == [" a", "-b", "+B", " c"]
+    assert format_diff("a\nb\nc", "a\nB\nc") == [" a", "-b", "+B", " c"]
 
 
 def test_changed_words_are_marked_inside_the_line():

@@ -36,31 +36,33 @@ def empty_database(folder: Path, vendor: str = "", *, migrated: bool = False) ->
         return
     name = f"restored_{uuid4().hex[:12]}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
-        made = server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [READY]).fetchone()
-        server.execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {READY}" if migrated and made else ""))
+        has_template = server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [READY]).fetchone()
+        server.execute(
+            f"CREATE DATABASE {name}" + (f" TEMPLATE {READY}" if migrated and has_template else "")
+        )
         try:
             yield url_of(name)
         finally:
             server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def manage(url: str, *words: str | Path, **variables: str) -> Done:
+def manage(url: str, *arguments: str | Path, **variables: str) -> Done:
     """`manage.py` on that database."""
-    told = {**os.environ, "DATABASE_URL": url, "DRAMATIS_POSTGRES_PROGRAMS": programs(), **variables}
-    command = [sys.executable, ROOT / "manage.py", *words]
-    return subprocess.run(command, env=told, capture_output=True, text=True, check=False, timeout=300)
+    environment = {**os.environ, "DATABASE_URL": url, "DRAMATIS_POSTGRES_PROGRAMS": programs(), **variables}
+    command = [sys.executable, ROOT / "manage.py", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
 def restore(url: str, backup: Path, checkpoints: Path) -> Done:
     return manage(url, "restore", backup, DRAMATIS_CHECKPOINT_DIR=str(checkpoints))
 
 
-def answer(url: str, question: str) -> Any:
+def answer(url: str, query: str) -> Any:
     """One value, asked without Django."""
     if url.startswith("sqlite:///"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
-            return database.execute(question).fetchone()[0]
+            return database.execute(query).fetchone()[0]
     with psycopg.connect(url) as database:
-        row = database.execute(question).fetchone()
+        row = database.execute(query).fetchone()
         assert row is not None
         return row[0]

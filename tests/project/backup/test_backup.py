@@ -51,8 +51,8 @@ def stage(workspace, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
     stage = make_stage(workspace)
-    for words in ("Be wise.", "Be calm.", "Be “careful”: \\N and \t tabs, ünïcode, $1."):
-        stage.edit(words)
+    for text in ("Be wise.", "Be calm.", "Be “careful”: \\N and \t tabs, ünïcode, $1."):
+        stage.edit(text)
         stage.fetch()
     sign_checkpoint(workspace.pk)
     return stage
@@ -64,12 +64,12 @@ def by_copy(settings, tmp_path):
     settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
 
 
-def meanwhile(verb: Callable[[], object]) -> None:
+def meanwhile(action: Callable[[], object]) -> None:
     """Somebody else does it now, and has done it when this returns."""
 
     def run() -> None:
         try:
-            verb()
+            action()
         finally:
             connections.close_all()
 
@@ -84,9 +84,9 @@ def busy_dump(stage, monkeypatch) -> None:
     real = part.dump
 
     def dump(folder: Path) -> object:
-        said = real(folder)
+        details = real(folder)
         meanwhile(stage.fetch)
-        return said
+        return details
 
     monkeypatch.setattr(part, "dump", dump)
 
@@ -160,8 +160,8 @@ def test_a_backup_of_before_there_were_months_is_taken_over(stage, tmp_path):
     with empty_database(tmp_path) as older, empty_database(tmp_path) as newer:
         assert restore(older, tmp_path / "backup", tmp_path / "first").returncode == 0
         assert manage(older, "migrate", "prompts", "0011").returncode == 0
-        made = manage(older, "backup", tmp_path / "older", DRAMATIS_CHECKPOINT_DIR=str(tmp_path / "first"))
-        assert made.returncode == 0, made.stderr
+        backup = manage(older, "backup", tmp_path / "older", DRAMATIS_CHECKPOINT_DIR=str(tmp_path / "first"))
+        assert backup.returncode == 0, backup.stderr
         done = restore(newer, tmp_path / "older", tmp_path / "second")
         assert done.returncode == 0, done.stderr
         assert answer(newer, ROWS) == len(stage.rows)
@@ -199,12 +199,12 @@ def test_a_flipped_byte_anywhere_is_refused(stage, tmp_path, by_copy):
     files = [path for path in backup.rglob("*") if path.is_file()]
     assert {path.name for path in files} >= {MANIFEST_NAME, f"{stage.workspace.pk}.jsonl"}
     for path in files:
-        whole = path.read_bytes()
-        place = len(whole) // 2
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        content = path.read_bytes()
+        place = len(content) // 2
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         with pytest.raises(BackupError):
             read_manifest(backup)
-        path.write_bytes(whole)
+        path.write_bytes(content)
     read_manifest(backup)
 
 
@@ -244,12 +244,12 @@ def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_pa
     with pytest.raises(CommandError, match="is there already"):
         call_command("backup", str(backup))
     assert backup.stat().st_mode & 0o077 == 0
-    told = json.loads((backup / MANIFEST_NAME).read_text())
-    [chain] = told["chain"]
+    manifest = json.loads((backup / MANIFEST_NAME).read_text())
+    [chain] = manifest["chain"]
     assert chain["workspace"] == stage.workspace.pk
     assert chain["versions"]["count"] == stage.prompt.last_number
     assert chain["checkpoint"][0] == 1
-    assert len(told["prompts"]) == 2
+    assert len(manifest["prompts"]) == 2
     call_command("restore", str(backup), "--only-check")
     assert "files are what was written" in capsys.readouterr().out
     refuse_all(stage, backup)
@@ -290,12 +290,12 @@ def test_no_secret_is_in_it(stage, tmp_path, settings, by_copy):
     keys = {row.session_key for row in Session.objects.all()}
     create_backup(tmp_path / "backup")
     files = [path for path in (tmp_path / "backup").rglob("*") if path.is_file()]
-    whole = b"".join(
+    content = b"".join(
         gzip.decompress(read) if read[:2] == GZIP else read for read in map(Path.read_bytes, files)
     )
-    assert stage.key.prefix.encode() in whole, "it can be read"
+    assert stage.key.prefix.encode() in content, "it can be read"
     for secret in {settings.SECRET_KEY, stage.secret, "PRIVATE KEY", *keys}:
-        assert secret.encode() not in whole
+        assert secret.encode() not in content
 
 
 def make_owner(stage):

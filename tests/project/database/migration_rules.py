@@ -58,13 +58,13 @@ class Unsafe:
 def unsafe_steps() -> list[Unsafe]:
     """All of ours, in the order they would be applied."""
     loader = MigrationLoader(None)
-    state, found = ProjectState(), list[Unsafe]()
+    state, unsafe = ProjectState(), list[Unsafe]()
     for key in plan(loader):
         migration = loader.graph.nodes[key]
         if key[0] in OURS:
-            found += unsafe_in(migration, state.clone())
+            unsafe += unsafe_in(migration, state.clone())
         state = migration.mutate_state(state, preserve=False)
-    return found
+    return unsafe
 
 
 def plan(loader: MigrationLoader) -> list[tuple[str, str]]:
@@ -76,17 +76,21 @@ def plan(loader: MigrationLoader) -> list[tuple[str, str]]:
 
 def unsafe_in(migration: Migration, state: ProjectState) -> list[Unsafe]:
     """A table made by the same migration is empty and known to nobody, so anything may be done to it."""
-    made: set[str] = set()
-    found: list[Unsafe] = []
+    new_tables: set[str] = set()
+    unsafe: list[Unsafe] = []
     name = f"{migration.app_label}.{migration.name}"
     for operation in migration.operations:
         for step in flat([operation]):
             if isinstance(step, steps.CreateModel):
-                made.add(step.name_lower)
-            elif table_of(step) not in made and (isinstance(step, ALWAYS) or not is_small(migration, step)):
-                found += [Unsafe(name, told(step), reason) for reason in reasons(step, migration, state)]
+                new_tables.add(step.name_lower)
+            elif table_of(step) not in new_tables and (
+                isinstance(step, ALWAYS) or not is_small(migration, step)
+            ):
+                unsafe += [
+                    Unsafe(name, describe_step(step), reason) for reason in reasons(step, migration, state)
+                ]
         operation.state_forwards(migration.app_label, state)
-    return found
+    return unsafe
 
 
 def flat(operations: list[Operation]) -> Iterator[Operation]:
@@ -107,12 +111,12 @@ def is_small(migration: Migration, step: Operation) -> bool:
     return f"{migration.app_label}.{table_of(step)}" in SMALL
 
 
-def told(step: Operation) -> str:
-    words = [type(step).__name__, table_of(step)]
+def describe_step(step: Operation) -> str:
+    parts = [type(step).__name__, table_of(step)]
     if isinstance(step, FieldOperation | steps.RemoveConstraint):
-        words.append(step.name)
+        parts.append(step.name)
     named = getattr(step, "index", None) or getattr(step, "constraint", None)
-    return " ".join(filter(None, [*words, getattr(named, "name", "")]))
+    return " ".join(filter(None, [*parts, getattr(named, "name", "")]))
 
 
 # --- the rules -----------------------------------------------------------------------------------------
@@ -122,18 +126,18 @@ BREAKING = (steps.RemoveField, steps.RenameField, steps.RenameModel, steps.Delet
 ALWAYS = (*BREAKING, steps.AddField, steps.RemoveConstraint, steps.RunPython, steps.RunSQL)
 
 
-Words = Callable[[Any, Migration, ProjectState], Iterable[str]]
+Rule = Callable[[Any, Migration, ProjectState], Iterable[str]]
 
 
 def reasons(step: Operation, migration: Migration, state: ProjectState) -> Iterable[str]:
-    for kinds, words in RULES:
+    for kinds, rule in RULES:
         if isinstance(step, kinds):
-            return words(step, migration, state)
+            return rule(step, migration, state)
     return [] if type(step).__name__ in TRIGGERS else ["an unknown step: say why it is safe"]
 
 
-def saying(words: str) -> Words:
-    return lambda step, migration, state: [words]
+def always(reason: str) -> Rule:
+    return lambda step, migration, state: [reason]
 
 
 def of_online(step: Operation, migration: Migration, state: ProjectState) -> Iterator[str]:
@@ -214,15 +218,15 @@ def is_indexed(field: Any) -> bool:
 
 
 # The first that fits counts: those of our own are kinds of the plain ones.
-RULES: list[tuple[Any, Words]] = [
-    (BREAKING, saying("the release before asks for it: leave it out of the model, drop it a release later")),
+RULES: list[tuple[Any, Rule]] = [
+    (BREAKING, always("the release before asks for it: leave it out of the model, drop it a release later")),
     ((AddIndexOnline, AddUniqueOnline, AddCheckOnline, RunInBatches), of_online),
     (steps.AddField, of_added),
     (steps.AlterField, of_altered),
-    (steps.AddIndex, saying("writers wait while it is built: use AddIndexOnline")),
+    (steps.AddIndex, always("writers wait while it is built: use AddIndexOnline")),
     (steps.AddConstraint, of_constraint),
     (steps.RemoveConstraint, of_removed),
-    (steps.RunPython, saying("one transaction over all rows: use RunInBatches")),
-    (steps.RunSQL, saying("nobody can tell what it locks: say why it is safe")),
+    (steps.RunPython, always("one transaction over all rows: use RunInBatches")),
+    (steps.RunSQL, always("nobody can tell what it locks: say why it is safe")),
     (HARMLESS, lambda step, migration, state: []),
 ]

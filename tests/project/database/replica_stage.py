@@ -29,7 +29,7 @@ def address_of(host: str | None = None) -> str:
 
 
 @contextmanager
-def aside(url: str) -> Iterator[None]:
+def use_replica(url: str) -> Iterator[None]:
     """The product with this replica, as if it had been started with it."""
     known: dict[str, Any] = {
         "default": {},
@@ -37,7 +37,7 @@ def aside(url: str) -> Iterator[None]:
     }
     config = connections.configure_settings(known)[db_replica.REPLICA_ALIAS]
     connections.databases[db_replica.REPLICA_ALIAS] = config
-    let_in(connections[db_replica.REPLICA_ALIAS])
+    allow_connection(connections[db_replica.REPLICA_ALIAS])
     db_replica.REPLICA_HEALTH.is_suspended, db_replica.REPLICA_HEALTH.next_check = False, 0.0
     try:
         yield
@@ -47,7 +47,7 @@ def aside(url: str) -> Iterator[None]:
         del connections.databases[db_replica.REPLICA_ALIAS]
 
 
-def let_in(wrapper: Any) -> None:
+def allow_connection(wrapper: Any) -> None:
     """Tests may use the databases that were there when they began: Django's guard knows no others."""
 
     def ensure_connection() -> None:
@@ -66,25 +66,25 @@ def standby() -> Iterator[Cluster]:
     programs = postgres_programs(directory)
     if account:
         shutil.chown(directory, account["user"], account["group"])
-    made = Cluster(directory, programs)
-    words: list[str | Path] = [
+    cluster = Cluster(directory, programs)
+    command: list[str | Path] = [
         programs / "pg_basebackup",
         "-d",
         os.environ["DATABASE_URL"],
         "-D",
         directory / "data",
     ]
-    words += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream"]
+    command += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream"]
     try:
-        subprocess.run(words, check=True, cwd=directory, stdin=subprocess.DEVNULL, **account)
+        subprocess.run(command, check=True, cwd=directory, stdin=subprocess.DEVNULL, **account)
         # A standby must take as many connections as the server that it follows.
         with (directory / "data" / "postgresql.auto.conf").open("a") as settings:
             settings.write("max_connections = 150\nfsync = off\n")
-        made.start()
-        yield made
+        cluster.start()
+        yield cluster
     finally:
-        if made.process is not None and made.process.poll() is None:
-            made.stop("immediate")
+        if cluster.process is not None and cluster.process.poll() is None:
+            cluster.stop("immediate")
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -94,12 +94,12 @@ def catch_up(copy: Cluster) -> None:
         cursor.execute("SELECT pg_current_wal_lsn()::text")
         [position] = cursor.fetchone()
     deadline = time.monotonic() + CAUGHT_UP_SECONDS
-    while not told(copy, f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"):
+    while not query_cluster(copy, f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"):
         assert time.monotonic() < deadline, "The copy does not follow."
         time.sleep(0.02)
 
 
-def told(copy: Cluster, question: str) -> object:
+def query_cluster(copy: Cluster, query: str) -> object:
     with psycopg.connect(copy.url, autocommit=True) as server:
-        row = server.execute(question).fetchone()
+        row = server.execute(query).fetchone()
     return row and row[0]

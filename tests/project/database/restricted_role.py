@@ -24,13 +24,13 @@ def as_app_role() -> Iterator[str]:
     name = role_name()
     if get_role_flags(name) is None or not is_granted(name):
         prepare_apart(name)
-    say(f'SET ROLE "{name}"')
+    execute_sql(f'SET ROLE "{name}"')
     setattr(connection.connection, RESTRICTED_ATTRIBUTE, True)
     try:
         yield name
     finally:
         setattr(connection.connection, RESTRICTED_ATTRIBUTE, False)
-        say("RESET ROLE")
+        execute_sql("RESET ROLE")
 
 
 def is_granted(name: str) -> bool:
@@ -55,6 +55,6 @@ def prepare_apart(name: str) -> None:
         apart.submit(prepare).result()
 
 
-def say(statement: str) -> None:
+def execute_sql(statement: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement)

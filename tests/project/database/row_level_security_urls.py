@@ -8,7 +8,7 @@ from django.urls import include, path
 from personas.tenancy.middleware import WorkspaceRequest
 
 
-def seen() -> dict[str, list[str]]:
+def visible_rows() -> dict[str, list[str]]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT slug FROM personas_agent ORDER BY slug")
         agents = [slug for (slug,) in cursor.fetchall()]
@@ -17,12 +17,12 @@ def seen() -> dict[str, list[str]]:
 
 
 def inside(request: WorkspaceRequest) -> JsonResponse:
-    return JsonResponse(seen())
+    return JsonResponse(visible_rows())
 
 
 @login_not_required
 def outside(request: HttpRequest) -> JsonResponse:
-    return JsonResponse(seen())
+    return JsonResponse(visible_rows())
 
 
 def into(request: WorkspaceRequest, other: int) -> JsonResponse:
@@ -36,7 +36,7 @@ def into(request: WorkspaceRequest, other: int) -> JsonResponse:
                 [other],
             )
     except DatabaseError as error:
-        return JsonResponse({"refused": str(error).partition("\n")[0], **seen()})
+        return JsonResponse({"refused": str(error).partition("\n")[0], **visible_rows()})
     return JsonResponse({"refused": ""})
 
 

@@ -15,12 +15,12 @@ from tests.project.database.migration_rules import Unsafe, unsafe_in, unsafe_ste
 
 
 def test_no_migration_has_an_unsafe_step_that_is_not_accounted_for():
-    found = unsafe_steps()
-    new = [str(row) for row in found if row.step not in FROZEN.get(row.migration, {})]
+    unsafe = unsafe_steps()
+    new = [str(row) for row in unsafe if row.step not in FROZEN.get(row.migration, {})]
     assert not new, "See docs/decisions/0013-online-migrations.md:\n" + "\n".join(new)
-    seen = {(row.migration, row.step) for row in found}
+    existing = {(row.migration, row.step) for row in unsafe}
     listed = {(name, step) for name, rows in FROZEN.items() for step in rows}
-    assert listed == seen, "These are listed and are not there any more."
+    assert listed == existing, "These are listed and are not there any more."
     assert all(reason for rows in FROZEN.values() for reason in rows.values())
 
 
@@ -101,11 +101,11 @@ UNSAFE = {
 @pytest.mark.planted
 @pytest.mark.parametrize("name", UNSAFE)
 def test_an_unsafe_step_is_named(tables, name):
-    step, words = UNSAFE[name]
-    found = judged(tables, step)
-    assert found, name
-    assert {row.migration for row in found} == {"prompts.0999_made_up"}
-    assert any(words in row.reason for row in found), found
+    step, reason = UNSAFE[name]
+    unsafe = judged(tables, step)
+    assert unsafe, name
+    assert {row.migration for row in unsafe} == {"prompts.0999_made_up"}
+    assert any(reason in row.reason for row in unsafe), unsafe
 
 
 @pytest.mark.planted
@@ -151,8 +151,8 @@ def test_steps_that_keep_the_product_running_pass_alone(tables):
 
 def test_a_table_made_by_the_same_migration_is_nobodys_yet(tables):
     fields: list[Any] = [("id", models.BigAutoField(primary_key=True))]
-    made = migrations.CreateModel("Fresh", fields)
-    assert judged(tables, made, migrations.AddField("fresh", "number", number(default=0))) == []
+    create = migrations.CreateModel("Fresh", fields)
+    assert judged(tables, create, migrations.AddField("fresh", "number", number(default=0))) == []
 
 
 # --- the steps themselves ------------------------------------------------------------------------------
@@ -187,8 +187,8 @@ class Stage:
 
     def constraints(self) -> dict:
         with connection.cursor() as cursor:
-            found: dict = connection.introspection.get_constraints(cursor, "personas_onlinerow")
-        return found
+            constraints: dict = connection.introspection.get_constraints(cursor, "personas_onlinerow")
+        return constraints
 
     def drop(self) -> None:
         with connection.schema_editor() as editor:

@@ -19,7 +19,7 @@ from project.doctor.results import FindingState
 from project.metrics.periodic import measure_metrics
 from prompts.models import LedgerEntry
 from tests.factories import make_memory, signed_in
-from tests.project.database.replica_stage import address_of, aside, catch_up, standby, told
+from tests.project.database.replica_stage import address_of, catch_up, query_cluster, standby, use_replica
 from tests.project.deployment.production_settings import COMPLETE, run_settings
 from tests.prompts.serving.serving_stage import make_stage
 
@@ -39,56 +39,56 @@ LAGGING = {
     "": "prompts_ledgerentry",
 }
 # Those that need more than one statement.
-QUESTIONS = {"ledger/stale/": 6, "": 2}
+QUERY_COUNTS = {"ledger/stale/": 6, "": 2}
 NEVER = ("agents/pilot/", "memories/", "agents/", "keys/", "members/", "time-machine/", "verify/", "find/")
 
 
 @pytest.fixture
 def stage(workspace):
-    made = make_stage(workspace)
-    made.fetch()
-    return made
+    stage = make_stage(workspace)
+    stage.fetch()
+    return stage
 
 
 @pytest.fixture
-def beside(stage):
+def replica_configured(stage):
     """The same database under a second address, on which nothing can be written."""
-    with aside(address_of()):
+    with use_replica(address_of()):
         yield
 
 
 @pytest.fixture
-def away(stage, tmp_path):
-    with aside(address_of(str(tmp_path))):
+def replica_down(stage, tmp_path):
+    with use_replica(address_of(str(tmp_path))):
         yield
 
 
-def asked_aside(client: Client, path: str) -> str:
+def get_replica_queries(client: Client, path: str) -> str:
     """What the replica was asked while this page was made; how it stands does not count."""
-    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as asked:
+    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as queries:
         answer = client.get(f"/w/harbour/{path}")
         body = b"".join(answer) if answer.streaming else answer.content
     assert answer.status_code == 200, (path, body[:300])
-    return "\n".join(one["sql"] for one in asked if "pg_is_in_recovery" not in one["sql"])
+    return "\n".join(one["sql"] for one in queries if "pg_is_in_recovery" not in one["sql"])
 
 
 # --- which reads ---------------------------------------------------------------------------------------
 
 
-def test_lists_files_and_figures_are_read_from_the_replica_and_nothing_else(beside, as_alice):
+def test_lists_files_and_figures_are_read_from_the_replica_and_nothing_else(replica_configured, as_alice):
     for path, table in LAGGING.items():
-        asked = asked_aside(as_alice, path)
-        assert f'FROM "{table}"' in asked, path
+        queries = get_replica_queries(as_alice, path)
+        assert f'FROM "{table}"' in queries, path
         # Whatever a template asked for by the way would have no way back.
-        assert asked.count("SELECT") - asked.count("(SELECT") <= QUESTIONS.get(path, 1), asked
+        assert queries.count("SELECT") - queries.count("(SELECT") <= QUERY_COUNTS.get(path, 1), queries
     for path in NEVER:
-        assert not asked_aside(as_alice, path), path
+        assert not get_replica_queries(as_alice, path), path
 
 
-def test_a_fetch_never_touches_the_replica_and_nobody_can_write_there(beside, stage, workspace):
-    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as asked:
+def test_a_fetch_never_touches_the_replica_and_nobody_can_write_there(replica_configured, stage, workspace):
+    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as queries:
         stage.fetch()
-    assert not asked.captured_queries
+    assert not queries.captured_queries
     assert LedgerEntry.objects.in_workspace(workspace).count() == 2
     event = AuditEvent.objects.in_workspace(workspace).first()
     with pytest.raises(InternalError, match="read-only"):
@@ -96,18 +96,18 @@ def test_a_fetch_never_touches_the_replica_and_nobody_can_write_there(beside, st
     assert AuditEvent.objects.in_workspace(workspace).first() == event
 
 
-def test_the_clock_counts_bots_behind_on_the_replica(beside, stage):
+def test_the_clock_counts_bots_behind_on_the_replica(replica_configured, stage):
     stage.edit("Be calm.")
-    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as asked:
+    with CaptureQueriesContext(connections[REPLICA_ALIAS]) as queries:
         assert measure_metrics()["stale_bots"] == 1
-    assert "prompts_ledgerentry" in asked.captured_queries[-1]["sql"]
+    assert "prompts_ledgerentry" in queries.captured_queries[-1]["sql"]
 
 
-def test_whoever_just_wrote_reads_from_the_database(beside, workspace, as_alice, as_bob):
+def test_whoever_just_wrote_reads_from_the_database(replica_configured, workspace, as_alice, as_bob):
     as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
     assert as_alice.cookies[RECENT_WRITE_COOKIE]["max-age"] == replica.RECENT_WRITE_SECONDS
-    assert not asked_aside(as_alice, "audit/")
-    assert asked_aside(as_bob, "audit/")
+    assert not get_replica_queries(as_alice, "audit/")
+    assert get_replica_queries(as_bob, "audit/")
     assert RECENT_WRITE_COOKIE not in as_bob.cookies
     # Longer than a copy may be behind unseen.
     assert replica.MAX_LAG.total_seconds() + replica.CHECK_SECONDS < replica.RECENT_WRITE_SECONDS
@@ -123,17 +123,17 @@ def test_without_a_replica_nothing_changes(stage, as_alice):
 # --- away, or too far behind ---------------------------------------------------------------------------
 
 
-def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(away, as_alice):
-    with capture_logs() as said:
+def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(replica_down, as_alice):
+    with capture_logs() as logs:
         for path in LAGGING:
             answer = as_alice.get(f"/w/harbour/{path}")
             assert answer.status_code == 200, path
             assert not answer.streaming or b"".join(answer)
-    assert [one["event"] for one in said if "replica" in one["event"]] == ["replica_suspended"]
+    assert [one["event"] for one in logs if "replica" in one["event"]] == ["replica_suspended"]
 
 
-def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(beside, as_alice):
-    assert asked_aside(as_alice, "audit/")
+def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(replica_configured, as_alice):
+    assert get_replica_queries(as_alice, "audit/")
     connections.databases[REPLICA_ALIAS]["HOST"] = "/nowhere"
     connections[REPLICA_ALIAS].close()
     connections[REPLICA_ALIAS].settings_dict["HOST"] = "/nowhere"
@@ -143,23 +143,25 @@ def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(besi
     assert REPLICA_HEALTH.is_suspended
 
 
-def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(beside, as_alice, monkeypatch):
+def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(
+    replica_configured, as_alice, monkeypatch
+):
     REPLICA_HEALTH.suspend("a test")
-    assert not asked_aside(as_alice, "audit/")
+    assert not get_replica_queries(as_alice, "audit/")
     REPLICA_HEALTH.next_check = 0.0
-    assert asked_aside(as_alice, "audit/")
+    assert get_replica_queries(as_alice, "audit/")
     monkeypatch.setattr(replica, "get_replica_lag", lambda: timedelta(minutes=5))
     REPLICA_HEALTH.next_check = 0.0
-    assert not asked_aside(as_alice, "audit/")
+    assert not get_replica_queries(as_alice, "audit/")
     assert REPLICA_HEALTH.is_suspended
 
 
 @pytest.mark.planted
-def test_a_page_that_asks_without_a_way_back_would_go_down(away, as_alice, monkeypatch):
+def test_a_page_that_asks_without_a_way_back_would_go_down(replica_down, as_alice, monkeypatch):
     """Planted: the question goes to the replica, whatever happens."""
     monkeypatch.setattr(
         "personas.audit.views.read_from_replica",
-        lambda question, *, fresh: question(REPLICA_ALIAS),
+        lambda query, *, fresh: query(REPLICA_ALIAS),
         raising=True,
     )
     as_alice.raise_request_exception = False
@@ -174,18 +176,18 @@ def test_the_doctor_says_nothing_without_a_replica(db):
 
 
 def test_the_doctor_warns_of_a_replica_that_is_away_or_the_database_itself(transactional_db, tmp_path):
-    for url, words in ((address_of(str(tmp_path)), "does not answer"), (address_of(), "no copy")):
-        with aside(url):
+    for url, message in ((address_of(str(tmp_path)), "does not answer"), (address_of(), "no copy")):
+        with use_replica(url):
             [finding] = check_replica()
         assert (finding.state, finding.name) == (FindingState.WARN, "replica")
-        assert words in finding.message
+        assert message in finding.message
 
 
 def test_a_replica_of_sqlite_is_refused():
     postgres = {"DATABASE_URL": "postgresql://a@b/c", "DATABASE_REPLICA_URL": "sqlite:////tmp/x"}
     sqlite = {"DATABASE_URL": "sqlite:////tmp/x", "DATABASE_REPLICA_URL": "postgresql://a@b/c"}
-    for said in (postgres, sqlite):
-        done = run_settings(COMPLETE | said)
+    for variables in (postgres, sqlite):
+        done = run_settings(COMPLETE | variables)
         assert "DATABASE_REPLICA_URL needs PostgreSQL" in done.stderr
 
 
@@ -198,55 +200,57 @@ def test_a_real_standby_serves_lists_falls_behind_goes_away_and_comes_back(reque
     if ALONE not in os.environ:
         run_alone(request.node.nodeid)
         return
-    stand_by(*map(request.getfixturevalue, ("workspace", "as_alice", "bob", "monkeypatch", "stage")))
+    run_with_standby(*map(request.getfixturevalue, ("workspace", "as_alice", "bob", "monkeypatch", "stage")))
 
 
 def run_alone(test: str) -> None:
-    given = ("PYTEST", "DATABASE_URL", "REDIS_URL", "DRAMATIS_")
-    told = {name: value for name, value in os.environ.items() if not name.startswith(given)}
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:randomly", test]
-    done = subprocess.run(words, env=told | {ALONE: "yes"}, capture_output=True, text=True, check=False)
+    excluded = ("PYTEST", "DATABASE_URL", "REDIS_URL", "DRAMATIS_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(excluded)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:randomly", test]
+    done = subprocess.run(
+        command, env=environment | {ALONE: "yes"}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout[-3_000:]
     assert "1 passed" in done.stdout
 
 
-def stand_by(workspace, as_alice, bob, monkeypatch, stage):
-    bob_sees = signed_in(bob)
-    with standby() as copy, aside(address_of(str(copy.directory))):
+def run_with_standby(workspace, as_alice, bob, monkeypatch, stage):
+    bob_client = signed_in(bob)
+    with standby() as copy, use_replica(address_of(str(copy.directory))):
         catch_up(copy)
-        assert all(asked_aside(as_alice, path) for path in LAGGING)
+        assert all(get_replica_queries(as_alice, path) for path in LAGGING)
         [finding] = check_replica()
         assert (finding.state, finding.message) == (FindingState.OK, "It is 0 s behind.")
 
-        told(copy, "SELECT pg_wal_replay_pause()")
+        query_cluster(copy, "SELECT pg_wal_replay_pause()")
         memory = make_memory(workspace, "Written while the copy slept.")
-        assert not events_of(bob_sees, memory), "the copy cannot know yet"
-        bob_sees.cookies[RECENT_WRITE_COOKIE] = "1"
-        assert events_of(bob_sees, memory), "whoever just wrote is shown it"
-        del bob_sees.cookies[RECENT_WRITE_COOKIE]
+        assert not events_of(bob_client, memory), "the copy cannot know yet"
+        bob_client.cookies[RECENT_WRITE_COOKIE] = "1"
+        assert events_of(bob_client, memory), "whoever just wrote is shown it"
+        del bob_client.cookies[RECENT_WRITE_COOKIE]
         assert replica.get_replica_lag() > timedelta(0)
         monkeypatch.setattr(replica, "MAX_LAG", timedelta(0))
         REPLICA_HEALTH.next_check = 0.0
-        assert events_of(bob_sees, memory), "a copy too far behind is not asked"
+        assert events_of(bob_client, memory), "a copy too far behind is not asked"
         monkeypatch.undo()
 
-        told(copy, "SELECT pg_wal_replay_resume()")
+        query_cluster(copy, "SELECT pg_wal_replay_resume()")
         catch_up(copy)
         REPLICA_HEALTH.next_check = 0.0
-        assert "personas_auditevent" in asked_aside(bob_sees, "audit/")
-        assert events_of(bob_sees, memory)
+        assert "personas_auditevent" in get_replica_queries(bob_client, "audit/")
+        assert events_of(bob_client, memory)
         assert replica.get_replica_lag() == timedelta(0)
 
         copy.stop("immediate")
-        assert events_of(bob_sees, memory)
+        assert events_of(bob_client, memory)
         assert REPLICA_HEALTH.is_suspended
         [finding] = check_replica()
         assert finding.state == FindingState.WARN
         copy.start()
         REPLICA_HEALTH.next_check = 0.0
-        assert asked_aside(bob_sees, "audit/")
+        assert get_replica_queries(bob_client, "audit/")
 
 
 def events_of(client: Client, memory) -> list[AuditEvent]:
-    found = client.get("/w/harbour/audit/").context["page"].events
-    return [event for event in found if (event.kind, event.object_id) == ("memory", memory.pk)]
+    events = client.get("/w/harbour/audit/").context["page"].events
+    return [event for event in events if (event.kind, event.object_id) == ("memory", memory.pk)]

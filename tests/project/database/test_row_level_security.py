@@ -24,7 +24,7 @@ from prompts.search.search import filter_by_digest
 from prompts.tasks import rebuild_prompts_job, seal_ledger_job, sign_checkpoints_job
 from tests.factories import make_agent
 from tests.project.database.migration_rules import plan
-from tests.project.database.restricted_role import as_app_role, say
+from tests.project.database.restricted_role import as_app_role, execute_sql
 from tests.prompts.serving.serving_stage import make_stage
 from tests.shared_workspaces import (  # noqa: F401  # fixtures
     housed_alice,
@@ -86,7 +86,7 @@ def test_the_role_cannot_take_the_wall_down(role):
     refused = []
     for statement in FORBIDDEN:
         with suppress(DatabaseError), transaction.atomic():
-            say(statement)
+            execute_sql(statement)
             continue
         refused.append(statement)
     assert refused == FORBIDDEN
@@ -104,14 +104,14 @@ def test_a_role_is_prepared_as_often_as_one_likes():
 
 @pytest.mark.planted
 def test_a_role_that_may_too_much_is_refused():
-    say("CREATE ROLE app_strong BYPASSRLS CREATEDB")
+    execute_sql("CREATE ROLE app_strong BYPASSRLS CREATEDB")
     with pytest.raises(UnsuitableRole, match="passes by row security, may make databases"):
         prepare_role("app_strong")
 
 
 @pytest.mark.planted
 def test_whoever_acts_for_the_owner_is_refused():
-    say("CREATE ROLE app_deputy IN ROLE postgres")
+    execute_sql("CREATE ROLE app_deputy IN ROLE postgres")
     with pytest.raises(UnsuitableRole, match="owns tables"):
         prepare_role("app_deputy")
 
@@ -133,7 +133,7 @@ def test_only_the_owner_prepares_a_role(role):
     ],
 )
 def test_a_hole_in_the_wall_is_named(statement, hole):
-    say(statement)
+    execute_sql(statement)
     assert any(line.startswith("personas_agent: ") and hole in line for line in find_unprotected_tables())
 
 
@@ -166,10 +166,10 @@ def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(rol
     with workspace_scope.no_workspace():
         answer = as_alice.get(f"/w/{workspace.slug}/agents/?format=csv")
         assert answer.streaming
-        told = b"".join(answer.streaming_content).decode()
+        content = b"".join(answer.streaming_content).decode()
         assert workspace_scope.current_scope() == workspace_scope.NO_WORKSPACE
-    assert "pilot" in told
-    assert "spy" not in told
+    assert "pilot" in content
+    assert "spy" not in content
 
 
 @pytest.mark.planted
@@ -202,7 +202,7 @@ def test_nothing_told_nothing_seen(role, workspace):
 def test_a_rollback_takes_nothing_away(role, workspace, elsewhere):
     with workspace_scope.workspace_scope(workspace.pk):
         with pytest.raises(DatabaseError), transaction.atomic():
-            say("SELECT 1/0")
+            execute_sql("SELECT 1/0")
         assert agents() == {"pilot"}
         with ExitStack() as later:
             sid = transaction.savepoint()
@@ -214,8 +214,8 @@ def test_a_rollback_takes_nothing_away(role, workspace, elsewhere):
 
 def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
     with workspace_scope.workspace_scope(workspace.pk):
-        found = [row.slug for row in Agent.unscoped.order_by("pk").iterator(chunk_size=1)]
-        assert found == ["pilot"]
+        slugs = [row.slug for row in Agent.unscoped.order_by("pk").iterator(chunk_size=1)]
+        assert slugs == ["pilot"]
         with connection.cursor() as cursor:
             cursor.executemany("UPDATE personas_agent SET name = %s", [["One"], ["Two"]])
             assert cursor.rowcount == 2
@@ -224,21 +224,21 @@ def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
 
 def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, workspace):
     with workspace_scope.workspace_scope(workspace.pk):
-        say("SET LOCAL enable_seqscan = off")
+        execute_sql("SET LOCAL enable_seqscan = off")
         rows = Agent.objects.in_workspace(workspace).filter(slug="pilot")
-        said = rows.explain(verbose=True)
-    assert "Index Cond: (personas_agent.workspace_id =" in said
-    assert "InitPlan" in said
-    assert "SubPlan" not in said
+        plan_text = rows.explain(verbose=True)
+    assert "Index Cond: (personas_agent.workspace_id =" in plan_text
+    assert "InitPlan" in plan_text
+    assert "SubPlan" not in plan_text
 
 
 def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_index(role, workspace):
     rows = PromptVersion.objects.in_workspace(workspace)
     with workspace_scope.workspace_scope(workspace.pk):
-        say("SET LOCAL enable_seqscan = off")
+        execute_sql("SET LOCAL enable_seqscan = off")
         # In no order: of a few rows the planner likes to read all in the order of their ids.
-        for asked in (rows.filter(digest="ab" * 32).order_by(), filter_by_digest(rows, "abab").order_by()):
-            assert re.search(r"Index Cond: \(+workspace_id = \d+\) AND \(+digest\)", asked.explain())
+        for query in (rows.filter(digest="ab" * 32).order_by(), filter_by_digest(rows, "abab").order_by()):
+            assert re.search(r"Index Cond: \(+workspace_id = \d+\) AND \(+digest\)", query.explain())
 
 
 def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
@@ -270,12 +270,12 @@ def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, 
         rebuild_prompts_job(elsewhere.pk, [home.agent.pk])
         seal_ledger_job()
         sign_checkpoints_job()
-        found = measure_metrics()
+        metrics = measure_metrics()
     counts = [kind.objects.in_workspace(workspace).count() for kind in kinds]
     assert counts == [2, 2, 1, 1]
     assert [kind.objects.in_workspace(elsewhere).count() for kind in kinds] == [1, 1, 1, 1]
     assert verify_workspace(workspace).first is None
-    assert (found["workspaces"], found["agents"]) == (2, 2)
+    assert (metrics["workspaces"], metrics["agents"]) == (2, 2)
 
 
 # --- migrations ----------------------------------------------------------------------------------------
@@ -329,8 +329,8 @@ def test_an_invitation_is_followed_by_whoever_sees_nothing(workspace, by_alice, 
     with as_app_role():
         assert workspace.name in as_mallory.get(f"/join/{token}/").content.decode()
         assert as_mallory.post(f"/join/{token}/")["Location"] == f"/w/{workspace.slug}/"
-        seen = as_mallory.get(f"/w/{workspace.slug}/raw/").json()
-    assert seen == {"agents": [], "workspaces": [workspace.slug]}
+        visible = as_mallory.get(f"/w/{workspace.slug}/raw/").json()
+    assert visible == {"agents": [], "workspaces": [workspace.slug]}
 
 
 def test_a_workspace_can_be_opened_by_whoever_sees_none(role, as_alice):

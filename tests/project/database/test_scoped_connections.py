@@ -13,7 +13,7 @@ from core.db.row_level_security import ENABLE_STATEMENTS, POLICY_CONDITION, POLI
 from project.database.postgresql import rls_cursor
 from project.database.postgresql.base import DatabaseWrapper
 from project.doctor.checks import check_row_level_security
-from tests.project.database.restricted_role import as_app_role, say
+from tests.project.database.restricted_role import as_app_role, execute_sql
 from tests.project.deployment.containers import own_database
 
 pytestmark = pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="SQLite has no roles")
@@ -42,8 +42,14 @@ def database(django_db_setup):
 def pooled(database, django_db_blocker):
     """As the product connects, with a pool of one: whoever comes next gets the very same connection."""
     options = {**connection.settings_dict["OPTIONS"], "pool": {"min_size": 1, "max_size": 1, "timeout": 5}}
-    told = {**connection.settings_dict, "NAME": database, "USER": ROLE, "PASSWORD": "", "OPTIONS": options}
-    wrapper = DatabaseWrapper(told, alias="pooled")
+    settings = {
+        **connection.settings_dict,
+        "NAME": database,
+        "USER": ROLE,
+        "PASSWORD": "",
+        "OPTIONS": options,
+    }
+    wrapper = DatabaseWrapper(settings, alias="pooled")
     with django_db_blocker.unblock():
         yield wrapper
         wrapper.close()
@@ -143,9 +149,9 @@ def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
     connection.ensure_connection()
     setattr(connection.connection, rls_cursor.RESTRICTED_ATTRIBUTE, True)
     try:
-        for words in (["backup", copy], ["restore", taken], ["create_db_role", "someone"]):
+        for command in (["backup", copy], ["restore", taken], ["create_db_role", "someone"]):
             with pytest.raises(CommandError, match=r"does not own the tables|not the owner"):
-                call_command(*words)
+                call_command(*command)
     finally:
         setattr(connection.connection, rls_cursor.RESTRICTED_ATTRIBUTE, False)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
@@ -157,9 +163,9 @@ def test_the_doctor_says_whether_the_wall_stands(settings):
     (owner,) = check_row_level_security()
     assert (owner.state, owner.message[:21]) == ("warn", "It is not in force: q")
     with as_app_role():
-        (held,) = check_row_level_security()
-    assert held.state == "ok"
-    say("ALTER TABLE personas_memory DISABLE ROW LEVEL SECURITY")
+        (restricted,) = check_row_level_security()
+    assert restricted.state == "ok"
+    execute_sql("ALTER TABLE personas_memory DISABLE ROW LEVEL SECURITY")
     (open_,) = check_row_level_security()
     assert open_.state == "fail"
     assert "personas_memory: row security is off" in open_.message

@@ -24,14 +24,16 @@ SCRIPT = Path(__file__).resolve().parents[3] / "docs" / "examples" / "distribute
 EVERYWHERE = {"personas_membership", "personas_invitation", "personas_apikey"}
 
 
-def unexcused(found: list[Index]) -> list[str]:
-    return [str(index) for index in not_led(found) if not any(fnmatch(index.name, name) for name in EXCUSED)]
+def unexcused(candidates: list[Index]) -> list[str]:
+    return [
+        str(index) for index in not_led(candidates) if not any(fnmatch(index.name, name) for name in EXCUSED)
+    ]
 
 
 def test_every_index_of_a_tenant_table_is_led_by_its_workspace_or_excused():
-    found = indexes()
-    assert not unexcused(found), "Begin it with the workspace, or give the reason in workspace_keys.py."
-    used = {name for name in EXCUSED for index in not_led(found) if fnmatch(index.name, name)}
+    existing = indexes()
+    assert not unexcused(existing), "Begin it with the workspace, or give the reason in workspace_keys.py."
+    used = {name for name in EXCUSED for index in not_led(existing) if fnmatch(index.name, name)}
     assert used == set(EXCUSED), "Nothing needs these excuses any more."
 
 
@@ -52,8 +54,8 @@ def test_every_tenant_table_has_an_index_that_begins_with_its_workspace():
 def test_an_index_without_its_workspace_is_found(planted):
     with connection.cursor() as cursor:
         cursor.execute(planted)
-    [found] = unexcused(indexes())
-    assert "planted" in found
+    [index] = unexcused(indexes())
+    assert "planted" in index
 
 
 # --- docs/examples/distribute.sql ----------------------------------------------------------------------

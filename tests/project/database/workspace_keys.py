@@ -68,12 +68,12 @@ def links() -> set[tuple[str, str]]:
     }
 
 
-def not_led(found: list[Index]) -> list[Index]:
+def not_led(candidates: list[Index]) -> list[Index]:
     """Those that begin with neither the workspace nor a link, and are no primary key."""
     known = links()
     return [
         index
-        for index in found
+        for index in candidates
         if not index.is_primary
         and index.columns[0] != "workspace_id"
         and (index.table, index.columns[0]) not in known

@@ -24,14 +24,14 @@ def composed(name: str = "docker-compose.yml") -> dict[str, Any]:
 
 
 def services() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = composed()["services"]
-    return found
+    services: dict[str, dict[str, Any]] = composed()["services"]
+    return services
 
 
 def filled(text: object, variables: dict[str, str]) -> str:
     """The innermost first: a default may name another variable."""
-    said = VARIABLE.sub(lambda found: variables.get(found[1]) or found[2] or "", str(text))
-    return said if said == str(text) else filled(said, variables)
+    result = VARIABLE.sub(lambda match: variables.get(match[1]) or match[2] or "", str(text))
+    return result if result == str(text) else filled(result, variables)
 
 
 def env_file(text: str) -> dict[str, str]:
@@ -54,13 +54,13 @@ class Image:
 
     @property
     def command(self) -> list[str]:
-        words: list[str] = json.loads(self.all("CMD")[-1])
-        return words
+        command: list[str] = json.loads(self.all("CMD")[-1])
+        return command
 
     @property
     def health_check(self) -> list[str]:
-        words: list[str] = json.loads(self.all("HEALTHCHECK")[-1].partition("CMD ")[2])
-        return words
+        command: list[str] = json.loads(self.all("HEALTHCHECK")[-1].partition("CMD ")[2])
+        return command
 
 
 @cache
@@ -68,13 +68,13 @@ def stages() -> list[Image]:
     """Every stage, the one that runs last."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = [line.split(None, 1) for line in text.replace("\\\n", " ").splitlines() if line.strip()]
-    found: list[Image] = []
+    images: list[Image] = []
     for word, rest in lines:
         if word == "FROM":
-            found.append(Image([]))
-        if found:
-            found[-1].instructions.append((word, rest.strip()))
-    return found
+            images.append(Image([]))
+        if images:
+            images[-1].instructions.append((word, rest.strip()))
+    return images
 
 
 def image() -> Image:
@@ -83,8 +83,8 @@ def image() -> Image:
 
 def environment_of(service: str, dotenv: dict[str, str]) -> dict[str, str]:
     """What its processes see: the image's, over it .env, over that the compose file's own."""
-    said = {name: filled(value, dotenv) for name, value in services()[service]["environment"].items()}
-    return image().environment | dotenv | said
+    variables = {name: filled(value, dotenv) for name, value in services()[service]["environment"].items()}
+    return image().environment | dotenv | variables
 
 
 def command_of(service: str) -> list[str]:
@@ -92,10 +92,10 @@ def command_of(service: str) -> list[str]:
 
 
 def health_check_of(service: str) -> list[str]:
-    said = services()[service].get("healthcheck")
-    if said is None:
+    health_check = services()[service].get("healthcheck")
+    if health_check is None:
         return image().health_check
-    return [] if said.get("disable") else said["test"][1:]
+    return [] if health_check.get("disable") else health_check["test"][1:]
 
 
 def build_step() -> str:
@@ -115,5 +115,7 @@ def let_through(ignore: str) -> set[str]:
 
 
 def held_back(ignore: str) -> list[str]:
-    seen = let_through(ignore)
-    return [name for name in copied_into_image() if name not in seen and Path(name).parts[0] not in seen]
+    allowed = let_through(ignore)
+    return [
+        name for name in copied_into_image() if name not in allowed and Path(name).parts[0] not in allowed
+    ]

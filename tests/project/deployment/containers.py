@@ -32,7 +32,7 @@ APP_ROLE = "dramatis_app"
 
 
 @dataclass
-class House:
+class Installation:
     """One installation in a folder: what the image holds, and what each of its services writes."""
 
     folder: Path
@@ -64,10 +64,10 @@ class House:
 
     def finish(self) -> "subprocess.CompletedProcess[str]":
         """The last step of the image's build, word for word: static files, bytecode."""
-        words = build_step().replace("/venv/bin/python", sys.executable).replace("/app", str(self.app))
+        script = build_step().replace("/venv/bin/python", sys.executable).replace("/app", str(self.app))
         basics = {"PATH": os.environ["PATH"]}
         return subprocess.run(
-            ["sh", "-ec", words], cwd=self.app, env=basics, capture_output=True, text=True, check=False
+            ["sh", "-ec", script], cwd=self.app, env=basics, capture_output=True, text=True, check=False
         )
 
     def secret(self, name: str, content: str) -> None:
@@ -86,11 +86,13 @@ class House:
             # One is quicker up, and as good a proof.
             "GRANIAN_WORKERS": "1",
         }
-        told = {name: self.placed(service, value) for name, value in environment_of(service, dotenv).items()}
+        variables = {
+            name: self.placed(service, value) for name, value in environment_of(service, dotenv).items()
+        }
         (self.folder / f"tmp-{service}").mkdir(exist_ok=True)
         own = {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "TMPDIR": str(self.folder / f"tmp-{service}")}
         own |= {"GRANIAN_PORT": str(self.port), "GRANIAN_HOST": "127.0.0.1"}
-        return told | own | {"DRAMATIS_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
+        return variables | own | {"DRAMATIS_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
 
     def placed(self, service: str, word: str) -> str:
         """A path of the container as one of this house; every other word as it is."""
@@ -104,11 +106,11 @@ class House:
         return [self.placed(service, word) for word in command_of(service)]
 
     def run(self, service: str, command: list[str] | None = None) -> "subprocess.CompletedProcess[str]":
-        words = command or self.command(service)
+        arguments = command or self.command(service)
         env = self.environment(service)
-        program = shutil.which(words[0], path=env["PATH"]) or words[0]
+        program = shutil.which(arguments[0], path=env["PATH"]) or arguments[0]
         return subprocess.run(
-            [program, *words[1:]],
+            [program, *arguments[1:]],
             cwd=self.app,
             env=env,
             capture_output=True,
@@ -118,11 +120,11 @@ class House:
         )
 
     def start(self, service: str) -> None:
-        env, words = self.environment(service), self.command(service)
-        program = shutil.which(words[0], path=env["PATH"]) or words[0]
+        env, arguments = self.environment(service), self.command(service)
+        program = shutil.which(arguments[0], path=env["PATH"]) or arguments[0]
         with self.log(service).open("wb") as output:
             # Where the product lies is said by the folder it is started in, as in the image.
-            shell = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.app), program, *words[1:]]
+            shell = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.app), program, *arguments[1:]]
             self.running[service] = start_process(shell, env=env, output=output)
 
     def log(self, service: str) -> Path:

@@ -29,11 +29,13 @@ class Machines:
     def __post_init__(self) -> None:
         self.turns = cycle(self.webs)
 
-    def ask(self, method: str, path: str, key: str, web: LiveServer | None = None, **said) -> httpx.Response:
+    def ask(
+        self, method: str, path: str, key: str, web: LiveServer | None = None, **options
+    ) -> httpx.Response:
         """One web after the other, unless one is named."""
-        headers = {"Authorization": f"Bearer {key}", **said.pop("headers", {})}
+        headers = {"Authorization": f"Bearer {key}", **options.pop("headers", {})}
         url = f"{(web or next(self.turns)).url}{path}"
-        return httpx.request(method, url, headers=headers, timeout=20, **said)
+        return httpx.request(method, url, headers=headers, timeout=20, **options)
 
     def is_at_rest(self, workspace: Workspace) -> bool:
         """Nothing left to build, and no message that would tell of it."""
@@ -72,10 +74,12 @@ def crew_of(workspace: Workspace, count: int) -> tuple[Soul, Channel]:
     return soul, channel
 
 
-def surplus(workspace: Workspace, wanted: int) -> dict[str, list[int]]:
+def surplus(workspace: Workspace, expected: int) -> dict[str, list[int]]:
     """Prompts whose versions are not exactly 1 to wanted."""
-    found: dict[str, list[int]] = {}
+    numbers_by_agent: dict[str, list[int]] = {}
     rows = PromptVersion.objects.in_workspace(workspace).order_by("number")
     for slug, number in rows.values_list("prompt__agent__slug", "number"):
-        found.setdefault(slug, []).append(number)
-    return {slug: numbers for slug, numbers in found.items() if numbers != list(range(1, wanted + 1))}
+        numbers_by_agent.setdefault(slug, []).append(number)
+    return {
+        slug: numbers for slug, numbers in numbers_by_agent.items() if numbers != list(range(1, expected + 1))
+    }

@@ -23,18 +23,18 @@ SMALL = Assumed(
 
 
 def test_every_figure_follows_from_the_measured_and_the_assumed():
-    found = capacity(ROUND, SMALL, 100)
-    assert found.bots == 1_000
-    assert found.fetches == 1_000 * 36 * 730
-    assert (found.mean, found.busiest) == (10.0, 20.0)
-    assert found.machines == 1
-    assert found.ledger == found.fetches * 500
-    assert found.versions == 100 * 10 * 30 * 4 * 2_000
-    assert found.records == 100 * 10 * 30 * 1_000
-    assert found.standing == 100 * 2 * 10_000
-    assert found.growth == found.ledger + found.versions + found.records
-    assert found.year == found.standing + 3 * found.ledger + 12 * (found.versions + found.records)
-    assert found.rolling == 3 * found.ledger
+    result = capacity(ROUND, SMALL, 100)
+    assert result.bots == 1_000
+    assert result.fetches == 1_000 * 36 * 730
+    assert (result.mean, result.busiest) == (10.0, 20.0)
+    assert result.machines == 1
+    assert result.ledger == result.fetches * 500
+    assert result.versions == 100 * 10 * 30 * 4 * 2_000
+    assert result.records == 100 * 10 * 30 * 1_000
+    assert result.standing == 100 * 2 * 10_000
+    assert result.growth == result.ledger + result.versions + result.records
+    assert result.year == result.standing + 3 * result.ledger + 12 * (result.versions + result.records)
+    assert result.rolling == 3 * result.ledger
 
 
 def test_machines_are_counted_by_the_busiest_second_and_only_half_used():
@@ -50,16 +50,16 @@ def test_a_hundred_workspaces_take_a_hundred_times_as_much():
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "text"),
     [(0, "0 B"), (999, "999 B"), (1_500, "1.5 KB"), (234_000_000, "234 MB"), (3.14e12, "3.1 TB")],
 )
-def test_sizes_are_told_as_disks_are_sold(count, told):
-    assert bytes_told(count) == told
+def test_sizes_are_told_as_disks_are_sold(count, text):
+    assert bytes_told(count) == text
 
 
 def test_the_fetches_are_those_of_the_benchmarks_page():
-    said = "sqlite: x\nfetch 16 9,999 1\npostgresql: y\nfetch  1  874 1\nfetch   16   2,074   7.18\n"
-    assert fetches_told(said) == 2_074
+    page = "sqlite: x\nfetch 16 9,999 1\npostgresql: y\nfetch  1  874 1\nfetch   16   2,074   7.18\n"
+    assert fetches_told(page) == 2_074
     assert fetches_told((ROOT / "docs" / "benchmarks.md").read_text()) > 0
     with pytest.raises(ValueError, match="no longer"):
         fetches_told("nothing")

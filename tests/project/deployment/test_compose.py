@@ -34,11 +34,11 @@ SECRETS = (OWNERS, APPS, "secret_key", "signing_key.pem")
 # --- The compose file ----------------------------------------------------------------------------------
 
 
-def unbounded(found: dict) -> list[str]:
+def unbounded(rows: dict) -> list[str]:
     """What a service lacks that each of them must have."""
-    wanted = ("restart", "logging", "deploy", "security_opt", "networks")
-    lacks = [f"{name}: {key}" for name, service in found.items() for key in wanted if key not in service]
-    for name, service in found.items():
+    required = ("restart", "logging", "deploy", "security_opt", "networks")
+    lacks = [f"{name}: {key}" for name, service in rows.items() for key in required if key not in service]
+    for name, service in rows.items():
         limits = service.get("deploy", {}).get("resources", {}).get("limits", {})
         lacks += [f"{name}: limit of {key}" for key in ("cpus", "memory", "pids") if key not in limits]
     return lacks
@@ -53,9 +53,9 @@ def test_every_service_has_limits_a_log_that_ends_and_a_policy_for_its_end():
 @pytest.mark.planted
 def test_a_service_without_limits_is_named():
     worker = {key: value for key, value in services()["worker"].items() if key not in ("deploy", "logging")}
-    found = unbounded(services() | {"worker": worker})
-    assert {"worker: logging", "worker: limit of memory"} <= set(found)
-    assert all(line.startswith("worker") for line in found)
+    missing = unbounded(services() | {"worker": worker})
+    assert {"worker: logging", "worker: limit of memory"} <= set(missing)
+    assert all(line.startswith("worker") for line in missing)
 
 
 def test_what_runs_long_is_watched_and_what_depends_waits():
@@ -91,12 +91,12 @@ def test_the_servers_are_new_enough_and_keep_what_they_are_told():
     version = re.match(r"postgres:(\d+)-", services()["postgres"]["image"])
     assert version
     assert int(version[1]) >= 17
-    asked = " ".join(command_of("valkey"))
-    assert "--appendonly yes" in asked
-    assert "--maxmemory-policy noeviction" in asked
-    words = " ".join(command_of("postgres"))
-    assert "fsync" not in words
-    assert "synchronous_commit" not in words
+    valkey_command = " ".join(command_of("valkey"))
+    assert "--appendonly yes" in valkey_command
+    assert "--maxmemory-policy noeviction" in valkey_command
+    postgres_command = " ".join(command_of("postgres"))
+    assert "fsync" not in postgres_command
+    assert "synchronous_commit" not in postgres_command
     volumes = {
         row.partition(":")[0] for name in ("postgres", "valkey") for row in services()[name]["volumes"]
     }
@@ -126,14 +126,16 @@ def test_development_is_never_read_by_accident():
 def test_no_secret_stands_in_the_compose_file():
     assert set(composed()["secrets"]) == set(SECRETS)
     for name in APP:
-        given = set(services()[name]["secrets"])
-        assert given == set(SECRETS) - (set() if name == "migrate" else {OWNERS})
-        told = services()[name]["environment"]
-        assert {key for key in told if key.endswith("_FILE")} - {"DATABASE_APP_PASSWORD_FILE"} == {
+        secrets = set(services()[name]["secrets"])
+        assert secrets == set(SECRETS) - (set() if name == "migrate" else {OWNERS})
+        variables = services()[name]["environment"]
+        assert {key for key in variables if key.endswith("_FILE")} - {"DATABASE_APP_PASSWORD_FILE"} == {
             *("DATABASE_PASSWORD_FILE", "SECRET_KEY_FILE", "DRAMATIS_SIGNING_KEY_FILE")
         }
         assert all(
-            told[key].removeprefix("/run/secrets/") in SECRETS for key in told if key.endswith("_FILE")
+            variables[key].removeprefix("/run/secrets/") in SECRETS
+            for key in variables
+            if key.endswith("_FILE")
         )
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {".env", "/secrets/"} <= set(ignored)
@@ -141,12 +143,12 @@ def test_no_secret_stands_in_the_compose_file():
 
 def test_only_migrate_connects_as_the_owner_of_the_tables():
     example = env_file(EXAMPLE)
-    told = {name: environment_of(name, example) for name in APP}
-    assert {name for name in APP if "//dramatis@" in told[name]["DATABASE_URL"]} == {"migrate"}
-    assert all("//dramatis_app@" in told[name]["DATABASE_URL"] for name in APP if name != "migrate")
-    assert {name: Path(said["DATABASE_PASSWORD_FILE"]).name for name, said in told.items()} == {
-        name: OWNERS if name == "migrate" else APPS for name in APP
-    }
+    environments = {name: environment_of(name, example) for name in APP}
+    assert {name for name in APP if "//dramatis@" in environments[name]["DATABASE_URL"]} == {"migrate"}
+    assert all("//dramatis_app@" in environments[name]["DATABASE_URL"] for name in APP if name != "migrate")
+    assert {
+        name: Path(environment["DATABASE_PASSWORD_FILE"]).name for name, environment in environments.items()
+    } == {name: OWNERS if name == "migrate" else APPS for name in APP}
     assert command_of("migrate")[-1].endswith(" && python manage.py create_db_role dramatis_app")
     elsewhere = example | {"DATABASE_URL": "postgresql://one@db/other"}
     assert environment_of("migrate", elsewhere)["DATABASE_URL"] == "postgresql://one@db/other"
@@ -155,8 +157,8 @@ def test_only_migrate_connects_as_the_owner_of_the_tables():
 
 
 def test_an_empty_line_of_the_example_takes_nothing_from_the_image():
-    told, own = environment_of("worker", env_file(EXAMPLE)), image().environment
-    assert {name: told[name] for name in own if name in told} == own
+    environment, own = environment_of("worker", env_file(EXAMPLE)), image().environment
+    assert {name: environment[name] for name in own if name in environment} == own
 
 
 def test_a_web_process_knows_how_many_there_are():
@@ -205,8 +207,8 @@ def test_each_program_is_there():
 
 
 def check(name: str, **environment: str) -> int:
-    words = [sys.executable, "-I", "-S", "project/health/liveness.py", name]
-    return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
+    command = [sys.executable, "-I", "-S", "project/health/liveness.py", name]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
 def test_a_sign_is_good_for_a_minute(tmp_path):
@@ -217,8 +219,8 @@ def test_a_sign_is_good_for_a_minute(tmp_path):
     assert not liveness.is_liveness_fresh(folder, "beat")
     sign = liveness.get_liveness_path(folder, "worker")
     for seconds in (-61, 3_600):
-        moment = sign.stat().st_mtime + seconds
-        os.utime(sign, (moment, moment))
+        modified_at = sign.stat().st_mtime + seconds
+        os.utime(sign, (modified_at, modified_at))
         assert not liveness.is_liveness_fresh(folder, "worker")
         liveness.touch_liveness_file(folder, "worker")
         assert liveness.is_liveness_fresh(folder, "worker")

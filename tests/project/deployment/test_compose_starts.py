@@ -16,7 +16,7 @@ from project.supervisor.supervisor import start_process
 from project.supervisor.valkey import find_valkey_server, wait_for_valkey
 from tests.database_dump import ready_database
 from tests.project.deployment.compose import command_of, health_check_of
-from tests.project.deployment.containers import House, own_database
+from tests.project.deployment.containers import Installation, own_database
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TEST_DATABASE") == "sqlite", reason="the compose file has PostgreSQL only"
@@ -29,7 +29,7 @@ def valkey(tmp_path_factory):
     """The broker by its own words; only where it listens and writes is ours."""
     folder = tmp_path_factory.mktemp("vk")
     socket = Path(f"/tmp/drm-compose-{os.getpid()}.sock")  # noqa: S108  # paths of sockets must be short
-    words = [
+    command = [
         find_valkey_server(),
         *command_of("valkey")[1:],
         "--port",
@@ -39,7 +39,7 @@ def valkey(tmp_path_factory):
         "--dir",
         folder,
     ]
-    process = start_process(words, output=subprocess.DEVNULL)
+    process = start_process(command, output=subprocess.DEVNULL)
     wait_for_valkey(process, socket)
     yield f"unix://{socket}"
     process.terminate()
@@ -48,25 +48,25 @@ def valkey(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def house(django_db_setup, tmp_path_factory, valkey):
+def installation(django_db_setup, tmp_path_factory, valkey):
     """With the tables of an earlier run, where there are some: making them takes longest."""
     with own_database(f"compose_{os.getpid()}", ready_database()) as url:
-        house = House(tmp_path_factory.mktemp("house"), url, valkey)
-        house.build()
+        installation = Installation(tmp_path_factory.mktemp("installation"), url, valkey)
+        installation.build()
         try:
-            yield house
+            yield installation
         finally:
-            house.end()
+            installation.end()
 
 
 def files_of(folder: Path) -> set[tuple[str, int]]:
     return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
-def stands_behind_the_wall(house: House) -> None:
-    told = house.run("web", ["python", "manage.py", "doctor", "--json"])
-    found = {row["name"]: row for row in json.loads(told.stdout)["findings"]}
-    assert found["second wall"]["state"] == "ok", found["second wall"]
+def stands_behind_the_wall(installation: Installation) -> None:
+    result = installation.run("web", ["python", "manage.py", "doctor", "--json"])
+    findings = {row["name"]: row for row in json.loads(result.stdout)["findings"]}
+    assert findings["second wall"]["state"] == "ok", findings["second wall"]
 
 
 FIRST_BOT = """
@@ -85,31 +85,31 @@ print(create_key(home, "Bot", {}, by=by)[1])
 
 
 @pytest.mark.hard
-def test_every_service_starts_is_well_serves_bots_and_ends_when_asked(house):
-    before = files_of(house.app)
-    migrated = house.run("migrate")
+def test_every_service_starts_is_well_serves_bots_and_ends_when_asked(installation):
+    before = files_of(installation.app)
+    migrated = installation.run("migrate")
     assert migrated.returncode == 0, migrated.stderr
     for service in LASTING:
-        house.start(service)
+        installation.start(service)
     for service in LASTING:
-        house.wait_until_well(service)
-    stands_behind_the_wall(house)
-    serves_bots_though_it_owns_no_table(house)
+        installation.wait_until_well(service)
+    stands_behind_the_wall(installation)
+    serves_bots_though_it_owns_no_table(installation)
     # A TERM to the first process, as compose does.
     for service in LASTING:
-        house.running[service].terminate()
-    assert [house.running[service].wait(30) for service in LASTING] == [0, 0, 0]
+        installation.running[service].terminate()
+    assert [installation.running[service].wait(30) for service in LASTING] == [0, 0, 0]
     # What is read-only in a container was not written to here.
-    assert files_of(house.app) == before
+    assert files_of(installation.app) == before
 
 
-def serves_bots_though_it_owns_no_table(house: House) -> None:
+def serves_bots_though_it_owns_no_table(installation: Installation) -> None:
     """Commands, the pool of the pages and the connection of the fetches, each as the role that is held."""
-    said = house.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
-    assert said.returncode == 0, said.stderr
-    key = {"Authorization": f"Bearer {said.stdout.split()[-1]}"}
+    result = installation.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
+    assert result.returncode == 0, result.stderr
+    key = {"Authorization": f"Bearer {result.stdout.split()[-1]}"}
     for path in ("/api/v1/agents/pilot/prompt?channel=web&label=latest", "/api/v1/agents/pilot"):
-        answers = [house.get(path, **key) for _ in range(3)]
+        answers = [installation.get(path, **key) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
 
 
@@ -117,40 +117,40 @@ def serves_bots_though_it_owns_no_table(house: House) -> None:
 def test_a_first_install_serves_its_pages(tmp_path, valkey):
     """From an empty database, with static files collected as in the image, behind a proxy with TLS."""
     with own_database(f"compose_first_{os.getpid()}") as url:
-        house = House(tmp_path, url, valkey)
-        house.build()
-        assert not house.is_well("web")
+        installation = Installation(tmp_path, url, valkey)
+        installation.build()
+        assert not installation.is_well("web")
         # Compressing takes long, and so does migrating.
-        with ThreadPoolExecutor() as beside:
-            finishing = beside.submit(house.finish)
-            first, second = house.run("migrate"), house.run("migrate")
+        with ThreadPoolExecutor() as executor:
+            finishing = executor.submit(installation.finish)
+            first, second = installation.run("migrate"), installation.run("migrate")
         assert finishing.result().returncode == 0, finishing.result().stderr
         assert (first.returncode, second.returncode) == (0, 0), first.stderr
         assert "Applying prompts." in first.stdout
         assert "No migrations to apply." in second.stdout
         try:
-            house.start("web")
-            house.wait_until_well("web")
-            page = house.get("/accounts/login/")
+            installation.start("web")
+            installation.wait_until_well("web")
+            page = installation.get("/accounts/login/")
             sheet = re.search(r'href="(/static/[^"]+\.css)"', page.text)
             assert page.status_code == 200
             assert sheet
-            style = house.get(sheet[1])
+            style = installation.get(sheet[1])
             assert style.status_code == 200
             assert "immutable" in style.headers["Cache-Control"]
-            assert house.get("/readyz").json()["status"] == "ok"
+            assert installation.get("/readyz").json()["status"] == "ok"
         finally:
-            house.end()
+            installation.end()
 
 
 def test_the_broker_keeps_its_file_and_throws_nothing_away(valkey):
     assert health_check_of("valkey") == ["valkey-cli", "ping"]
     with connect_redis(valkey) as client:
         assert client.ping()
-        told = {
+        config = {
             name: client.config_get(name)[name] for name in ("appendonly", "maxmemory-policy", "maxmemory")
         }
-    assert told == {"appendonly": "yes", "maxmemory-policy": "noeviction", "maxmemory": str(256 * 1024**2)}
+    assert config == {"appendonly": "yes", "maxmemory-policy": "noeviction", "maxmemory": str(256 * 1024**2)}
 
 
 def test_the_database_knows_every_option_and_answers_its_health_check():
@@ -164,24 +164,24 @@ def test_the_database_knows_every_option_and_answers_its_health_check():
     assert spec is not None
     assert spec.origin is not None
     program = Path(spec.origin).parent / "pginstall" / "bin" / health_check_of("postgres")[0]
-    asked = subprocess.run(
+    result = subprocess.run(
         [program, *health_check_of("postgres")[1:]],
         env=place,
         capture_output=True,
         check=False,
     )
-    assert asked.returncode == 0, asked
+    assert result.returncode == 0, result
 
 
 @pytest.mark.hard
 @pytest.mark.planted
-def test_a_service_without_its_secrets_says_so_and_does_not_start(house):
-    secret = house.folder / "secrets" / "secret_key"
-    kept = secret.read_text()
+def test_a_service_without_its_secrets_says_so_and_does_not_start(installation):
+    secret = installation.folder / "secrets" / "secret_key"
+    content = secret.read_text()
     secret.write_text("")
     try:
-        done = house.run("migrate")
+        done = installation.run("migrate")
     finally:
-        secret.write_text(kept)
+        secret.write_text(content)
     assert done.returncode != 0
     assert "SECRET_KEY is not set" in done.stdout + done.stderr

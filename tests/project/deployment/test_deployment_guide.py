@@ -46,37 +46,40 @@ def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, 
     """As the guide tells it, and with .env.example as it is but for the four lines that must be filled in."""
     block = re.search(r"<!-- secrets -->\n```sh\n(.*?)```", GUIDE, re.DOTALL)
     assert block
-    told = {"PATH": programs, "PYTHONPATH": str(ROOT)}
-    subprocess.run(["sh", "-ec", block[1]], cwd=tmp_path, env=told, check=True, capture_output=True)
-    made = sorted(path.name for path in (tmp_path / "secrets").iterdir())
-    assert made == sorted(SECRETS)
+    environment = {"PATH": programs, "PYTHONPATH": str(ROOT)}
+    subprocess.run(["sh", "-ec", block[1]], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    names_of_secrets = sorted(path.name for path in (tmp_path / "secrets").iterdir())
+    assert names_of_secrets == sorted(SECRETS)
     assert (tmp_path / "secrets").stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o777 == 0o444 for path in (tmp_path / "secrets").iterdir())
-    said = environment_of("web", filled_example())
-    said = {name: value.replace("/run/secrets", f"{tmp_path}/secrets") for name, value in said.items()}
-    said.pop("PATH")
+    variables = environment_of("web", filled_example())
+    variables = {
+        name: value.replace("/run/secrets", f"{tmp_path}/secrets") for name, value in variables.items()
+    }
+    variables.pop("PATH")
     names = ("SECRET_KEY", "DATABASES", "DRAMATIS_SIGNING_KEY", "DRAMATIS_CHECKPOINT_DIR", "PRODUCTION")
-    found = settings_under(said, *names)
-    assert found["PRODUCTION"] is True
-    assert len(found["SECRET_KEY"]) >= 50
-    assert found["DRAMATIS_SIGNING_KEY"].startswith("-----BEGIN PRIVATE KEY-----\n")
+    settings = settings_under(variables, *names)
+    assert settings["PRODUCTION"] is True
+    assert len(settings["SECRET_KEY"]) >= 50
+    assert settings["DRAMATIS_SIGNING_KEY"].startswith("-----BEGIN PRIVATE KEY-----\n")
     assert (
-        found["DATABASES"]["default"]["PASSWORD"] == (tmp_path / "secrets/app_password").read_text().strip()
+        settings["DATABASES"]["default"]["PASSWORD"]
+        == (tmp_path / "secrets/app_password").read_text().strip()
     )
-    assert found["DRAMATIS_CHECKPOINT_DIR"] == "/app/checkpoints"
+    assert settings["DRAMATIS_CHECKPOINT_DIR"] == "/app/checkpoints"
 
 
 def filled_example() -> dict[str, str]:
-    said = {"PUBLIC_URL": "https://dramatis.example", "ALLOWED_HOSTS": "dramatis.example"}
+    variables = {"PUBLIC_URL": "https://dramatis.example", "ALLOWED_HOSTS": "dramatis.example"}
     return (
         env_file((ROOT / ".env.example").read_text())
-        | said
+        | variables
         | {"EMAIL_HOST": "mail.example", "DRAMATIS_TRUSTED_PROXIES": "1"}
     )
 
 
-def undocumented(listed: set[str]) -> set[str]:
-    return set(settings_under({}, "ENVIRONMENT_NAMES")["ENVIRONMENT_NAMES"]) ^ listed
+def undocumented(documented: set[str]) -> set[str]:
+    return set(settings_under({}, "ENVIRONMENT_NAMES")["ENVIRONMENT_NAMES"]) ^ documented
 
 
 def test_every_variable_is_documented_and_no_other():
@@ -93,18 +96,18 @@ def test_a_variable_that_is_not_documented_is_named():
 
 def test_services_and_their_limits_are_those_of_the_compose_file():
     assert set(table("What runs")) == set(services())
-    told = {
+    documented = {
         name: (cells[0].replace(" ", "").lower(), cells[1])
         for name, cells in table("Limits of the containers").items()
     }
     limits = {name: row["deploy"]["resources"]["limits"] for name, row in services().items()}
-    assert told == {name: (f"{row['memory']}b", row["cpus"]) for name, row in limits.items()}
+    assert documented == {name: (f"{row['memory']}b", row["cpus"]) for name, row in limits.items()}
 
 
 def services_in(line: str) -> list[str]:
     """Those a command of compose names; what follows `python` is for inside."""
-    words = line.partition(" python ")[0].split("#", maxsplit=1)[0].split()[3:]
-    return [word for word in words if not word.startswith(("-", "/"))]
+    arguments = line.partition(" python ")[0].split("#", maxsplit=1)[0].split()[3:]
+    return [word for word in arguments if not word.startswith(("-", "/"))]
 
 
 def test_commands_name_services_and_files_that_are_there():

@@ -11,8 +11,8 @@ import dev
 from tests.project.deployment.production_settings import ROOT
 
 
-def run_dev(*words, **environment):
-    command = [sys.executable, "dev.py", *words]
+def run_dev(*arguments, **environment):
+    command = [sys.executable, "dev.py", *arguments]
     env = os.environ | environment
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
 
@@ -30,7 +30,7 @@ def test_a_wrong_python_gets_one_clear_line(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["run", "--port", "abc"], "'abc' is not a port"),
         (["run", "--port", "70000"], "'70000' is not a port"),
@@ -40,22 +40,24 @@ def test_a_wrong_python_gets_one_clear_line(monkeypatch, capsys):
         (["bench", "nothing"], "no bench named 'nothing'"),
     ],
 )
-def test_wrong_arguments_are_explained(words, said):
-    done = run_dev(*words)
+def test_wrong_arguments_are_explained(arguments, message):
+    done = run_dev(*arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_the_whole_suite_uses_all_cores_and_a_chosen_few_tests_one():
-    assert dev.side_by_side([])[0] == "-n"
-    assert dev.side_by_side(["-m", "not browser"])[0] == "-n"
-    assert dev.side_by_side(["-q", "--durations=30"])[0] == "-n"
-    assert dev.side_by_side(["-k", "memories"]) == []
-    assert dev.side_by_side(["tests/project"]) == []
+    assert dev.get_parallel_options([])[0] == "-n"
+    assert dev.get_parallel_options(["-m", "not browser"])[0] == "-n"
+    assert dev.get_parallel_options(["-q", "--durations=30"])[0] == "-n"
+    assert dev.get_parallel_options(["-k", "memories"]) == []
+    assert dev.get_parallel_options(["tests/project"]) == []
 
 
 def test_pytest_gets_its_own_arguments():
-    choice, rest = dev.parse(["test", "-k", "memories", "-m", "not browser", "tests/project", "--hard"])
+    choice, rest = dev.parse_arguments(
+        ["test", "-k", "memories", "-m", "not browser", "tests/project", "--hard"]
+    )
     assert choice.hard
     assert rest == ["-k", "memories", "-m", "not browser", "tests/project"]
 
@@ -65,9 +67,9 @@ def poor_machine(monkeypatch):
     """Neither root nor Chromium."""
     monkeypatch.setattr(dev, "has_chromium", lambda: False)
     monkeypatch.setattr(dev, "is_root_with_apt", lambda: False)
-    monkeypatch.setattr(dev, "install", lambda job: None)
+    monkeypatch.setattr(dev, "install_requirements", lambda lock_name: None)
     started = []
-    monkeypatch.setattr(dev, "become", lambda *words: started.append(words))
+    monkeypatch.setattr(dev, "exec_python", lambda *arguments: started.append(arguments))
     return started
 
 
@@ -100,10 +102,10 @@ def test_pictures_need_chromium_and_may_be_chosen_by_name(poor_machine, monkeypa
 
 @pytest.fixture
 def venv_calls(monkeypatch, tmp_path):
-    """Records what make_venv would run on a machine that has nothing."""
+    """Records what create_venv would run on a machine that has nothing."""
     calls = []
     monkeypatch.setattr(dev, "VENV", tmp_path / "venv")
-    monkeypatch.setattr(dev, "must", lambda *words: calls.append(" ".join(map(str, words))))
+    monkeypatch.setattr(dev, "run_or_exit", lambda *arguments: calls.append(" ".join(map(str, arguments))))
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(dev, "is_root_with_apt", lambda: False)
@@ -112,42 +114,42 @@ def venv_calls(monkeypatch, tmp_path):
 
 def test_uv_makes_the_venv_when_it_is_there(venv_calls, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: name)
-    dev.make_venv()
+    dev.create_venv()
     assert venv_calls[0].startswith("uv venv")
 
 
 def test_pip_fills_a_venv_when_ensurepip_is_missing(venv_calls, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name == "pip" or None)
-    dev.make_venv()
+    dev.create_venv()
     assert "--without-pip" in venv_calls[0]
     assert "pip --python" in venv_calls[1]
 
 
 def test_root_installs_venv_from_debian(venv_calls, monkeypatch):
-    asked: list[str] = []
+    packages: list[str] = []
     monkeypatch.setattr(dev, "is_root_with_apt", lambda: True)
 
     def apt_install(*names):
-        asked.extend(names)
+        packages.extend(names)
         return True
 
     monkeypatch.setattr(dev, "apt_install", apt_install)
-    dev.make_venv()
-    assert asked == ["python3-venv"]
+    dev.create_venv()
+    assert packages == ["python3-venv"]
     assert len(venv_calls) == 1
 
 
 def test_nothing_to_make_a_venv_with_is_said(venv_calls, capsys):
     with pytest.raises(SystemExit) as stopped:
-        dev.make_venv()
+        dev.create_venv()
     assert stopped.value.code == 1
     assert "sudo apt-get install python3-venv" in capsys.readouterr().err
 
 
 def test_a_changed_lock_is_installed_again(monkeypatch, tmp_path):
-    for job in dev.JOBS:
-        (tmp_path / f"{job}.txt").write_text(job)
+    for lock_name in dev.LOCK_NAMES:
+        (tmp_path / f"{lock_name}.txt").write_text(lock_name)
     monkeypatch.setattr(dev, "LOCKS", tmp_path)
-    before = dev.stamp("run")
+    before = dev.get_stamp_path("run")
     (tmp_path / "run.txt").write_text("changed")
-    assert dev.stamp("run") != before
+    assert dev.get_stamp_path("run") != before

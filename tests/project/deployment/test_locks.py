@@ -39,7 +39,8 @@ def test_a_spoilt_lock_is_noticed():
     good = (ROOT / "requirements" / "run.txt").read_text()
     older = good.replace("django==5.2", "django==4.2")
     assert any(
-        "django>=5.2" in line or "django<5.3" in line for line in checker.find_lock_problems("run", older, PROJECT)
+        "django>=5.2" in line or "django<5.3" in line
+        for line in checker.find_lock_problems("run", older, PROJECT)
     )
     hosted = good + "\n--index-url https://example.org/simple\n"
     assert any("names a host" in line for line in checker.find_lock_problems("run", hosted, PROJECT))

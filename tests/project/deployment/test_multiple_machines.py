@@ -59,10 +59,10 @@ def test_builders_that_meet_add_one_version(crew, workspace):
 
 @pytest.mark.planted
 def test_builders_that_do_not_look_at_the_last_version_are_found(crew, workspace, monkeypatch):
-    held = builds_services.lock_or_create_prompts
+    lock_prompts = builds_services.lock_or_create_prompts
 
     def forgetful(*args):
-        rows = held(*args)
+        rows = lock_prompts(*args)
         for row in rows.values():
             row.latest = None
         return rows
@@ -78,71 +78,77 @@ AGENTS, EDITS = 30, 4
 
 
 @pytest.fixture(scope="module")
-def house(django_db_setup, tmp_path_factory):
-    with machines(tmp_path_factory.mktemp("machines")) as house:
-        yield house
+def machines_under_test(django_db_setup, tmp_path_factory):
+    with machines(tmp_path_factory.mktemp("machines")) as machines_under_test:
+        yield machines_under_test
 
 
 def admin_key(workspace: Workspace, alice) -> str:
     return create_key(workspace, "Script", {}, by=Actor.person(alice), kind=ADMIN)[1]
 
 
-def rewrite(house: Machines, key: str, soul: Soul, words: str) -> None:
+def rewrite(machines_under_test: Machines, key: str, soul: Soul, text: str) -> None:
     """Read at one web, written at the other."""
     path = f"/api/v1/souls/{soul.slug}"
-    read = house.ask("GET", path, key)
-    answer = house.ask("PATCH", path, key, json={"text": words}, headers={"If-Match": read.headers["ETag"]})
+    read = machines_under_test.ask("GET", path, key)
+    answer = machines_under_test.ask(
+        "PATCH", path, key, json={"text": text}, headers={"If-Match": read.headers["ETag"]}
+    )
     assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.hard
-def test_every_change_is_built_once_whoever_hears_of_it(house, workspace, alice):
+def test_every_change_is_built_once_whoever_hears_of_it(machines_under_test, workspace, alice):
     soul, _ = crew_of(workspace, AGENTS)
     key = admin_key(workspace, alice)
     everybody = list(Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
     for number in range(EDITS):
-        rewrite(house, key, soul, f"Be brave, {number}.")
+        rewrite(machines_under_test, key, soul, f"Be brave, {number}.")
         # Told again and again: messages that came twice, and two schedules where there should be one.
         for _ in range(2):
             rebuild_prompts_job.delay(workspace.pk, everybody)
             sweep_prompts_job.delay()
-        house.wait_for_rest(workspace)
-        assert not surplus(workspace, number + 2), house.stage.log()
-    for web in house.webs:
-        page = house.ask("GET", "/api/v1/agents/mate-7/prompt?channel=deck", key, web)
+        machines_under_test.wait_for_rest(workspace)
+        assert not surplus(workspace, number + 2), machines_under_test.stage.log()
+    for web in machines_under_test.webs:
+        page = machines_under_test.ask("GET", "/api/v1/agents/mate-7/prompt?channel=deck", key, web)
         assert f"Be brave, {EDITS - 1}." in page.text
-    took_part = [worker.log.read_text().count("rebuild_prompts_job") for worker in house.stage.processes]
+    took_part = [
+        worker.log.read_text().count("rebuild_prompts_job") for worker in machines_under_test.stage.processes
+    ]
     assert all(took_part), took_part
 
 
 @pytest.mark.hard
-def test_what_is_ended_at_one_web_is_ended_at_the_other(house, workspace, alice):
+def test_what_is_ended_at_one_web_is_ended_at_the_other(machines_under_test, workspace, alice):
     crew_of(workspace, 1)
     key = admin_key(workspace, alice)
     row, bot = create_key(workspace, "Bot", {}, by=Actor.person(alice))
-    one, other = house.webs
+    one, other = machines_under_test.webs
     fetch = "/api/v1/agents/mate-0/prompt?channel=deck"
     for _ in range(20):
-        assert {house.ask("GET", fetch, bot, web).status_code for web in house.webs} == {200}
-    assert house.ask("POST", f"/api/v1/keys/{row.pk}:revoke", key, one).status_code == 204
-    assert [house.ask("GET", fetch, bot, web).status_code for web in (other, one)] == [401, 401]
+        assert {
+            machines_under_test.ask("GET", fetch, bot, web).status_code for web in machines_under_test.webs
+        } == {200}
+    assert machines_under_test.ask("POST", f"/api/v1/keys/{row.pk}:revoke", key, one).status_code == 204
+    assert [machines_under_test.ask("GET", fetch, bot, web).status_code for web in (other, one)] == [401, 401]
 
 
 @pytest.mark.hard
-def test_who_leaves_at_one_web_has_left_the_other(house, workspace, alice):
-    one, other = house.webs
+def test_who_leaves_at_one_web_has_left_the_other(machines_under_test, workspace, alice):
+    one, other = machines_under_test.webs
     name = settings.SESSION_COOKIE_NAME
     session = f"{name}={signed_in(alice).cookies[name].value}"
 
     def status(web: LiveServer) -> int:
         return httpx.get(f"{web.url}/profile/", headers={"Cookie": session}, timeout=20).status_code
 
-    assert [status(web) for web in house.webs] == [200, 200]
+    assert [status(web) for web in machines_under_test.webs] == [200, 200]
     form = httpx.get(f"{one.url}/accounts/logout/", headers={"Cookie": session}, timeout=20)
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form.text)
     assert token
     both = f"{session}; {settings.CSRF_COOKIE_NAME}={form.cookies[settings.CSRF_COOKIE_NAME]}"
-    said = {"csrfmiddlewaretoken": token[1]}
-    left = httpx.post(f"{one.url}/accounts/logout/", data=said, headers={"Cookie": both}, timeout=20)
+    data = {"csrfmiddlewaretoken": token[1]}
+    left = httpx.post(f"{one.url}/accounts/logout/", data=data, headers={"Cookie": both}, timeout=20)
     assert left.status_code == 302
     assert [status(web) for web in (other, one)] == [302, 302]

@@ -43,14 +43,14 @@ WHEN = re.compile(r"^([\d*/,-]+ +){5}")
 STANDS_FOR = re.compile(r"^[A-Z]+$")
 
 
-def wrong_with(words: str) -> str:
+def wrong_with(line: str) -> str:
     """What one would be told who typed this, or nothing."""
-    return next((why for command in simple_commands(words) if (why := wrong_with_one(command))), "")
+    return next((why for command in simple_commands(line) if (why := wrong_with_one(command))), "")
 
 
-def simple_commands(words: str) -> list[list[str]]:
+def simple_commands(line: str) -> list[list[str]]:
     """One list of words for each command; pipes and `&&` end one, what goes into a file is left out."""
-    plain = re.sub(r"\$\(date [^)]*\)", "2026-11-15", WHEN.sub("", words))
+    plain = re.sub(r"\$\(date [^)]*\)", "2026-11-15", WHEN.sub("", line))
     reader = shlex.shlex(re.sub(r"[\[\]]|, ….*", "", plain), posix=True, punctuation_chars="|&;<>")
     reader.whitespace_split = True
     commands: list[list[str]] = [[]]
@@ -78,8 +78,8 @@ def wrong_with_one(command: list[str]) -> str:
     return check(rest) if check else f"nobody knows “{program}”"
 
 
-def wrong_manage(words: list[str]) -> str:
-    name, *rest = words
+def wrong_manage(arguments: list[str]) -> str:
+    name, *rest = arguments
     app = get_commands().get(name)
     if app is None:
         return f"manage.py has no command “{name}”"
@@ -91,34 +91,34 @@ def wrong_manage(words: list[str]) -> str:
     return ""
 
 
-def wrong_dev(words: list[str]) -> str:
-    said = StringIO()
+def wrong_dev(arguments: list[str]) -> str:
+    errors = StringIO()
     try:
-        with redirect_stderr(said):
-            choice, rest = dev.parse_arguments(words)
+        with redirect_stderr(errors):
+            choice, rest = dev.parse_arguments(arguments)
     except SystemExit:
-        return said.getvalue().splitlines()[-1]
+        return errors.getvalue().splitlines()[-1]
     if choice.command == "bench" and not STANDS_FOR.match(choice.name) and choice.name not in dev.BENCHES:
         return f"dev.py has no bench “{choice.name}”"
     lost = [word for word in rest if word.startswith("tests") and not (ROOT / word).exists()]
     return f"{lost[0]} is not there" if lost else ""
 
 
-def wrong_client(words: list[str]) -> str:
-    said = StringIO()
+def wrong_client(arguments: list[str]) -> str:
+    errors = StringIO()
     try:
-        with redirect_stderr(said):
-            client_parser().parse_args(["1" if STANDS_FOR.match(word) else word for word in words])
+        with redirect_stderr(errors):
+            client_parser().parse_args(["1" if STANDS_FOR.match(word) else word for word in arguments])
     except SystemExit:
-        return said.getvalue().splitlines()[-1]
+        return errors.getvalue().splitlines()[-1]
     return ""
 
 
-def wrong_docker(words: list[str]) -> str:
+def wrong_docker(arguments: list[str]) -> str:
     """Only compose, its subcommands and options that the guides use, services of ours."""
-    if words[:1] != ["compose"]:
+    if arguments[:1] != ["compose"]:
         return "docker: only compose is known here"
-    rest = words[1:]
+    rest = arguments[1:]
     while rest[:1] == ["-f"]:
         composed(rest[1])
         rest = rest[2:]
@@ -140,30 +140,30 @@ def wrong_compose(name: str, rest: list[str]) -> str:
     return ""
 
 
-def wrong_npm(words: list[str]) -> str:
+def wrong_npm(arguments: list[str]) -> str:
     scripts = json.loads((ROOT / "frontend" / "package.json").read_text())["scripts"]
-    if words == ["ci"]:
+    if arguments == ["ci"]:
         return (
             "" if (ROOT / "frontend" / "package-lock.json").exists() else "npm ci needs a package-lock.json"
         )
-    known = len(words) == 2 and words[0] == "run" and words[1] in scripts
-    return "" if known else f"npm {' '.join(words)}: there is no such script"
+    known = len(arguments) == 2 and arguments[0] == "run" and arguments[1] in scripts
+    return "" if known else f"npm {' '.join(arguments)}: there is no such script"
 
 
-def wrong_make(words: list[str]) -> str:
+def wrong_make(arguments: list[str]) -> str:
     targets = set(re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split())
-    lost = [word for word in words if "=" not in word and word not in targets]
+    lost = [word for word in arguments if "=" not in word and word not in targets]
     return f"make has no target “{lost[0]}”" if lost else ""
 
 
-def wrong_pip(words: list[str]) -> str:
-    lost = [word for word in words if word.startswith("./") and not (ROOT / word).exists()]
-    return f"{lost[0]} is not there" if lost or words[:1] != ["install"] else ""
+def wrong_pip(arguments: list[str]) -> str:
+    lost = [word for word in arguments if word.startswith("./") and not (ROOT / word).exists()]
+    return f"{lost[0]} is not there" if lost or arguments[:1] != ["install"] else ""
 
 
-def wrong_cd(words: list[str]) -> str:
-    known = words[0].startswith("/") or (ROOT / words[0]).is_dir()
-    return "" if known else f"there is no folder {words[0]}"
+def wrong_cd(arguments: list[str]) -> str:
+    known = arguments[0].startswith("/") or (ROOT / arguments[0]).is_dir()
+    return "" if known else f"there is no folder {arguments[0]}"
 
 
 CHECKS: dict[str, Callable[[list[str]], str]] = {
@@ -175,5 +175,5 @@ CHECKS: dict[str, Callable[[list[str]], str]] = {
     "make": wrong_make,
     "pip": wrong_pip,
     "cd": wrong_cd,
-    "git": lambda words: "" if words == ["pull"] else f"git {words[0]} is not known here",
+    "git": lambda arguments: "" if arguments == ["pull"] else f"git {arguments[0]} is not known here",
 }

@@ -24,11 +24,11 @@ SHELLS = {"sh", "bash", "shell", "console"}
 
 
 @dataclass(frozen=True)
-class Told:
+class CommandLine:
     """One line that a reader would type, with the place where it stands."""
 
     place: str
-    words: str
+    text: str
 
     @property
     def file(self) -> str:
@@ -66,20 +66,22 @@ def anchors(page: Path) -> set[str]:
     """Where a link into the page may lead; a heading that comes again is numbered."""
     blocks = tokens_of(page)
     titles = [blocks[at + 1] for at, block in enumerate(blocks) if block.type == "heading_open"]
-    seen: Counter[str] = Counter()
-    found = set()
+    counts: Counter[str] = Counter()
+    names = set()
     for title in titles:
         name = anchor("".join(piece.content for piece in title.children or ()))
-        found.add(f"{name}-{seen[name]}" if seen[name] else name)
-        seen[name] += 1
-    return found
+        names.add(f"{name}-{counts[name]}" if counts[name] else name)
+        counts[name] += 1
+    return names
 
 
 def links(page: Path) -> list[tuple[int, str]]:
     """Where links and pictures of the page lead, each with its line."""
-    wanted = {"link_open": "href", "image": "src"}
+    attributes = {"link_open": "href", "image": "src"}
     return [
-        (line, str(piece.attrs[wanted[piece.type]])) for line, piece in inlines(page) if piece.type in wanted
+        (line, str(piece.attrs[attributes[piece.type]]))
+        for line, piece in inlines(page)
+        if piece.type in attributes
     ]
 
 
@@ -107,34 +109,34 @@ def fault(page: Path, target: str) -> str:
 # --- what one is told to type --------------------------------------------------------------------------
 
 
-def shell_lines(page: Path) -> list[Told]:
+def shell_lines(page: Path) -> list[CommandLine]:
     """The lines of its shell blocks, those that go on after a backslash as one."""
-    found = []
+    commands = []
     for block in tokens_of(page):
         if block.type == "fence" and block.info.strip() in SHELLS and block.map:
-            found += told_in(block.content, f"{name_of(page)}:", block.map[0] + 2)
-    return found
+            commands += split_commands(block.content, f"{name_of(page)}:", block.map[0] + 2)
+    return commands
 
 
-def told_in(text: str, file: str, first: int) -> list[Told]:
-    found, begun, at = [], "", first
+def split_commands(text: str, file: str, first: int) -> list[CommandLine]:
+    commands, command, at = [], "", first
     for number, line in enumerate(text.splitlines(), first):
-        at = at if begun else number
-        begun += line.removesuffix("\\")
+        at = at if command else number
+        command += line.removesuffix("\\")
         if not line.endswith("\\"):
-            if begun.strip() and not begun.lstrip().startswith("#"):
-                found.append(Told(f"{file}{at}", begun.strip()))
-            begun = ""
-    return found
+            if command.strip() and not command.lstrip().startswith("#"):
+                commands.append(CommandLine(f"{file}{at}", command.strip()))
+            command = ""
+    return commands
 
 
-def named_in_passing(page: Path) -> list[Told]:
+def named_in_passing(page: Path) -> list[CommandLine]:
     """Commands of ours in the middle of a sentence."""
     ours = re.compile(
         r"([A-Z_]+=\S+ )*((\.venv/bin/)?python3? )?(manage|dev)\.py \w|docker compose |make \w|npm "
     )
     return [
-        Told(f"{name_of(page)}:{line}", piece.content)
+        CommandLine(f"{name_of(page)}:{line}", piece.content)
         for line, piece in inlines(page)
         if piece.type == "code_inline" and ours.match(piece.content)
     ]

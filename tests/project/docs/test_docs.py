@@ -20,17 +20,17 @@ from tests.project.deployment.production_settings import ROOT
 from tests.project.docs.documented_commands import simple_commands, wrong_with
 from tests.project.docs.markdown_pages import (
     PAGES,
-    Told,
+    CommandLine,
     anchors,
     dead_links,
     links,
     name_of,
     named_in_passing,
     shell_lines,
-    told_in,
+    split_commands,
 )
 
-ALL = [told for page in PAGES for told in shell_lines(page)]
+ALL = [command_line for page in PAGES for command_line in shell_lines(page)]
 
 # Typed here, word for word, by the tests below.
 HERE = {
@@ -85,20 +85,26 @@ NOWHERE = {
 }
 
 
-def is_known(told: Told) -> bool:
-    plain = [*HERE, *NOWHERE, *(command for file, command in ELSEWHERE if file in {"", told.file})]
-    return any(re.match(command, typed(told)) for command in plain)
+def is_known(command_line: CommandLine) -> bool:
+    plain = [*HERE, *NOWHERE, *(command for file, command in ELSEWHERE if file in {"", command_line.file})]
+    return any(re.match(command, typed(command_line)) for command in plain)
 
 
-def typed(told: Told) -> str:
+def typed(command_line: CommandLine) -> str:
     """The line without what is said beside it."""
-    return re.sub(r"\s+#.*$", "", told.words)
+    return re.sub(r"\s+#.*$", "", command_line.text)
 
 
-def faults(lines: list[Told]) -> list[str]:
+def faults(lines: list[CommandLine]) -> list[str]:
     """Every line that nobody answers for, or that a program would refuse, with its place."""
-    unknown = [f"{told.place}: nobody runs “{told.words}”" for told in lines if not is_known(told)]
-    return unknown + [f"{told.place}: {why}" for told in lines if (why := wrong_with(told.words))]
+    unknown = [
+        f"{command_line.place}: nobody runs “{command_line.text}”"
+        for command_line in lines
+        if not is_known(command_line)
+    ]
+    return unknown + [
+        f"{command_line.place}: {why}" for command_line in lines if (why := wrong_with(command_line.text))
+    ]
 
 
 # --- links ---------------------------------------------------------------------------------------------
@@ -115,8 +121,8 @@ def test_the_index_leads_to_every_page_and_the_readme_to_the_index():
     assert {name_of(page) for page in pages - reached} == set()
     assert "docs/README.md" in {target for _, target in links(ROOT / "README.md")}
     decisions = {page.name for page in PAGES if page.parent.name == "decisions"}
-    told = {target for _, target in links(ROOT / "docs" / "decisions" / "README.md")}
-    assert decisions - told == {"README.md"}
+    targets = {target for _, target in links(ROOT / "docs" / "decisions" / "README.md")}
+    assert decisions - targets == {"README.md"}
 
 
 def test_files_named_in_passing_are_there():
@@ -165,12 +171,20 @@ def test_every_command_is_run_by_somebody_and_taken_by_its_program():
 
 def test_commands_in_the_middle_of_a_sentence_are_taken_too():
     """A name alone is a name; with words after it, these count."""
-    found = [told for page in PAGES for told in named_in_passing(page)]
-    alone = {told.words.split()[1] for told in found if re.fullmatch(r"manage\.py \w+", told.words)}
+    commands = [command_line for page in PAGES for command_line in named_in_passing(page)]
+    alone = {
+        command_line.text.split()[1]
+        for command_line in commands
+        if re.fullmatch(r"manage\.py \w+", command_line.text)
+    }
     assert alone <= set(get_commands())
-    rest = [told for told in found if not re.fullmatch(r"manage\.py \w+", told.words)]
+    rest = [
+        command_line for command_line in commands if not re.fullmatch(r"manage\.py \w+", command_line.text)
+    ]
     assert len(rest) >= 30
-    assert [f"{told.place}: {why}" for told in rest if (why := wrong_with(told.words))] == []
+    assert [
+        f"{command_line.place}: {why}" for command_line in rest if (why := wrong_with(command_line.text))
+    ] == []
 
 
 def test_every_command_and_bench_of_ours_is_told():
@@ -179,16 +193,16 @@ def test_every_command_and_bench_of_ours_is_told():
     }
     table = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("## All commands")[2]
     assert ours == set(re.findall(r"`manage\.py (\w+)", table.partition("## ")[0]))
-    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert [name for name in dev.BENCHES if f"`{name}`" not in told] == []
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [name for name in dev.BENCHES if f"`{name}`" not in guide] == []
 
 
 def test_no_row_of_the_tables_is_left_over():
     """A row whose command is told no more, or whose test was renamed, says nothing."""
-    lines = [(told.file, typed(told)) for told in ALL]
+    lines = [(command_line.file, typed(command_line)) for command_line in ALL]
     plain = [("", command) for command in (*HERE, *NOWHERE)]
     for file, command in [*plain, *ELSEWHERE]:
-        assert any(file in {"", at} and re.match(command, words) for at, words in lines), (file, command)
+        assert any(file in {"", at} and re.match(command, line) for at, line in lines), (file, command)
     assert [test for test in ELSEWHERE.values() if not is_there(test)] == []
 
 
@@ -218,15 +232,15 @@ def is_there(test: str) -> bool:
     ],
 )
 def test_a_command_that_nobody_knows_or_that_is_refused_is_named_with_its_place(line, why):
-    found = faults(told_in(f"# first\n{line} \\\n  # and a word\n", "docs/page.md:", 7))
-    assert any(fault.startswith("docs/page.md:8: ") and why in fault for fault in found), found
+    messages = faults(split_commands(f"# first\n{line} \\\n  # and a word\n", "docs/page.md:", 7))
+    assert any(fault.startswith("docs/page.md:8: ") and why in fault for fault in messages), messages
 
 
 # --- run here ------------------------------------------------------------------------------------------
 
 
 def run_here(command: str) -> list[str]:
-    lines = [typed(told) for told in ALL if re.match(command, typed(told))]
+    lines = [typed(command_line) for command_line in ALL if re.match(command, typed(command_line))]
     assert lines
     return lines
 
@@ -234,37 +248,39 @@ def run_here(command: str) -> list[str]:
 def test_agents_of_the_examples_are_in_the_demo():
     """So that a newcomer can type the lines as they stand."""
     demo = {agent["slug"]: agent["channels"] for agent in cast("agents")}
-    named = re.findall(r"--agent (\S+)|:8000/api/v1/agents/([\w-]+)/prompt\?channel=(\w+)", words_of(ALL))
+    named = re.findall(
+        r"--agent (\S+)|:8000/api/v1/agents/([\w-]+)/prompt\?channel=(\w+)", join_commands(ALL)
+    )
     assert len(named) >= 3
     for by_option, by_address, channel in named:
         assert channel in [*demo[by_option or by_address], ""]
-    assert {cast("workspace")["slug"]} == set(re.findall(r"--workspace (\S+)", words_of(ALL)))
+    assert {cast("workspace")["slug"]} == set(re.findall(r"--workspace (\S+)", join_commands(ALL)))
 
 
-def words_of(lines: list[Told]) -> str:
-    return "\n".join(told.words for told in lines)
+def join_commands(lines: list[CommandLine]) -> str:
+    return "\n".join(command_line.text for command_line in lines)
 
 
-def speaks(house: Workspace, agent: str, channel: str) -> Agent:
-    return make_agent(house, agent, channels=[Channel.objects.in_workspace(house).get(slug=channel)])
+def make_speaking_agent(workspace: Workspace, agent: str, channel: str) -> Agent:
+    return make_agent(workspace, agent, channels=[Channel.objects.in_workspace(workspace).get(slug=channel)])
 
 
 @pytest.mark.django_db(transaction=True)
 def test_commands_of_manage_run_as_they_are_told(alice, monkeypatch, tmp_path, settings, capfd):
-    """In the order of the pages, on a house with the names they use."""
-    speaks(make_workspace("Larkfell", owner=alice), "bench-tests", "slack")
+    """In the order of the pages, on a workspace with the names they use."""
+    make_speaking_agent(make_workspace("Larkfell", owner=alice), "bench-tests", "slack")
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     monkeypatch.chdir(ROOT)
     for line in run_here("|".join(command for command in HERE if "manage" in command)):
-        [[_, _, name, *words]] = simple_commands(line.replace("/backups", str(tmp_path)))
+        [[_, _, name, *arguments]] = simple_commands(line.replace("/backups", str(tmp_path)))
         # No worker runs beside this test, and the doctor says so.
-        assert ended_with(name, words) == (1 if name == "doctor" else 0), line
+        assert get_exit_code(name, arguments) == (1 if name == "doctor" else 0), line
         assert capfd.readouterr().out, line
 
 
-def ended_with(name: str, words: list[str]) -> int:
+def get_exit_code(name: str, arguments: list[str]) -> int:
     try:
-        call_command(name, *words)
+        call_command(name, *arguments)
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0
@@ -272,14 +288,14 @@ def ended_with(name: str, words: list[str]) -> int:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_bot_fetches_as_readme_and_tour_tell_it(alice, live_server, tmp_path):
-    house = make_workspace("Larkfell", owner=alice)
-    rebuild_agents(house, [speaks(house, "bench-tests", "api").pk])
-    _, secret = create_key(house, "Docs", {}, by=Actor.person(alice))
-    told = [line for line in run_here(r"curl .*127\.0\.0\.1:8000/") if "…" not in line]
-    for line in told:
-        words = line.replace("http://127.0.0.1:8000", live_server.url)
+    workspace = make_workspace("Larkfell", owner=alice)
+    rebuild_agents(workspace, [make_speaking_agent(workspace, "bench-tests", "api").pk])
+    _, secret = create_key(workspace, "Docs", {}, by=Actor.person(alice))
+    lines = [line for line in run_here(r"curl .*127\.0\.0\.1:8000/") if "…" not in line]
+    for line in lines:
+        command = line.replace("http://127.0.0.1:8000", live_server.url)
         env = {"PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}", "DRAMATIS_KEY": secret}
         done = subprocess.run(  # what the page tells one to type
-            ["sh", "-c", words], env=env, capture_output=True, text=True, timeout=30, check=True
+            ["sh", "-c", command], env=env, capture_output=True, text=True, timeout=30, check=True
         )
         assert '"ledger_id"' in done.stdout, line

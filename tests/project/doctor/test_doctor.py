@@ -52,8 +52,8 @@ def test_a_healthy_house_ends_with_nought(beating, monkeypatch, settings, tmp_pa
         pytest.fail(out.getvalue())
     lines = out.getvalue().splitlines()
     assert all(line.split()[0] in {"ok", "warn"} for line in lines), out.getvalue()
-    told = {line[6:].partition(":")[0] for line in lines}
-    assert {"database", "migrations", "redis", "worker", "build queue", "record", "disk of var"} <= told
+    names = {line[6:].partition(":")[0] for line in lines}
+    assert {"database", "migrations", "redis", "worker", "build queue", "record", "disk of var"} <= names
 
 
 def test_a_failure_ends_with_one_and_says_what_to_do(monkeypatch):
@@ -63,9 +63,9 @@ def test_a_failure_ends_with_one_and_says_what_to_do(monkeypatch):
     with pytest.raises(SystemExit) as ended:
         call_command("doctor", "--json", stdout=out)
     assert ended.value.code == 1
-    said = json.loads(out.getvalue())
-    assert said["is_well"] is False
-    [worker] = [one for one in said["findings"] if one["name"] == "worker"]
+    report = json.loads(out.getvalue())
+    assert report["is_well"] is False
+    [worker] = [one for one in report["findings"] if one["name"] == "worker"]
     assert worker["state"] == "fail"
     assert "celery -A project worker" in worker["advice"]
 
@@ -91,9 +91,9 @@ def test_a_part_that_does_not_answer_hides_no_other(settings, tmp_path):
 def test_settings_that_open_doors_are_named(settings):
     settings.PRODUCTION, settings.DEBUG, settings.ALLOWED_HOSTS = True, True, ["*"]
     settings.DRAMATIS_REQUIRE_OWNER_MFA = False
-    said = " ".join(finding.message for finding in check_settings())
-    for words in ("source code", "Any host name", "second factor", "not https"):
-        assert words in said
+    messages = " ".join(finding.message for finding in check_settings())
+    for text in ("source code", "Any host name", "second factor", "not https"):
+        assert text in messages
 
 
 def test_a_signing_key_that_cannot_be_used_fails(settings, tmp_path):
@@ -125,15 +125,15 @@ def test_a_database_that_may_forget_fails():
 
 
 @pytest.mark.parametrize(
-    ("told", "state"),
+    ("info", "state"),
     [
         ({"aof_enabled": 1, "aof_last_write_status": "ok"}, FindingState.OK),
         ({"aof_enabled": 0}, FindingState.WARN),
         ({"aof_enabled": 1, "aof_last_write_status": "err"}, FindingState.FAIL),
     ],
 )
-def test_the_file_of_redis_is_looked_at(told, state):
-    assert datastores.check_redis_persistence(told).state == state
+def test_the_file_of_redis_is_looked_at(info, state):
+    assert datastores.check_redis_persistence(info).state == state
 
 
 def test_a_redis_that_throws_jobs_away_fails():
@@ -151,8 +151,8 @@ def test_work_that_waits_for_long_is_told(workspace, agent):
         workspace=workspace, agent=agent, cause={"kind": "soul"}
     )
     for minutes, state in ((0, FindingState.OK), (5, FindingState.WARN), (60, FindingState.FAIL)):
-        moment = timezone.now() - timedelta(minutes=minutes)
-        BuildCause.objects.in_workspace(workspace).filter(pk=cause.pk).update(at=moment)
+        at = timezone.now() - timedelta(minutes=minutes)
+        BuildCause.objects.in_workspace(workspace).filter(pk=cause.pk).update(at=at)
         assert states(list(checks.check_workers()), "build queue") == [state]
 
 
@@ -174,8 +174,8 @@ def test_the_ends_of_sound_chains_are_sound(workspace, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     make_stage(workspace)
     sign_checkpoint(workspace.pk)
-    for whole in (False, True):
-        assert {finding.state for finding in check_record(full=whole)} == {FindingState.OK}
+    for full in (False, True):
+        assert {finding.state for finding in check_record(full=full)} == {FindingState.OK}
 
 
 @pytest.mark.planted
@@ -191,18 +191,18 @@ def test_a_chain_that_ends_elsewhere_is_found(workspace):
 def test_a_forged_checkpoint_is_found(workspace, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     make_stage(workspace)
-    made = sign_checkpoint(workspace.pk)
-    assert made is not None
+    checkpoint = sign_checkpoint(workspace.pk)
+    assert checkpoint is not None
     forged = Checkpoint(
         workspace=workspace,
-        sequence=made.sequence + 1,
-        body=made.body | {"previous": made.hash},
-        heads=made.heads,
+        sequence=checkpoint.sequence + 1,
+        body=checkpoint.body | {"previous": checkpoint.hash},
+        heads=checkpoint.heads,
         at=timezone.now(),
-        previous_hash=made.hash,
-        hash=made.hash,
-        key_id=made.key_id,
-        signature=made.signature,
+        previous_hash=checkpoint.hash,
+        hash=checkpoint.hash,
+        key_id=checkpoint.key_id,
+        signature=checkpoint.signature,
     )
     forged.save(force_insert=True)
     assert states(list(check_record()), "record")[0] == FindingState.FAIL

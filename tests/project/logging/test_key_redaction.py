@@ -22,7 +22,7 @@ def printed():
     """What the format of production makes of each record of a logger."""
     lines: list[str] = []
     handlers = []
-    said = build_logging_config(json=True, level="INFO")["formatters"]["line"]
+    config = build_logging_config(json=True, level="INFO")["formatters"]["line"]
 
     class Keeper(logging.Handler):
         def emit(self, record):
@@ -32,7 +32,7 @@ def printed():
         handler = Keeper()
         handler.setFormatter(
             structlog.stdlib.ProcessorFormatter(
-                processors=said["processors"], foreign_pre_chain=said["foreign_pre_chain"]
+                processors=config["processors"], foreign_pre_chain=config["foreign_pre_chain"]
             )
         )
         logging.getLogger(name).addHandler(handler)

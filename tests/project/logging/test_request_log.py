@@ -47,21 +47,21 @@ def test_a_request_that_breaks_leaves_one_line_too(client, caplog, monkeypatch):
 @pytest.mark.urls("tests.prompts.serving.fetch_urls")
 def test_fetches_have_their_row_in_the_ledger_and_a_line_when_asked_for(workspace, caplog, settings):
     stage = make_stage(workspace)
-    heard = by_fast_door(AUTHORIZATION=bearer(stage.secret))
+    response = by_fast_door(AUTHORIZATION=bearer(stage.secret))
     assert lines_of(caplog) == []
-    assert stage.rows[-1].request_id == heard.headers["X-Request-ID"]
+    assert stage.rows[-1].request_id == response.headers["X-Request-ID"]
     settings.DRAMATIS_LOG_FETCHES = True
-    heard = by_fast_door(AUTHORIZATION=bearer(stage.secret))
+    response = by_fast_door(AUTHORIZATION=bearer(stage.secret))
     [line] = lines_of(caplog)
     assert set(line) >= FACTS
     assert (line["code"], line["family"]) == (200, "fetch")
-    assert line["request_id"] == heard.headers["X-Request-ID"]
+    assert line["request_id"] == response.headers["X-Request-ID"]
 
 
 @pytest.mark.django_db
 @pytest.mark.urls("tests.prompts.serving.fetch_urls")
 def test_a_refused_fetch_always_leaves_its_line(workspace, caplog):
     make_stage(workspace)
-    heard = by_fast_door(AUTHORIZATION="Bearer nonsense")
+    response = by_fast_door(AUTHORIZATION="Bearer nonsense")
     [line] = lines_of(caplog)
-    assert line["code"] == heard.status == 401
+    assert line["code"] == response.status == 401

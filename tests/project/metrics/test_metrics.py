@@ -35,7 +35,7 @@ TOKEN = "a-token-for-prometheus"
 LINE = re.compile(r'dramatis_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? (\+Inf|-?[0-9.e+-]+)')
 
 
-def told(client, **headers):
+def get_metrics(client, **headers):
     answer = client.get("/metrics", **headers)
     assert answer.status_code == 200, answer.content
     return answer.content.decode()
@@ -99,17 +99,17 @@ def test_whoever_was_sent_on_by_a_proxy_is_not_at_home(client, header):
 @pytest.mark.django_db
 def test_a_token_opens_it_from_anywhere(client, settings):
     settings.DRAMATIS_METRICS_TOKEN, settings.DRAMATIS_METRICS_NETWORKS = TOKEN, []
-    assert "dramatis_up" in told(client, HTTP_AUTHORIZATION=f"Bearer {TOKEN}", **STRANGER)
-    for said in ("", "Bearer ", "Bearer wrong", TOKEN, f"Basic {TOKEN}"):
-        assert client.get("/metrics", HTTP_AUTHORIZATION=said, **STRANGER).status_code == 404
+    assert "dramatis_up" in get_metrics(client, HTTP_AUTHORIZATION=f"Bearer {TOKEN}", **STRANGER)
+    for header in ("", "Bearer ", "Bearer wrong", TOKEN, f"Basic {TOKEN}"):
+        assert client.get("/metrics", HTTP_AUTHORIZATION=header, **STRANGER).status_code == 404
     assert client.get("/metrics").status_code == 404
 
 
 @pytest.mark.django_db
 def test_without_a_token_no_header_opens_it(client, settings):
     settings.DRAMATIS_METRICS_NETWORKS = []
-    for said in ("Bearer ", "Bearer None"):
-        assert client.get("/metrics", HTTP_AUTHORIZATION=said).status_code == 404
+    for header in ("Bearer ", "Bearer None"):
+        assert client.get("/metrics", HTTP_AUTHORIZATION=header).status_code == 404
 
 
 @pytest.mark.django_db
@@ -133,7 +133,7 @@ def test_in_production_nobody_may_until_somebody_says_so():
 @pytest.mark.redis
 def test_every_line_is_one_that_prometheus_reads(client, counters):
     client.get("/healthz")
-    lines = told(client).splitlines()
+    lines = get_metrics(client).splitlines()
     assert [line for line in lines if not line.startswith("# ") and not LINE.fullmatch(line)] == []
     names = [line.split()[2] for line in lines if line.startswith("# TYPE ")]
     assert len(names) == len(set(names)), "each figure is described once"
@@ -145,7 +145,7 @@ def test_it_tells_of_queues_the_record_disks_and_what_a_job_measured(client, wor
     stage = make_stage(workspace)
     stage.fetch()
     measure_metrics()
-    text = told(client)
+    text = get_metrics(client)
     assert value_of(text, "ledger_position") == stage.rows[-1].pk
     assert value_of(text, "build_queue_agents") >= 0
     assert value_of(text, "workspaces") == 1
@@ -154,7 +154,7 @@ def test_it_tells_of_queues_the_record_disks_and_what_a_job_measured(client, wor
     assert 'dramatis_disk_free_bytes{place="var"} ' in text
     stage.edit("Be bolder.")
     measure_metrics()
-    assert value_of(told(client), "stale_bots") == 1
+    assert value_of(get_metrics(client), "stale_bots") == 1
 
 
 @pytest.mark.django_db
@@ -165,7 +165,7 @@ def test_no_word_of_a_tenant_is_in_it(client, as_alice, workspace, agent, counte
     as_alice.get(f"/w/{workspace.slug}/no-such-page-as-this/")
     client.get(f"/api/v1/agents/{agent.slug}/prompt?channel=deck")
     measure_metrics()
-    text = told(client)
+    text = get_metrics(client)
     assert 'family="agents"' in text
     for word in (workspace.slug, agent.slug, agent.name, "alice", "tea", "no-such-page"):
         assert word not in text
@@ -178,8 +178,8 @@ def test_no_heartbeat_is_an_endless_silence():
     assert silent.samples[0].value == math.inf
     assert "dramatis_worker_heartbeat_age_seconds +Inf" in format_metrics([silent])
     record_heartbeat_job()
-    [heard] = collect_heartbeat()
-    assert 0 <= heard.samples[0].value < 5
+    [recent] = collect_heartbeat()
+    assert 0 <= recent.samples[0].value < 5
 
 
 @pytest.mark.django_db
@@ -190,7 +190,7 @@ def test_with_the_database_down_the_rest_is_told(client, counters):
 
     client.get("/healthz")
     with connection.execute_wrapper(gone):
-        text = told(client)
+        text = get_metrics(client)
     assert 'dramatis_up{part="database"} 0' in text
     assert 'dramatis_up{part="redis"} 1' in text
     assert 'dramatis_requests_total{family="health",status="200"} 1' in text
@@ -200,7 +200,7 @@ def test_with_the_database_down_the_rest_is_told(client, counters):
 @pytest.mark.django_db
 def test_with_redis_down_the_rest_is_told(client, settings, tmp_path):
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
-    text = told(client)
+    text = get_metrics(client)
     assert 'dramatis_up{part="redis"} 0' in text
     assert "dramatis_build_queue_agents 0" in text
 

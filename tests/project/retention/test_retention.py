@@ -134,7 +134,7 @@ def test_one_run_does_not_go_on_without_end(source, monkeypatch):
 
 
 def test_the_schedule_asks_for_each_of_them(settings):
-    asked = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    scheduled = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     for job in (
         tasks.purge_idempotency_keys_job,
         tasks.purge_refresh_runs_job,
@@ -142,5 +142,5 @@ def test_the_schedule_asks_for_each_of_them(settings):
         tasks.purge_sessions_job,
         tasks.measure_metrics_job,
     ):
-        assert job.name in asked
+        assert job.name in scheduled
         job()

@@ -82,8 +82,8 @@ def test_development_needs_no_variable():
 
 
 def test_the_example_lists_exactly_what_is_read():
-    asked = run_settings({}, "ENVIRONMENT_NAMES")
-    names = set(re.findall(r'"(\w+)"', asked.stdout)) - {"ENVIRONMENT_NAMES"}
+    result = run_settings({}, "ENVIRONMENT_NAMES")
+    names = set(re.findall(r'"(\w+)"', result.stdout)) - {"ENVIRONMENT_NAMES"}
     listed = re.findall(r"^([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
     assert set(listed) - COMPOSE_ONLY == names
     assert len(listed) == len(set(listed))

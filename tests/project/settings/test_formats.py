@@ -10,7 +10,7 @@ WHEN = datetime(2026, 3, 4, 15, 6, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"),
+    ("template", "text"),
     [
         ("{{ many|intcomma }}", "1,234,567"),
         ("{{ many }}", "1234567"),
@@ -24,9 +24,9 @@ WHEN = datetime(2026, 3, 4, 15, 6, tzinfo=UTC)
         ),
     ],
 )
-def test_a_value_is_shown_as_english_readers_know_it(written: str, shown: str) -> None:
+def test_a_value_is_shown_as_english_readers_know_it(template: str, text: str) -> None:
     values = Context({"many": 1_234_567, "share": 0.5, "when": WHEN})
-    assert Template("{% load humanize i18n %}" + written).render(values) == shown
+    assert Template("{% load humanize i18n %}" + template).render(values) == text
 
 
 def test_every_page_is_english_whatever_the_browser_asks_for(client: Client) -> None:

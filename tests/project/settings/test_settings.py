@@ -54,8 +54,8 @@ def test_no_folder_may_be_read_until_an_operator_says_so():
     named = {**COMPLETE, name: "/srv/files, /srv/more"}
     assert settings_under(named, name)[name] == ["/srv/files", "/srv/more"]
     # In development the demo's own folder and nothing else.
-    asked = settings_under({}, name, "VAR", "DEMO_SOURCES")
-    assert asked[name] == [asked["DEMO_SOURCES"]] == [f"{asked['VAR']}/demo"]
+    development = settings_under({}, name, "VAR", "DEMO_SOURCES")
+    assert development[name] == [development["DEMO_SOURCES"]] == [f"{development['VAR']}/demo"]
 
 
 def test_second_factors_are_offered():
@@ -88,13 +88,13 @@ def test_postgres_has_limits_a_pool_and_health_checks():
 def test_the_database_in_use_obeys_its_limits():
     from django.db import connection
 
-    questions: dict[str, dict[str, object]] = {
+    queries: dict[str, dict[str, object]] = {
         "postgresql": {"SHOW statement_timeout": "5s", "SHOW lock_timeout": "2s"},
         "sqlite": {"PRAGMA journal_mode": "wal", "PRAGMA synchronous": 2, "PRAGMA foreign_keys": 1},
     }
     with connection.cursor() as cursor:
-        for question, answer in questions[connection.vendor].items():
-            cursor.execute(question)
+        for query, answer in queries[connection.vendor].items():
+            cursor.execute(query)
             assert cursor.fetchone()[0] == answer
 
 

@@ -22,11 +22,11 @@ def copy_start(place: Path) -> None:
 
 def keep_start(database: Path) -> None:
     """Of what is in its log too, and in place at once."""
-    kept = kept_start()
-    kept.parent.mkdir(exist_ok=True)
-    for older in kept.parent.glob("test-start-*.sqlite3"):
+    target = kept_start()
+    target.parent.mkdir(exist_ok=True)
+    for older in target.parent.glob("test-start-*.sqlite3"):
         older.unlink(missing_ok=True)
-    unfinished = kept.with_suffix(f".{os.getpid()}")
+    unfinished = target.with_suffix(f".{os.getpid()}")
     with closing(sqlite3.connect(database)) as source:
         source.execute("VACUUM INTO ?", [str(unfinished)])
-    unfinished.replace(kept)
+    unfinished.replace(target)

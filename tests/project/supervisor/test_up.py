@@ -29,12 +29,12 @@ def free_port():
 
 
 def environment(var, mark):
-    kept = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    return kept | {"DRAMATIS_VAR": str(var), MARK: mark}
+    variables = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    return variables | {"DRAMATIS_VAR": str(var), MARK: mark}
 
 
-def start_up(var, port, *words):
-    command = [sys.executable, "manage.py", "up", "--port", str(port), "--empty", *words]
+def start_up(var, port, *arguments):
+    command = [sys.executable, "manage.py", "up", "--port", str(port), "--empty", *arguments]
     env = environment(var, str(var))
     return subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -43,21 +43,21 @@ def start_up(var, port, *words):
 
 def running(mark):
     """Living processes that carry the mark in their environment, zombies left out."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
+    marker = f"{MARK}={mark}".encode()
+    commands = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            if marker in (entry / "environ").read_bytes().split(b"\0"):
+                commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return commands
 
 
-def wait_for(question, seconds):
+def wait_for(condition, seconds):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if question():
+        if condition():
             return True
         time.sleep(0.1)
     return False
@@ -135,12 +135,12 @@ def test_one_child_ends_and_all_end(tmp_path):
 @pytest.fixture
 def supervisor():
     """It hears signals while it lives; ours are given back."""
-    heard = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     supervisor = Supervisor()
     yield supervisor
     if supervisor.orphan_killer.poll() is None:
         supervisor.stop()
-    for number, handler in heard.items():
+    for number, handler in handlers.items():
         signal.signal(number, handler)
 
 
@@ -165,11 +165,11 @@ time.sleep(60)
 def test_a_killed_parent_leaves_neither_children_nor_theirs_behind(tmp_path):
     """The same in small, on every run; the product itself is killed among the long proofs."""
     mark = str(tmp_path)
-    held = subprocess.Popen([sys.executable, "-c", HOLDER], cwd=ROOT, env=environment(tmp_path, mark))
+    parent = subprocess.Popen([sys.executable, "-c", HOLDER], cwd=ROOT, env=environment(tmp_path, mark))
     # Itself, the guard, a shell and two that sleep.
     assert wait_for(lambda: len(running(mark)) == 5, 20), running(mark)
-    held.kill()
-    held.wait()
+    parent.kill()
+    parent.wait()
     assert wait_for(lambda: not running(mark), 5), running(mark)
 
 
@@ -183,9 +183,9 @@ def child_named(word, parent):
             text=True,
             check=True,
         )
-        found = [int(line.split()[0]) for line in listing.stdout.splitlines() if f" {word} " in line]
-        if found:
-            return found[0]
+        pids = [int(line.split()[0]) for line in listing.stdout.splitlines() if f" {word} " in line]
+        if pids:
+            return pids[0]
         time.sleep(0.1)
     raise AssertionError(f"No child named {word} among:\n{listing.stdout}")
 

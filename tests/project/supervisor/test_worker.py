@@ -15,10 +15,10 @@ from tests.servers import start_redis
 pytestmark = pytest.mark.redis
 
 
-def wait_for(question, seconds=10):
+def wait_for(condition, seconds=10):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if answer := question():
+        if answer := condition():
             return answer
         time.sleep(0.05)
     return None
@@ -44,10 +44,10 @@ def own_broker():
 
 
 def publish(application):
-    began = time.monotonic()
+    started_at = time.monotonic()
     with pytest.raises((OperationalError, OSError, ConnectionError, TimeoutError)):
         application.send_task("project.tasks.record_heartbeat_job")
-    return time.monotonic() - began
+    return time.monotonic() - started_at
 
 
 def test_a_frozen_broker_holds_a_page_for_little_more_than_a_second(own_broker):

@@ -298,7 +298,7 @@ def test_a_part_without_its_guard_is_found(stage):
 def test_a_missing_month_is_told_in_time(stage):
     with time_machine.travel(NOON):
         found = datastores.check_ledger_months()
-    assert (found.state, found.words) == (FindingState.WARN, "There is no table for 2031-06.")
+    assert (found.state, found.message) == (FindingState.WARN, "There is no table for 2031-06.")
 
 
 # --- letting go ----------------------------------------------------------------------------------------
