@@ -1,1 +1,1 @@
-"""Tests of the wiring."""
+"""Tests of the project package: settings, deployment, database, backup, metrics and documentation."""

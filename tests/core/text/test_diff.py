@@ -1,4 +1,4 @@
-"""Two texts side by side: what went, what came, which words."""
+"""Text diff by line and by word."""
 
 import time
 

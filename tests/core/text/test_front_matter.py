@@ -1,4 +1,4 @@
-"""Front matter: what is refused and why, and that every line of what is accepted can be found again."""
+"""Front matter: what is rejected and why, and that each block keeps its source lines."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from core.text.front_matter import (
 
 BOMB = "a: &a [lol, lol]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghij"))
 
-# name: (head, line of the first problem, words of its reason)
+# name: (head, line of the first problem, part of its message)
 NASTY = {
     "alias bomb": (BOMB, 1, "Anchors and aliases"),
     "anchor": ("name: Ada\nvibe: &calm calm\n", 2, "Anchors and aliases"),

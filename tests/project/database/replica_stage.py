@@ -1,4 +1,4 @@
-"""A second address for the test database: the same server read-only, or a real standby that follows it."""
+"""A read replica of the test database: the same server in read-only mode, or a real standby."""
 
 import os
 import shutil
@@ -23,14 +23,14 @@ CAUGHT_UP_SECONDS = 20.0
 
 
 def address_of(host: str | None = None) -> str:
-    """Where the test database is to be found; on another host, which has it under the same name."""
+    """Return the URL of the test database, on this or on another host."""
     url = f"{SERVER}?host={host}" if host else os.environ["DATABASE_URL"]
     return url.replace("/postgres?", f"/{connection.settings_dict['NAME']}?", 1)
 
 
 @contextmanager
 def use_replica(url: str) -> Iterator[None]:
-    """The product with this replica, as if it had been started with it."""
+    """Configure the replica, as if the product had been started with it."""
     known: dict[str, Any] = {
         "default": {},
         db_replica.REPLICA_ALIAS: build_replica_config(url, statement_ms=5_000),
@@ -48,7 +48,7 @@ def use_replica(url: str) -> Iterator[None]:
 
 
 def allow_connection(wrapper: Any) -> None:
-    """Tests may use the databases that were there when they began: Django's guard knows no others."""
+    """Bypass Django's test guard, which blocks databases that were not configured at the start."""
 
     def ensure_connection() -> None:
         if wrapper.connection is None:
@@ -60,7 +60,7 @@ def allow_connection(wrapper: Any) -> None:
 
 @contextmanager
 def standby() -> Iterator[Cluster]:
-    """A copy of the server of this run, which follows it from then on."""
+    """Start a standby of the test server with streaming replication."""
     directory = Path(tempfile.mkdtemp(prefix="drm-standby-"))
     account = unprivileged()
     programs = postgres_programs(directory)
@@ -77,7 +77,7 @@ def standby() -> Iterator[Cluster]:
     command += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream"]
     try:
         subprocess.run(command, check=True, cwd=directory, stdin=subprocess.DEVNULL, **account)
-        # A standby must take as many connections as the server that it follows.
+        # A standby must allow as many connections as its primary.
         with (directory / "data" / "postgresql.auto.conf").open("a") as settings:
             settings.write("max_connections = 150\nfsync = off\n")
         cluster.start()
@@ -89,7 +89,7 @@ def standby() -> Iterator[Cluster]:
 
 
 def catch_up(copy: Cluster) -> None:
-    """Wait until the copy has all that is written by now."""
+    """Wait until the standby has replayed everything written so far."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_current_wal_lsn()::text")
         [position] = cursor.fetchone()

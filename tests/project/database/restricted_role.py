@@ -1,4 +1,4 @@
-"""The test's own connection, held by row security as production's is."""
+"""Restrict the connection of a test by row-level security, as in production."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,18 +9,18 @@ from django.db import connection
 from project.database.postgresql.rls_cursor import RESTRICTED_ATTRIBUTE
 from project.database.roles import get_role_flags, prepare_role
 
-# Of any table: who may read this one was given all the rights.
+# One table is enough: a role that may read it has all privileges.
 GRANTED = "SELECT has_table_privilege(%s, 'personas_soul', 'SELECT')"
 
 
 def role_name() -> str:
-    """One for each database: roles belong to the server, which several runs of tests may share."""
+    """Return one name per database: roles belong to the server, which several test runs may share."""
     return f"app_of_{connection.settings_dict['NAME']}"
 
 
 @contextmanager
 def as_app_role() -> Iterator[str]:
-    """The role stays, with its rights, for the tests that come after."""
+    """Use the restricted role; it is kept with its privileges for later tests."""
     name = role_name()
     if get_role_flags(name) is None or not is_granted(name):
         prepare_apart(name)
@@ -40,9 +40,9 @@ def is_granted(name: str) -> bool:
 
 
 def prepare_apart(name: str) -> None:
-    """On a connection of its own, committed at once.
+    """Prepare the role on a separate connection that commits immediately.
 
-    Rights that a long transaction gives, and gives again, and the server's cleaning wait for each other.
+    GRANT in a long transaction and autovacuum would wait for each other.
     """
 
     def prepare() -> None:

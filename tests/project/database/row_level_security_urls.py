@@ -1,4 +1,4 @@
-"""Pages that ask without naming a workspace, beside all others: what a forgotten condition would do."""
+"""Test views with queries that do not filter by workspace, in addition to the URLs of the product."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection, transaction
@@ -26,7 +26,7 @@ def outside(request: HttpRequest) -> JsonResponse:
 
 
 def into(request: WorkspaceRequest, other: int) -> JsonResponse:
-    """A row for somebody else's workspace, written past every rule of ours."""
+    """Insert a row for another workspace, bypassing our own checks."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
@@ -41,7 +41,7 @@ def into(request: WorkspaceRequest, other: int) -> JsonResponse:
 
 
 def taken(request: WorkspaceRequest, other: int) -> JsonResponse:
-    """All rows of all workspaces, as far as they can be reached."""
+    """Update the rows of all workspaces that can be reached."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE personas_agent SET name = 'Taken'")
         changed = cursor.rowcount

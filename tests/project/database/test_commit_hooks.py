@@ -1,4 +1,4 @@
-"""What tests hear of commits they do not make is what the product would hear of real ones."""
+"""on_commit hooks in tests, which run in a transaction, behave like those of real commits."""
 
 import pytest
 from django.db import transaction
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def calls(db):
-    """What ran, in its order."""
+    """Return the list of calls, in order."""
     with commits_heard():
         yield []
 
@@ -27,12 +27,12 @@ def test_what_waits_for_a_commit_runs_after_the_outermost_block_and_once(calls):
     assert calls == ["inner", "outer"]
 
 
-def test_outside_of_any_block_it_runs_at_once_and_so_does_what_it_puts_off_itself(calls):
+def test_outside_of_a_block_hooks_and_nested_hooks_run_immediately(calls):
     transaction.on_commit(lambda: transaction.on_commit(lambda: calls.append("second")))
     assert calls == ["second"]
 
 
-def test_what_a_failed_block_put_off_is_never_heard(calls):
+def test_hooks_of_a_failed_block_never_run(calls):
     def fail() -> None:
         with transaction.atomic():
             transaction.on_commit(lambda: calls.append("failed"))
@@ -47,7 +47,7 @@ def test_what_a_failed_block_put_off_is_never_heard(calls):
     assert calls == ["before"]
 
 
-def test_a_hook_that_may_fail_fails_alone_and_another_is_told(calls):
+def test_a_robust_hook_fails_alone_and_another_raises(calls):
     def fail() -> None:
         raise LookupError
 
@@ -59,7 +59,7 @@ def test_a_hook_that_may_fail_fails_alone_and_another_is_told(calls):
         transaction.on_commit(fail)
 
 
-def test_afterwards_nothing_is_heard_any_more(db):
+def test_hooks_do_not_run_after_the_context_manager(db):
     calls: list[str] = []
     with commits_heard():
         pass

@@ -1,4 +1,4 @@
-"""The rule for migrations (docs/decisions/0013): a product that runs is neither stopped nor broken by one."""
+"""The rule for zero-downtime migrations (docs/decisions/0013): they neither block nor break the product."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def test_no_migration_has_an_unsafe_step_that_is_not_accounted_for():
     assert all(reason for rows in FROZEN.values() for reason in rows.values())
 
 
-# --- planted faults: made-up migrations on the tables as they are now ------------------------------------
+# --- planted faults: example migrations on the current tables ------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -149,17 +149,17 @@ def test_steps_that_keep_the_product_running_pass_alone(tables):
         assert judged(tables, step, atomic=False) == []
 
 
-def test_a_table_made_by_the_same_migration_is_nobodys_yet(tables):
+def test_a_table_created_by_the_same_migration_may_be_changed(tables):
     fields: list[Any] = [("id", models.BigAutoField(primary_key=True))]
     create = migrations.CreateModel("Fresh", fields)
     assert judged(tables, create, migrations.AddField("fresh", "number", number(default=0))) == []
 
 
-# --- the steps themselves ------------------------------------------------------------------------------
+# --- the operations themselves -------------------------------------------------------------------------
 
 
 class Stage:
-    """A table of its own with three rows, and steps applied to it one by one."""
+    """A table with three rows, and operations applied to it one by one."""
 
     def __init__(self) -> None:
         self.state = ProjectState()

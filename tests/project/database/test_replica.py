@@ -1,4 +1,4 @@
-"""A read replica: which reads go there, which never do, and that nobody notices when it is away."""
+"""Read replica: which reads use it, which never do, and the fallback to the primary."""
 
 import os
 import subprocess
@@ -27,9 +27,9 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no replicas"),
 ]
-# Pages of alice's workspace, and the table that their lagging part is read from.
-# Said to the process that has servers of its own.
+# Environment variable of the process with its own servers.
 ALONE = "DRAMATIS_TEST_STANDBY_ALONE"
+# Pages of Alice's workspace that use the replica, and the table they read from it.
 LAGGING = {
     "audit/": "personas_auditevent",
     "audit/export/?format=json": "personas_auditevent",
@@ -38,7 +38,7 @@ LAGGING = {
     "ledger/stale/": "prompts_ledgerentry",
     "": "prompts_ledgerentry",
 }
-# Those that need more than one statement.
+# Pages that need more than one query.
 QUERY_COUNTS = {"ledger/stale/": 6, "": 2}
 NEVER = ("agents/pilot/", "memories/", "agents/", "keys/", "members/", "time-machine/", "verify/", "find/")
 
@@ -52,7 +52,7 @@ def stage(workspace):
 
 @pytest.fixture
 def replica_configured(stage):
-    """The same database under a second address, on which nothing can be written."""
+    """Configure the same database as a read-only replica."""
     with use_replica(address_of()):
         yield
 
@@ -64,7 +64,7 @@ def replica_down(stage, tmp_path):
 
 
 def get_replica_queries(client: Client, path: str) -> str:
-    """What the replica was asked while this page was made; how it stands does not count."""
+    """Return the queries that the page ran on the replica, without health checks."""
     with CaptureQueriesContext(connections[REPLICA_ALIAS]) as queries:
         answer = client.get(f"/w/harbour/{path}")
         body = b"".join(answer) if answer.streaming else answer.content
@@ -79,7 +79,7 @@ def test_lists_files_and_figures_are_read_from_the_replica_and_nothing_else(repl
     for path, table in LAGGING.items():
         queries = get_replica_queries(as_alice, path)
         assert f'FROM "{table}"' in queries, path
-        # Whatever a template asked for by the way would have no way back.
+        # Lazy queries of a template would have no fallback.
         assert queries.count("SELECT") - queries.count("(SELECT") <= QUERY_COUNTS.get(path, 1), queries
     for path in NEVER:
         assert not get_replica_queries(as_alice, path), path
@@ -103,13 +103,13 @@ def test_the_clock_counts_bots_behind_on_the_replica(replica_configured, stage):
     assert "prompts_ledgerentry" in queries.captured_queries[-1]["sql"]
 
 
-def test_whoever_just_wrote_reads_from_the_database(replica_configured, workspace, as_alice, as_bob):
+def test_after_a_write_the_user_reads_from_the_primary(replica_configured, workspace, as_alice, as_bob):
     as_alice.post("/w/harbour/memories/new/", {"text": "Likes tea.", "state": "active"})
     assert as_alice.cookies[RECENT_WRITE_COOKIE]["max-age"] == replica.RECENT_WRITE_SECONDS
     assert not get_replica_queries(as_alice, "audit/")
     assert get_replica_queries(as_bob, "audit/")
     assert RECENT_WRITE_COOKIE not in as_bob.cookies
-    # Longer than a copy may be behind unseen.
+    # Longer than the lag that may go unnoticed.
     assert replica.MAX_LAG.total_seconds() + replica.CHECK_SECONDS < replica.RECENT_WRITE_SECONDS
 
 
@@ -120,7 +120,7 @@ def test_without_a_replica_nothing_changes(stage, as_alice):
     assert RECENT_WRITE_COOKIE not in as_alice.cookies
 
 
-# --- away, or too far behind ---------------------------------------------------------------------------
+# --- down, or too far behind ---------------------------------------------------------------------------
 
 
 def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(replica_down, as_alice):
@@ -132,7 +132,7 @@ def test_pages_answer_while_the_replica_is_away_and_it_is_tried_once(replica_dow
     assert [one["event"] for one in logs if "replica" in one["event"]] == ["replica_suspended"]
 
 
-def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(replica_configured, as_alice):
+def test_a_failure_between_two_health_checks_is_noticed_by_the_query(replica_configured, as_alice):
     assert get_replica_queries(as_alice, "audit/")
     connections.databases[REPLICA_ALIAS]["HOST"] = "/nowhere"
     connections[REPLICA_ALIAS].close()
@@ -143,7 +143,7 @@ def test_a_replica_that_breaks_between_two_looks_is_noticed_by_the_question(repl
     assert REPLICA_HEALTH.is_suspended
 
 
-def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(
+def test_it_is_used_again_after_a_while_unless_it_is_too_far_behind(
     replica_configured, as_alice, monkeypatch
 ):
     REPLICA_HEALTH.suspend("a test")
@@ -157,8 +157,8 @@ def test_it_is_asked_again_after_a_while_unless_it_is_too_far_behind(
 
 
 @pytest.mark.planted
-def test_a_page_that_asks_without_a_way_back_would_go_down(replica_down, as_alice, monkeypatch):
-    """Planted: the question goes to the replica, whatever happens."""
+def test_a_page_without_the_fallback_would_fail(replica_down, as_alice, monkeypatch):
+    """Planted: the query always uses the replica."""
     monkeypatch.setattr(
         "personas.audit.views.read_from_replica",
         lambda query, *, fresh: query(REPLICA_ALIAS),
@@ -196,7 +196,7 @@ def test_a_replica_of_sqlite_is_refused():
 
 @pytest.mark.hard
 def test_a_real_standby_serves_lists_falls_behind_goes_away_and_comes_back(request):
-    """With servers of its own: no standby begins while others' transactions have more than 64 savepoints."""
+    """With its own servers: a standby cannot start while a transaction has more than 64 savepoints."""
     if ALONE not in os.environ:
         run_alone(request.node.nodeid)
         return

@@ -1,4 +1,4 @@
-"""The second wall: PostgreSQL shows a request the rows of its own workspace, whatever the query says."""
+"""Row-level security: PostgreSQL returns only rows of the request's workspace, whatever the query."""
 
 import os
 import re
@@ -44,7 +44,7 @@ pytestmark = [
 
 @pytest.fixture
 def rows(agent, elsewhere):
-    """An agent at home and one of somebody else."""
+    """Return an agent of the workspace and one of another workspace."""
     return [agent, make_agent(elsewhere, "spy")]
 
 
@@ -63,7 +63,7 @@ def agents() -> set[str]:
 # --- the role and the tables ---------------------------------------------------------------------------
 
 
-def test_the_role_may_nothing_that_would_lead_past_the_wall(role):
+def test_the_role_has_no_privilege_that_bypasses_row_level_security(role):
     flags = get_role_flags(role)
     assert flags is not None
     assert not flags.excess
@@ -82,7 +82,7 @@ FORBIDDEN = [
 ]
 
 
-def test_the_role_cannot_take_the_wall_down(role):
+def test_the_role_cannot_disable_row_level_security(role):
     refused = []
     for statement in FORBIDDEN:
         with suppress(DatabaseError), transaction.atomic():
@@ -92,12 +92,12 @@ def test_the_role_cannot_take_the_wall_down(role):
     assert refused == FORBIDDEN
 
 
-def test_every_table_with_a_workspace_stands_behind_the_wall():
+def test_every_table_with_a_workspace_has_row_level_security():
     assert len(get_tenant_tables()) > 50
     assert not find_unprotected_tables()
 
 
-def test_a_role_is_prepared_as_often_as_one_likes():
+def test_a_role_can_be_prepared_repeatedly():
     assert prepare_role("app_twice", "secret words") is True
     assert prepare_role("app_twice", "other words") is False
 
@@ -110,7 +110,7 @@ def test_a_role_that_may_too_much_is_refused():
 
 
 @pytest.mark.planted
-def test_whoever_acts_for_the_owner_is_refused():
+def test_a_member_of_the_owner_role_is_rejected():
     execute_sql("CREATE ROLE app_deputy IN ROLE postgres")
     with pytest.raises(UnsuitableRole, match="owns tables"):
         prepare_role("app_deputy")
@@ -132,7 +132,7 @@ def test_only_the_owner_prepares_a_role(role):
         ("CREATE POLICY second ON personas_agent USING (true)", "its policies are not just"),
     ],
 )
-def test_a_hole_in_the_wall_is_named(statement, hole):
+def test_a_gap_in_the_policies_is_reported(statement, hole):
     execute_sql(statement)
     assert any(line.startswith("personas_agent: ") and hole in line for line in find_unprotected_tables())
 
@@ -158,11 +158,11 @@ def test_outside_of_a_workspace_there_is_nothing_to_see(role, as_alice, client):
         assert visitor.get("/raw/").json() == {"agents": [], "workspaces": []}
 
 
-def test_a_stranger_is_answered_as_if_nothing_were_there(role, as_mallory, workspace):
+def test_an_outsider_gets_404(role, as_mallory, workspace):
     assert as_mallory.get(f"/w/{workspace.slug}/raw/").status_code == 404
 
 
-def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(role, as_alice, workspace):
+def test_a_streaming_response_is_read_in_the_scope_of_its_request(role, as_alice, workspace):
     with workspace_scope.no_workspace():
         answer = as_alice.get(f"/w/{workspace.slug}/agents/?format=csv")
         assert answer.streaming
@@ -173,22 +173,22 @@ def test_what_is_read_while_it_is_sent_is_read_with_the_sight_of_its_request(rol
 
 
 @pytest.mark.planted
-def test_a_gate_that_forgets_to_tell_shows_nothing(role, as_alice, workspace, monkeypatch):
+def test_without_entering_the_workspace_no_row_is_visible(role, as_alice, workspace, monkeypatch):
     monkeypatch.setattr(workspace_scope, "enter_workspace", lambda workspace_id: None)
     answer = as_alice.get(f"/w/{workspace.slug}/raw/").json()
     assert answer == {"agents": [], "workspaces": []}
 
 
 @pytest.mark.planted
-def test_without_the_wall_the_same_page_shows_everything(rows, as_alice, workspace):
-    """What the first wall is for, and why there is a second."""
+def test_without_row_level_security_the_same_page_shows_everything(rows, as_alice, workspace):
+    """Shows what happens if a query does not filter by workspace."""
     assert as_alice.get(f"/w/{workspace.slug}/raw/").json()["agents"] == ["pilot", "spy"]
 
 
-# --- the telling ---------------------------------------------------------------------------------------
+# --- the scope -----------------------------------------------------------------------------------------
 
 
-def test_nothing_told_nothing_seen(role, workspace):
+def test_without_a_scope_no_row_is_visible(role, workspace):
     setattr(connection.connection, RESTRICTED_ATTRIBUTE, False)
     assert agents() == set()
     setattr(connection.connection, RESTRICTED_ATTRIBUTE, True)
@@ -222,7 +222,7 @@ def test_rows_read_in_portions_are_of_the_same_workspace(role, workspace):
     assert Agent.unscoped.filter(name="Two").count() == 1
 
 
-def test_a_query_of_the_house_uses_its_index_and_the_setting_is_read_once(role, workspace):
+def test_a_query_uses_its_index_and_the_setting_is_read_once(role, workspace):
     with workspace_scope.workspace_scope(workspace.pk):
         execute_sql("SET LOCAL enable_seqscan = off")
         rows = Agent.objects.in_workspace(workspace).filter(slug="pilot")
@@ -236,12 +236,12 @@ def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_ind
     rows = PromptVersion.objects.in_workspace(workspace)
     with workspace_scope.workspace_scope(workspace.pk):
         execute_sql("SET LOCAL enable_seqscan = off")
-        # In no order: of a few rows the planner likes to read all in the order of their ids.
+        # Unordered: with few rows the planner prefers to read all of them in the order of their ids.
         for query in (rows.filter(digest="ab" * 32).order_by(), filter_by_digest(rows, "abab").order_by()):
             assert re.search(r"Index Cond: \(+workspace_id = \d+\) AND \(+digest\)", query.explain())
 
 
-def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
+def test_the_owner_has_no_scope(rows, workspace, django_assert_num_queries):
     with workspace_scope.workspace_scope(workspace.pk):
         assert agents() == {"pilot", "spy"}
         with connection.cursor() as cursor:
@@ -249,7 +249,7 @@ def test_the_owner_is_told_nothing(rows, workspace, django_assert_num_queries):
             assert not cursor.fetchone()[0]
 
 
-def test_the_word_for_a_workspace_is_a_number():
+def test_the_scope_of_a_workspace_is_a_number():
     with pytest.raises(ValueError, match="invalid literal"):
         workspace_scope.enter_workspace("1'; DROP TABLE x; --")  # type: ignore[arg-type]
 
@@ -257,7 +257,7 @@ def test_the_word_for_a_workspace_is_a_number():
 # --- jobs and bots -------------------------------------------------------------------------------------
 
 
-def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, elsewhere, monkeypatch):
+def test_jobs_and_fetches_work_with_row_level_security(workspace, elsewhere, monkeypatch):
     monkeypatch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     home, other = make_stage(workspace), make_stage(elsewhere)
     kinds = (PromptVersion, LedgerEntry, LedgerBlock, Checkpoint)
@@ -266,7 +266,7 @@ def test_jobs_and_fetches_do_behind_the_wall_what_they_do_without_it(workspace, 
             assert {home.fetch().text, other.fetch().text} == {home.fetch().text}
         Soul.objects.in_workspace(workspace).update(text="Be calm.")
         rebuild_prompts_job(workspace.pk, [home.agent.pk])
-        # Whoever asks for a foreign agent's prompts builds nothing.
+        # A job for an agent of another workspace builds nothing.
         rebuild_prompts_job(elsewhere.pk, [home.agent.pk])
         seal_ledger_job()
         sign_checkpoints_job()
@@ -294,13 +294,13 @@ def steps():
 
 
 def forgotten(steps: list[EnableRowLevelSecurity]) -> set[str]:
-    """Tables that no migration puts behind the wall; a new model needs its own step."""
+    """Return the tables without row-level security in any migration; a new model needs its own operation."""
     return get_tenant_tables().keys() - {
         step.table for step in steps if get_tenant_tables()[step.table] == step.column
     }
 
 
-def test_some_migration_puts_every_table_behind_the_wall(steps):
+def test_migrations_enable_row_level_security_for_every_table(steps):
     assert not forgotten(steps)
 
 
@@ -309,7 +309,7 @@ def test_a_table_that_was_forgotten_is_named(steps):
     assert forgotten(steps[1:]) == {steps[0].table}
 
 
-def test_the_step_can_be_repeated_and_taken_back():
+def test_the_operation_can_be_repeated_and_reversed():
     step = EnableRowLevelSecurity("personas_agent")
     with connection.schema_editor() as editor:
         step.database_forwards("prompts", editor, None, None)
@@ -321,10 +321,10 @@ def test_the_step_can_be_repeated_and_taken_back():
     assert not find_unprotected_tables()
 
 
-# --- before there is a workspace -----------------------------------------------------------------------
+# --- before the workspace is known ---------------------------------------------------------------------
 
 
-def test_an_invitation_is_followed_by_whoever_sees_nothing(workspace, by_alice, as_mallory, mallory):
+def test_an_invitation_can_be_accepted_without_a_workspace(workspace, by_alice, as_mallory, mallory):
     token = build_invitation_token(invite_member(workspace, mallory.email, Role.VIEWER, by=by_alice))
     with as_app_role():
         assert workspace.name in as_mallory.get(f"/join/{token}/").content.decode()
@@ -333,7 +333,7 @@ def test_an_invitation_is_followed_by_whoever_sees_nothing(workspace, by_alice, 
     assert visible == {"agents": [], "workspaces": [workspace.slug]}
 
 
-def test_a_workspace_can_be_opened_by_whoever_sees_none(role, as_alice):
+def test_a_workspace_can_be_created_without_a_workspace(role, as_alice):
     answer = as_alice.post("/workspaces/new/", {"name": "Quay", "slug": "quay"})
     assert answer["Location"] == "/w/quay/"
     assert as_alice.get("/w/quay/raw/").json() == {"agents": [], "workspaces": ["quay"]}

@@ -1,4 +1,4 @@
-"""Connections that go from hand to hand keep nothing of whom they served; some commands need the owner."""
+"""Pooled connections keep no workspace scope, and some commands need the owner of the tables."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ ROLE = f"app_pooled_{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def database(django_db_setup):
-    """One of its own, with two workspaces behind the wall and a role that may log in."""
+    """Return a separate database with two workspaces, row-level security and a role that may log in."""
     name = f"walls_{os.getpid()}"
     with own_database(name) as url:
         with psycopg.connect(url, autocommit=True) as server:
@@ -40,7 +40,7 @@ def database(django_db_setup):
 
 @pytest.fixture
 def pooled(database, django_db_blocker):
-    """As the product connects, with a pool of one: whoever comes next gets the very same connection."""
+    """Return a connection wrapper with a pool of one, so that every user gets the same connection."""
     options = {**connection.settings_dict["OPTIONS"], "pool": {"min_size": 1, "max_size": 1, "timeout": 5}}
     settings = {
         **connection.settings_dict,
@@ -63,7 +63,7 @@ def ids(wrapper, *, by_portions: bool = False) -> list[int]:
 
 
 def left_over(wrapper) -> str:
-    """What the connection would still say, asked past all that tells."""
+    """Return the scope that is left on the connection, queried without our cursor."""
     wrapper.ensure_connection()
     row = psycopg.ClientCursor(wrapper.connection).execute(
         f"SELECT current_setting('{workspace_scope.SCOPE_SETTING}', true)"
@@ -72,7 +72,7 @@ def left_over(wrapper) -> str:
 
 
 @pytest.mark.parametrize("by_portions", [False, True])
-def test_a_connection_forgets_whom_it_served(by_portions, pooled):
+def test_a_connection_keeps_no_scope(by_portions, pooled):
     with workspace_scope.workspace_scope(1):
         assert ids(pooled, by_portions=by_portions) == [1]
     first = pooled.connection
@@ -89,7 +89,7 @@ def test_a_connection_forgets_whom_it_served(by_portions, pooled):
     assert left_over(pooled) == ""
 
 
-def test_a_transaction_ends_with_what_it_was_told(pooled):
+def test_the_scope_ends_with_the_transaction(pooled):
     pooled.ensure_connection()
     pooled.set_autocommit(False)
     with workspace_scope.workspace_scope(1):
@@ -101,7 +101,7 @@ def test_a_transaction_ends_with_what_it_was_told(pooled):
     pooled.set_autocommit(True)
 
 
-def test_many_at_once_are_told_too(pooled):
+def test_executemany_has_the_scope_too(pooled):
     with workspace_scope.workspace_scope(1), pooled.cursor() as cursor:
         cursor.executemany(f"UPDATE {TABLE} SET id = id WHERE id = %s", [[1], [2]])  # noqa: S608
         assert cursor.rowcount == 1
@@ -109,7 +109,7 @@ def test_many_at_once_are_told_too(pooled):
 
 
 @pytest.mark.planted
-def test_what_somebody_left_on_a_connection_is_overruled(pooled):
+def test_a_scope_left_on_a_connection_is_overridden(pooled):
     pooled.ensure_connection()
     psycopg.ClientCursor(pooled.connection).execute(f"SET {workspace_scope.SCOPE_SETTING} = '2'")
     pooled.close()
@@ -121,7 +121,7 @@ def test_what_somebody_left_on_a_connection_is_overruled(pooled):
 
 
 @pytest.mark.planted
-def test_a_telling_that_is_not_taken_back_shows(pooled, monkeypatch):
+def test_a_scope_that_is_not_reset_is_noticed(pooled, monkeypatch):
     monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "SELECT 1")
     with workspace_scope.workspace_scope(1):
         assert ids(pooled, by_portions=True) == [1]
@@ -129,7 +129,7 @@ def test_a_telling_that_is_not_taken_back_shows(pooled, monkeypatch):
     pooled.connection.close()
 
 
-def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
+def test_a_connection_whose_scope_cannot_be_reset_is_closed(pooled, monkeypatch):
     monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "RESET no_such_setting_of_ours")
     with (
         workspace_scope.workspace_scope(1),
@@ -139,7 +139,7 @@ def test_a_connection_that_cannot_forget_is_closed(pooled, monkeypatch):
     assert pooled.connection.closed
 
 
-# --- whoever needs the owner, or tells of the wall -----------------------------------------------------
+# --- commands that need the owner, and the doctor ------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
@@ -158,7 +158,7 @@ def test_backups_are_taken_and_put_back_by_the_owner_alone(tmp_path: Path):
 
 
 @pytest.mark.django_db
-def test_the_doctor_says_whether_the_wall_stands(settings):
+def test_the_doctor_reports_whether_row_level_security_is_active(settings):
     settings.PRODUCTION = True
     (owner,) = check_row_level_security()
     assert (owner.state, owner.message[:21]) == ("warn", "It is not in force: q")

@@ -1,4 +1,4 @@
-"""Keys and indexes of tenant tables begin with the workspace, or somebody has said why not."""
+"""Keys and indexes of tenant tables begin with the workspace, except those listed with a reason."""
 
 from fnmatch import fnmatch
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_an_index_without_its_workspace_is_found(planted):
 
 @pytest.fixture
 def distributed(db):
-    """The tables after the script, in this test's transaction alone."""
+    """Run the script in the transaction of this test."""
     with connection.cursor() as cursor:
         cursor.execute(SCRIPT.read_text())
 
@@ -79,7 +79,7 @@ def test_after_the_script_every_key_has_its_workspace_in_front(distributed):
 
 
 def single_links() -> list[str]:
-    """Links between tenant tables that do not name the workspace."""
+    """Return foreign keys between tenant tables that do not include the workspace."""
     tables = {model._meta.db_table for model in tenant_models()} - EVERYWHERE
     with connection.cursor() as cursor:
         cursor.execute(
@@ -111,7 +111,7 @@ def test_on_such_tables_the_database_itself_refuses_a_link_into_another_workspac
     one, other = (make_workspace(name, owner=make_user(name)) for name in ("One", "Other"))
     agent, channel = make_agent(one, "pilot"), make_channel(other, "deck")
     link = AgentChannel(workspace=one, agent=agent, channel=channel, position=0)
-    # Past the model's own guard.
+    # Bypasses the check of the model.
     link.save_base(raw=True)
     with pytest.raises(IntegrityError, match="channel"), transaction.atomic():
         connection.check_constraints()
@@ -119,7 +119,7 @@ def test_on_such_tables_the_database_itself_refuses_a_link_into_another_workspac
 
 
 def test_rows_written_in_bulk_are_told_by_a_key_with_their_workspace(workspace):
-    """The statement that builds and label moves lean on; it must hold before and after the script."""
+    """Bulk writes of builds and label moves need these keys, before and after the script."""
     stage = make_stage(workspace)
     rebuild_agents(workspace, [stage.agent.pk])
     names = {index.name: index.columns for index in indexes() if index.is_unique}

@@ -1,4 +1,4 @@
-"""Every index of every tenant table, as the live database has it, and why some begin with no workspace."""
+"""Indexes of tenant tables, read from the database, and why some do not begin with the workspace."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ INDEXES = """
     WHERE t.relname = ANY (%s) AND t.relnamespace = current_schema()::regnamespace
     ORDER BY t.relname, i.relname
 """
-SWEEP = "the clock looks for what is due in all workspaces at once"
-SECRET = "found by a secret, which says the workspace"
-# Not led by the workspace, nor by a link to a row of it, and why.
+SWEEP = "a periodic job searches all workspaces at once"
+SECRET = "looked up by a secret, which determines the workspace"
+# Indexes that begin neither with the workspace nor with a foreign key to one of its rows, and why.
 EXCUSED = {
     "personas_apikey_digest_key": SECRET,
     "personas_apikey_digest_*_like": "made by Django beside the one above",
@@ -33,7 +33,7 @@ EXCUSED = {
 
 @dataclass(frozen=True)
 class Index:
-    """An index: of which table, over which columns, and what it promises."""
+    """An index of a table, with its columns."""
 
     table: str
     name: str
@@ -59,7 +59,7 @@ def indexes() -> list[Index]:
 
 
 def links() -> set[tuple[str, str]]:
-    """Columns that lead to rows of the same workspace, or to a person: ids that are given once in all."""
+    """Return the foreign key columns; their ids are unique over all workspaces."""
     return {
         (model._meta.db_table, str(field.column))
         for model in tenant_models()
@@ -69,7 +69,7 @@ def links() -> set[tuple[str, str]]:
 
 
 def not_led(candidates: list[Index]) -> list[Index]:
-    """Those that begin with neither the workspace nor a link, and are no primary key."""
+    """Return the indexes that begin neither with the workspace nor a foreign key and are no primary key."""
     known = links()
     return [
         index

@@ -1,4 +1,4 @@
-"""Reads docker-compose.yml and the Dockerfile as far as tests need them: what each service would be told."""
+"""Parse docker-compose.yml and the Dockerfile: environment, command and health check of each service."""
 
 import json
 import re
@@ -11,14 +11,14 @@ import yaml
 
 from tests.project.deployment.production_settings import ROOT
 
-# ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose fills them in.
+# ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose substitutes them.
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^${}]*)|:\?[^${}]*)?\}")
 APP = ("migrate", "web", "worker", "beat")
 
 
 @cache
 def composed(name: str = "docker-compose.yml") -> dict[str, Any]:
-    """The file with its anchors and merges followed, its variables still open."""
+    """Return the file with anchors and merges resolved, and variables not substituted."""
     read: dict[str, Any] = yaml.safe_load((ROOT / name).read_text())
     return read
 
@@ -29,19 +29,19 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def filled(text: object, variables: dict[str, str]) -> str:
-    """The innermost first: a default may name another variable."""
+    """Substitute variables, the innermost first: a default may contain another variable."""
     result = VARIABLE.sub(lambda match: variables.get(match[1]) or match[2] or "", str(text))
     return result if result == str(text) else filled(result, variables)
 
 
 def env_file(text: str) -> dict[str, str]:
-    """A file of variables, empty ones too: compose passes those on."""
+    """Parse a file of variables, including empty ones, which compose passes on."""
     return dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
 
 
 @dataclass(frozen=True)
 class Image:
-    """What the last stage of the Dockerfile says of itself."""
+    """The instructions of a stage of the Dockerfile."""
 
     instructions: list[tuple[str, str]]
 
@@ -65,7 +65,7 @@ class Image:
 
 @cache
 def stages() -> list[Image]:
-    """Every stage, the one that runs last."""
+    """Return all stages; the last one is the image that runs."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = [line.split(None, 1) for line in text.replace("\\\n", " ").splitlines() if line.strip()]
     images: list[Image] = []
@@ -82,7 +82,7 @@ def image() -> Image:
 
 
 def environment_of(service: str, dotenv: dict[str, str]) -> dict[str, str]:
-    """What its processes see: the image's, over it .env, over that the compose file's own."""
+    """Return the environment of a service: from the image, overridden by .env, then by the compose file."""
     variables = {name: filled(value, dotenv) for name, value in services()[service]["environment"].items()}
     return image().environment | dotenv | variables
 
@@ -99,18 +99,18 @@ def health_check_of(service: str) -> list[str]:
 
 
 def build_step() -> str:
-    """What is run over the product's own files before they become the image's."""
+    """Return the last build step, which runs on the files of the product."""
     return stages()[-2].all("RUN")[-1]
 
 
 def copied_into_image() -> list[str]:
-    """What the Dockerfile takes from this folder."""
+    """Return the paths that the Dockerfile copies from this folder."""
     taken = [rest for stage in stages() for rest in stage.all("COPY") if not rest.startswith("--from")]
     return [word.rstrip("/") for rest in taken for word in rest.split()[:-1]]
 
 
 def let_through(ignore: str) -> set[str]:
-    """What .dockerignore lets the engine see; everything else is held back by its star."""
+    """Return the paths that .dockerignore includes; its star excludes everything else."""
     return {line[1:].rstrip("/") for line in ignore.splitlines() if line.startswith("!")}
 
 

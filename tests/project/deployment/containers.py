@@ -1,4 +1,4 @@
-"""Runs the services of docker-compose.yml without an engine: files, variables, commands, health checks."""
+"""Run the services of docker-compose.yml without a container engine."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ APP_ROLE = "dramatis_app"
 
 @dataclass
 class Installation:
-    """One installation in a folder: what the image holds, and what each of its services writes."""
+    """An installation in a folder: the files of the image, and the files that its services write."""
 
     folder: Path
     database_url: str
@@ -46,24 +46,24 @@ class Installation:
         return self.folder / "app"
 
     def build(self) -> None:
-        """What the Dockerfile copies, and no more: a file it forgets is missing here too."""
+        """Copy only what the Dockerfile copies, so that a forgotten file is missing here too."""
         self.app.mkdir()
         for name in copied_into_image():
             if (ROOT / name).is_dir():
-                # Compiled, as in the image, which cannot compile itself.
+                # With bytecode, as in the image, which is read-only.
                 shutil.copytree(ROOT / name, self.app / name)
             elif not name.startswith("requirements"):
                 shutil.copy2(ROOT / name, self.app)
         (self.folder / "secrets").mkdir()
         (self.folder / "checkpoints").mkdir()
         self.secret("postgres_password", "any")
-        # The servers of tests let everybody in, and several houses may share this role.
+        # The test servers need no password, and several installations may share this role.
         self.secret("app_password", "")
         self.secret("secret_key", "k" * 64)
         self.secret("signing_key.pem", dump_private_key(generate_signing_key()).decode())
 
     def finish(self) -> "subprocess.CompletedProcess[str]":
-        """The last step of the image's build, word for word: static files, bytecode."""
+        """Run the last build step of the image: static files and bytecode."""
         script = build_step().replace("/venv/bin/python", sys.executable).replace("/app", str(self.app))
         basics = {"PATH": os.environ["PATH"]}
         return subprocess.run(
@@ -74,7 +74,7 @@ class Installation:
         (self.folder / "secrets" / name).write_text(content)
 
     def environment(self, service: str) -> dict[str, str]:
-        """As compose would tell it, with this house's places, servers and port."""
+        """Return the environment from compose, with the paths, servers and port of this installation."""
         dotenv = {
             "DATABASE_URL": with_role(self.database_url, APP_ROLE),
             "DATABASE_OWNER_URL": self.database_url,
@@ -83,7 +83,7 @@ class Installation:
             "ALLOWED_HOSTS": "dramatis.example",
             "EMAIL_HOST": "localhost",
             "DRAMATIS_TRUSTED_PROXIES": "1",
-            # One is quicker up, and as good a proof.
+            # One worker starts faster and is enough here.
             "GRANIAN_WORKERS": "1",
         }
         variables = {
@@ -95,7 +95,7 @@ class Installation:
         return variables | own | {"DRAMATIS_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
 
     def placed(self, service: str, word: str) -> str:
-        """A path of the container as one of this house; every other word as it is."""
+        """Map a path of the container to this installation; return anything else unchanged."""
         places = {"/run/secrets/": "secrets", "/app/": "app", "/tmp/": f"tmp-{service}"}  # noqa: S108
         for place, own in places.items():
             if f"{word}/".startswith(place):
@@ -123,7 +123,7 @@ class Installation:
         env, arguments = self.environment(service), self.command(service)
         program = shutil.which(arguments[0], path=env["PATH"]) or arguments[0]
         with self.log(service).open("wb") as output:
-            # Where the product lies is said by the folder it is started in, as in the image.
+            # The working directory determines the location of the product, as in the image.
             shell = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.app), program, *arguments[1:]]
             self.running[service] = start_process(shell, env=env, output=output)
 
@@ -142,7 +142,7 @@ class Installation:
         raise AssertionError(f"{service} is not well: {self.log(service).read_text()[-3_000:]}")
 
     def get(self, path: str, **headers: str) -> httpx.Response:
-        """As a proxy with TLS passes it on."""
+        """Send a request as a proxy with TLS forwards it."""
         sent = {"Host": "dramatis.example", "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"}
         return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=sent | headers, timeout=20)
 
@@ -159,7 +159,7 @@ def with_role(url: str, name: str) -> str:
 
 @contextmanager
 def own_database(name: str, template: str | None = None) -> Iterator[str]:
-    """One on the server of this run: empty, or with the tables of another."""
+    """Create a database on the test server: empty, or from a template."""
     url = os.environ["DATABASE_URL"]
     with psycopg.connect(url, autocommit=True) as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -1,4 +1,4 @@
-"""Two web servers and two workers that share nothing but one database and one broker."""
+"""Two web servers and two workers that share only a database and a broker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from tests.workers import start_worker, wait_for
 
 @dataclass
 class Machines:
-    """The processes, and how to speak with them."""
+    """The processes, and requests to them."""
 
     stage: JobStage
     webs: list[LiveServer]
@@ -32,13 +32,13 @@ class Machines:
     def ask(
         self, method: str, path: str, key: str, web: LiveServer | None = None, **options
     ) -> httpx.Response:
-        """One web after the other, unless one is named."""
+        """Send a request to the web servers in turn, or to the given one."""
         headers = {"Authorization": f"Bearer {key}", **options.pop("headers", {})}
         url = f"{(web or next(self.turns)).url}{path}"
         return httpx.request(method, url, headers=headers, timeout=20, **options)
 
     def is_at_rest(self, workspace: Workspace) -> bool:
-        """Nothing left to build, and no message that would tell of it."""
+        """Return whether no build and no message is pending."""
         with connect_redis(self.stage.broker.url) as client:
             waiting = int(client.llen("celery")) + int(client.hlen("unacked"))
         return not waiting and not BuildCause.objects.in_workspace(workspace).exists()
@@ -51,7 +51,7 @@ class Machines:
 def machines(folder: Path) -> Iterator[Machines]:
     with job_stage(folder, folder) as stage, pytest.MonkeyPatch.context() as environment:
         environment.setenv("REDIS_URL", stage.broker.url)
-        # Everything goes to the workers, as a wide change does.
+        # All builds run in the workers, as for a large change.
         environment.setenv("DRAMATIS_BUILD_AT_ONCE", "0")
         webs = [LiveServer(folder / f"web-{number}.log") for number in (1, 2)]
         try:
@@ -66,7 +66,7 @@ def machines(folder: Path) -> Iterator[Machines]:
 
 
 def crew_of(workspace: Workspace, count: int) -> tuple[Soul, Channel]:
-    """So many agents with one soul between them, each with its first version."""
+    """Create agents that share one soul, each with its first version."""
     soul, channel = make_soul(workspace), make_channel(workspace, "deck")
     for number in range(count):
         make_agent(workspace, f"mate-{number}", soul=soul, channels=[channel])
@@ -75,7 +75,7 @@ def crew_of(workspace: Workspace, count: int) -> tuple[Soul, Channel]:
 
 
 def surplus(workspace: Workspace, expected: int) -> dict[str, list[int]]:
-    """Prompts whose versions are not exactly 1 to wanted."""
+    """Return prompts whose versions are not exactly 1 to `expected`."""
     numbers_by_agent: dict[str, list[int]] = {}
     rows = PromptVersion.objects.in_workspace(workspace).order_by("number")
     for slug, number in rows.values_list("prompt__agent__slug", "number"):

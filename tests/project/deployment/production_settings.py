@@ -1,4 +1,4 @@
-"""Ask what the settings say under another environment, in a process of its own."""
+"""Read the settings under another environment, in a separate process."""
 
 import json
 import os
@@ -21,8 +21,8 @@ COMPLETE = {
     "DRAMATIS_SIGNING_KEY": "/run/secrets/signing_key.pem",
 }
 
-# Waits for questions. What the settings import from others is loaded once, for that takes most of a start;
-# each question is answered by a child that knows nothing of our code yet.
+# Fork server: third-party imports of the settings are loaded once, because they take most of the time; each
+# request is handled by a forked child that has not imported our code yet.
 SERVE = """
 import json, os, sys, tempfile, traceback
 import celery.app, django.contrib.admin.options, django_structlog.celery.steps, kombu.transport.redis
@@ -56,7 +56,7 @@ for line in sys.stdin:
 
 @cache
 def reader() -> "subprocess.Popen[str]":
-    """It ends with this process, when nobody can ask any more."""
+    """Start the fork server; it ends with this process."""
     command = [sys.executable, "-c", SERVE]
     basics = {"PATH": os.environ["PATH"]}
     return subprocess.Popen(
@@ -65,7 +65,7 @@ def reader() -> "subprocess.Popen[str]":
 
 
 def run_settings(environment: dict[str, str], *names: str) -> "subprocess.CompletedProcess[str]":
-    """Nothing of this run's environment is passed on but what a program needs to start."""
+    """Read settings; only the variables that a program needs to start are passed on from this run."""
     basics = {"PATH": os.environ["PATH"], "DRAMATIS_VAR": os.environ["DRAMATIS_VAR"]}
     process = reader()
     assert process.stdin is not None
@@ -83,7 +83,7 @@ def settings_under(environment: dict[str, str], *names: str) -> dict[str, Any]:
 
 @cache
 def all_settings(environment: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    """Asked once for each environment: to answer takes as long for one name as for all."""
+    """Read all settings once for each environment, which is as fast as reading one."""
     done = run_settings(dict(environment))
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)

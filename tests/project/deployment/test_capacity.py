@@ -1,4 +1,4 @@
-"""The capacity table: each figure follows from what was measured and what is assumed."""
+"""The capacity table: each figure is computed from measurements and assumptions."""
 
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def test_the_fetches_are_those_of_the_benchmarks_page():
 
 
 def test_the_page_holds_a_table_of_this_shape():
-    """Figures differ from machine to machine; what is computed, and for how many workspaces, does not."""
+    """Figures differ between machines; rows and columns do not."""
     page = (ROOT / "docs" / "scaling.md").read_text()
     for line in table(ROUND, Assumed()).splitlines():
         assert line.split("|")[1] in page, line

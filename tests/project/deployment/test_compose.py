@@ -1,4 +1,4 @@
-"""The compose file and the Dockerfile, read without an engine: each service bounded, watched, not root."""
+"""The compose file and the Dockerfile, without a container engine: limits, health checks, users, secrets."""
 
 import os
 import re
@@ -35,7 +35,7 @@ SECRETS = (OWNERS, APPS, "secret_key", "signing_key.pem")
 
 
 def unbounded(rows: dict) -> list[str]:
-    """What a service lacks that each of them must have."""
+    """Return the required keys and limits that services lack."""
     required = ("restart", "logging", "deploy", "security_opt", "networks")
     lacks = [f"{name}: {key}" for name, service in rows.items() for key in required if key not in service]
     for name, service in rows.items():
@@ -78,7 +78,7 @@ def test_the_product_runs_as_nobody_special_on_a_root_it_cannot_write_to(name):
     assert "checkpoints:/app/checkpoints" in service["volumes"]
 
 
-def test_nobody_outside_hears_database_or_broker():
+def test_database_and_broker_are_not_reachable_from_outside():
     assert composed()["networks"]["back"]["internal"] is True
     for name in ("postgres", "valkey"):
         assert services()[name]["networks"] == ["back"]
@@ -110,7 +110,7 @@ def test_a_worker_may_finish_its_job_before_it_is_killed():
 
 
 def test_development_is_never_read_by_accident():
-    """Compose takes these names by itself; ours must be asked for."""
+    """Compose reads override files automatically; ours must be named explicitly."""
     names = [f"{start}.override.{end}" for start in ("compose", "docker-compose") for end in ("yml", "yaml")]
     assert not [name for name in names if (ROOT / name).exists()]
     development = yaml.safe_load((ROOT / "docker-compose.dev.yml").read_text())["services"]
@@ -123,7 +123,7 @@ def test_development_is_never_read_by_accident():
 # --- Secrets and variables -----------------------------------------------------------------------------
 
 
-def test_no_secret_stands_in_the_compose_file():
+def test_the_compose_file_contains_no_secret():
     assert set(composed()["secrets"]) == set(SECRETS)
     for name in APP:
         secrets = set(services()[name]["secrets"])
@@ -195,7 +195,7 @@ def test_what_runs_has_no_tools_to_build_with():
 
 
 def test_each_program_is_there():
-    """What the image would call, found among what the locks install."""
+    """The commands of the image are among the programs that the locks install."""
     for name in APP:
         word = command_of(name)[0]
         assert shutil.which(word, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), word
@@ -203,7 +203,7 @@ def test_each_program_is_there():
         assert health_check_of(name) == ["python", "-I", "-S", "project/health/liveness.py", name]
 
 
-# --- Signs of life -------------------------------------------------------------------------------------
+# --- Liveness ------------------------------------------------------------------------------------------
 
 
 def check(name: str, **environment: str) -> int:
@@ -211,7 +211,7 @@ def check(name: str, **environment: str) -> int:
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
-def test_a_sign_is_good_for_a_minute(tmp_path):
+def test_a_liveness_file_is_fresh_for_a_minute(tmp_path):
     folder = str(tmp_path)
     assert check("worker", DRAMATIS_ALIVE_DIR=folder) == 1
     liveness.touch_liveness_file(folder, "worker")
@@ -226,7 +226,7 @@ def test_a_sign_is_good_for_a_minute(tmp_path):
         assert liveness.is_liveness_fresh(folder, "worker")
 
 
-def test_without_a_folder_no_sign_is_left(tmp_path, monkeypatch):
+def test_without_a_folder_no_liveness_file_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     liveness.touch_liveness_file("", "worker")
     assert not list(tmp_path.iterdir())

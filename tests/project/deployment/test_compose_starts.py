@@ -1,4 +1,4 @@
-"""Each service of docker-compose.yml by its own command line, on real servers, until it is well."""
+"""Each service of docker-compose.yml starts with its command on real servers and becomes healthy."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ LASTING = ("web", "worker", "beat")
 
 @pytest.fixture(scope="module")
 def valkey(tmp_path_factory):
-    """The broker by its own words; only where it listens and writes is ours."""
+    """Start the broker with its command; only the socket and the folder are changed."""
     folder = tmp_path_factory.mktemp("vk")
     socket = Path(f"/tmp/drm-compose-{os.getpid()}.sock")  # noqa: S108  # paths of sockets must be short
     command = [
@@ -49,7 +49,7 @@ def valkey(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installation(django_db_setup, tmp_path_factory, valkey):
-    """With the tables of an earlier run, where there are some: making them takes longest."""
+    """Return an installation with the tables of an earlier run, if there are any: creating them is slow."""
     with own_database(f"compose_{os.getpid()}", ready_database()) as url:
         installation = Installation(tmp_path_factory.mktemp("installation"), url, valkey)
         installation.build()
@@ -99,12 +99,12 @@ def test_every_service_starts_is_well_serves_bots_and_ends_when_asked(installati
     for service in LASTING:
         installation.running[service].terminate()
     assert [installation.running[service].wait(30) for service in LASTING] == [0, 0, 0]
-    # What is read-only in a container was not written to here.
+    # Nothing was written to the files that are read-only in a container.
     assert files_of(installation.app) == before
 
 
 def serves_bots_though_it_owns_no_table(installation: Installation) -> None:
-    """Commands, the pool of the pages and the connection of the fetches, each as the role that is held."""
+    """Commands, pages and fetches work with the restricted role."""
     result = installation.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
     assert result.returncode == 0, result.stderr
     key = {"Authorization": f"Bearer {result.stdout.split()[-1]}"}
@@ -115,12 +115,12 @@ def serves_bots_though_it_owns_no_table(installation: Installation) -> None:
 
 @pytest.mark.hard
 def test_a_first_install_serves_its_pages(tmp_path, valkey):
-    """From an empty database, with static files collected as in the image, behind a proxy with TLS."""
+    """With an empty database, static files as in the image, and a proxy with TLS."""
     with own_database(f"compose_first_{os.getpid()}") as url:
         installation = Installation(tmp_path, url, valkey)
         installation.build()
         assert not installation.is_well("web")
-        # Compressing takes long, and so does migrating.
+        # In parallel, because compressing and migrating are slow.
         with ThreadPoolExecutor() as executor:
             finishing = executor.submit(installation.finish)
             first, second = installation.run("migrate"), installation.run("migrate")

@@ -1,4 +1,4 @@
-"""docs/deployment.md says what is so: its commands make secrets that work, its tables are the settings'."""
+"""docs/deployment.md: its commands create valid secrets, and its tables match settings and compose file."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tests.project.deployment.production_settings import COMPLETE, ROOT, setting
 
 GUIDE = (ROOT / "docs" / "deployment.md").read_text()
 SECRETS = ("postgres_password", "app_password", "secret_key", "signing_key.pem")
-# A machine for tests may lack it; machines that run containers do not.
+# A replacement for test machines without openssl.
 OPENSSL = """#!{python}
 import pathlib, sys
 from prompts.proof.signing_keys import dump_key, new_key
@@ -23,7 +23,7 @@ pathlib.Path(sys.argv[-1]).write_bytes(dump_key(new_key()))
 
 
 def table(heading: str) -> dict[str, list[str]]:
-    """The rows below a heading, by their first cell."""
+    """Return the rows of the table below a heading, by their first cell."""
     section = GUIDE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split(" | ")]
@@ -43,7 +43,7 @@ def programs(tmp_path: Path) -> str:
 
 
 def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, programs):
-    """As the guide tells it, and with .env.example as it is but for the four lines that must be filled in."""
+    """With the commands of the guide, and .env.example with only the four required values filled in."""
     block = re.search(r"<!-- secrets -->\n```sh\n(.*?)```", GUIDE, re.DOTALL)
     assert block
     environment = {"PATH": programs, "PYTHONPATH": str(ROOT)}
@@ -105,7 +105,7 @@ def test_services_and_their_limits_are_those_of_the_compose_file():
 
 
 def services_in(line: str) -> list[str]:
-    """Those a command of compose names; what follows `python` is for inside."""
+    """Return the services that a compose command names; arguments after `python` belong to the container."""
     arguments = line.partition(" python ")[0].split("#", maxsplit=1)[0].split()[3:]
     return [word for word in arguments if not word.startswith(("-", "/"))]
 

@@ -1,4 +1,4 @@
-"""dev.py: clear words for every way a machine or a caller can be wrong."""
+"""dev.py: clear messages for every problem of a machine or its arguments."""
 
 import ast
 import os
@@ -64,7 +64,7 @@ def test_pytest_gets_its_own_arguments():
 
 @pytest.fixture
 def poor_machine(monkeypatch):
-    """Neither root nor Chromium."""
+    """Simulate a machine without root and Chromium; return the commands that would be executed."""
     monkeypatch.setattr(dev, "has_chromium", lambda: False)
     monkeypatch.setattr(dev, "is_root_with_apt", lambda: False)
     monkeypatch.setattr(dev, "install_requirements", lambda lock_name: None)
@@ -102,7 +102,7 @@ def test_pictures_need_chromium_and_may_be_chosen_by_name(poor_machine, monkeypa
 
 @pytest.fixture
 def venv_calls(monkeypatch, tmp_path):
-    """Records what create_venv would run on a machine that has nothing."""
+    """Record what create_venv would run on a machine without any tool."""
     calls = []
     monkeypatch.setattr(dev, "VENV", tmp_path / "venv")
     monkeypatch.setattr(dev, "run_or_exit", lambda *arguments: calls.append(" ".join(map(str, arguments))))
@@ -139,7 +139,7 @@ def test_root_installs_venv_from_debian(venv_calls, monkeypatch):
     assert len(venv_calls) == 1
 
 
-def test_nothing_to_make_a_venv_with_is_said(venv_calls, capsys):
+def test_a_machine_without_venv_and_pip_gets_a_message(venv_calls, capsys):
     with pytest.raises(SystemExit) as stopped:
         dev.create_venv()
     assert stopped.value.code == 1

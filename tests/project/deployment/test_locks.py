@@ -1,4 +1,4 @@
-"""The lock files: in step with pyproject.toml, hashed, and without any host."""
+"""The lock files: consistent with pyproject.toml, hashed, and without any host."""
 
 import importlib.util
 import tomllib

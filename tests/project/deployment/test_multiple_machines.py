@@ -1,4 +1,4 @@
-"""Several web and worker processes on one database and one broker: nothing twice, nothing late."""
+"""Several web and worker processes with one database and one broker: no duplicate builds, no stale access."""
 
 import re
 from threading import Barrier, Thread
@@ -23,12 +23,12 @@ from tests.skills.job_stage import job_stage
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
 
-# --- the small version: builders that meet in one process ------------------------------------------------
+# --- concurrent builders in one process ----------------------------------------------------------------
 
 
 @pytest.fixture
 def crew(workspace: Workspace, tmp_path, settings) -> Soul:
-    """Three agents whose soul has changed, and nobody has built them yet."""
+    """Return the changed soul of three agents that are not rebuilt yet."""
     with job_stage(tmp_path, tmp_path):
         soul, _ = crew_of(workspace, 3)
         settings.DRAMATIS_BUILD_AT_ONCE = 0
@@ -72,7 +72,7 @@ def test_builders_that_do_not_look_at_the_last_version_are_found(crew, workspace
     assert set(surplus(workspace, 2)) == {"mate-0", "mate-1", "mate-2"}
 
 
-# --- the whole: two webs, two workers --------------------------------------------------------------------
+# --- two web servers, two workers ----------------------------------------------------------------------
 
 AGENTS, EDITS = 30, 4
 
@@ -88,7 +88,7 @@ def admin_key(workspace: Workspace, alice) -> str:
 
 
 def rewrite(machines_under_test: Machines, key: str, soul: Soul, text: str) -> None:
-    """Read at one web, written at the other."""
+    """Read from one web server and write to the other."""
     path = f"/api/v1/souls/{soul.slug}"
     read = machines_under_test.ask("GET", path, key)
     answer = machines_under_test.ask(
@@ -98,13 +98,13 @@ def rewrite(machines_under_test: Machines, key: str, soul: Soul, text: str) -> N
 
 
 @pytest.mark.hard
-def test_every_change_is_built_once_whoever_hears_of_it(machines_under_test, workspace, alice):
+def test_every_change_is_built_once(machines_under_test, workspace, alice):
     soul, _ = crew_of(workspace, AGENTS)
     key = admin_key(workspace, alice)
     everybody = list(Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
     for number in range(EDITS):
         rewrite(machines_under_test, key, soul, f"Be brave, {number}.")
-        # Told again and again: messages that came twice, and two schedules where there should be one.
+        # Duplicate messages, and two schedulers where there should be one.
         for _ in range(2):
             rebuild_prompts_job.delay(workspace.pk, everybody)
             sweep_prompts_job.delay()

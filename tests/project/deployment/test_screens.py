@@ -1,4 +1,4 @@
-"""The walk that takes pictures: its table, its choice by name, and the sheet it leaves."""
+"""Screenshots: the table of screens, selection by name, and the contact sheet."""
 
 from screens.__main__ import main
 from screens.sheet import write_sheet

@@ -1,4 +1,4 @@
-"""The test servers themselves: real, apart for each worker, and never skipped in silence."""
+"""The test servers: real, separate for each worker, and never skipped silently."""
 
 import os
 
@@ -51,6 +51,6 @@ def test_a_worker_is_sent_to_the_test_database():
 
 @pytest.mark.django_db
 def test_every_connection_keeps_the_rows_that_last():
-    """A thread gets another connection once a browser's loop runs in it; content types stay there too."""
+    """A thread with a browser's event loop gets another connection; it must keep content types too."""
     another = connections.create_connection("default")
     assert another.ops.sql_flush(no_style(), ["django_content_type", "personas_agent"]) == ["personas_agent"]

@@ -1,4 +1,4 @@
-"""Whether a command of the documentation is one that our programs know: its name, its options, its files."""
+"""Check commands of the documentation: their names, options and files exist."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from dramatis_client.command import parser as client_parser
 from tests.project.deployment.compose import composed, services
 from tests.project.deployment.production_settings import ROOT
 
-# Programs of every machine; the blocks they stand in are run whole by other tests.
+# Programs of every machine; other tests run the blocks that contain them.
 PLAIN = {
     "export",
     "mkdir",
@@ -30,7 +30,7 @@ PLAIN = {
     "find",
 }
 PLAIN |= {"rm", "cp"}
-# Of each subcommand of compose: options alone, and options that take a word.
+# Subcommands of compose with their flags, and with their options that take a value.
 COMPOSE: dict[str, tuple[set[str], set[str]]] = {
     "up": ({"-d", "--build", "--no-deps", "--wait", "--force-recreate"}, set()),
     "ps": ({"--all"}, set()),
@@ -39,17 +39,17 @@ COMPOSE: dict[str, tuple[set[str], set[str]]] = {
     "build": (set(), set()),
 }
 WHEN = re.compile(r"^([\d*/,-]+ +){5}")
-# A word that stands for another one in a synopsis; a number does wherever a name would.
+# A placeholder in a synopsis; it is replaced by a number, which is accepted wherever a name is.
 STANDS_FOR = re.compile(r"^[A-Z]+$")
 
 
 def wrong_with(line: str) -> str:
-    """What one would be told who typed this, or nothing."""
+    """Return the error message for this command line, or an empty string."""
     return next((why for command in simple_commands(line) if (why := wrong_with_one(command))), "")
 
 
 def simple_commands(line: str) -> list[list[str]]:
-    """One list of words for each command; pipes and `&&` end one, what goes into a file is left out."""
+    """Split a line at pipes and `&&` into commands, without redirections."""
     plain = re.sub(r"\$\(date [^)]*\)", "2026-11-15", WHEN.sub("", line))
     reader = shlex.shlex(re.sub(r"[\[\]]|, ….*", "", plain), posix=True, punctuation_chars="|&;<>")
     reader.whitespace_split = True
@@ -115,7 +115,7 @@ def wrong_client(arguments: list[str]) -> str:
 
 
 def wrong_docker(arguments: list[str]) -> str:
-    """Only compose, its subcommands and options that the guides use, services of ours."""
+    """Check `docker compose`: the subcommands and options that the guides use, and our services."""
     if arguments[:1] != ["compose"]:
         return "docker: only compose is known here"
     rest = arguments[1:]

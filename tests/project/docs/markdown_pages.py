@@ -1,4 +1,4 @@
-"""Reads the documentation as GitHub shows it: links, headings with their anchors, commands one is told."""
+"""Parse the documentation as GitHub renders it: links, headings with their anchors, and commands."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ SHELLS = {"sh", "bash", "shell", "console"}
 
 @dataclass(frozen=True)
 class CommandLine:
-    """One line that a reader would type, with the place where it stands."""
+    """A command line of the documentation, with its file and line."""
 
     place: str
     text: str
@@ -45,7 +45,7 @@ def tokens_of(page: Path) -> list[Token]:
 
 
 def inlines(page: Path) -> Iterator[tuple[int, Token]]:
-    """Every piece inside a paragraph, a heading or a cell, with its line."""
+    """Yield the inline tokens of paragraphs, headings and cells, with their lines."""
     for block in tokens_of(page):
         line = (block.map or [0])[0] + 1
         for piece in block.children or ():
@@ -57,13 +57,13 @@ def inlines(page: Path) -> Iterator[tuple[int, Token]]:
 
 
 def anchor(heading: str) -> str:
-    """As GitHub makes it: small letters, no punctuation, hyphens for spaces."""
+    """Return the anchor as GitHub builds it: lower case, no punctuation, hyphens for spaces."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """Where a link into the page may lead; a heading that comes again is numbered."""
+    """Return the anchors of a page; repeated headings are numbered."""
     blocks = tokens_of(page)
     titles = [blocks[at + 1] for at, block in enumerate(blocks) if block.type == "heading_open"]
     counts: Counter[str] = Counter()
@@ -76,7 +76,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def links(page: Path) -> list[tuple[int, str]]:
-    """Where links and pictures of the page lead, each with its line."""
+    """Return line and target of each link and picture of the page."""
     attributes = {"link_open": "href", "image": "src"}
     return [
         (line, str(piece.attrs[attributes[piece.type]]))
@@ -94,7 +94,7 @@ def dead_links(page: Path) -> list[str]:
 
 
 def fault(page: Path, target: str) -> str:
-    """Why a link leads nowhere, or nothing; what lies outside of the repository is not asked."""
+    """Return why a link is dead, or an empty string; external links are not checked."""
     if re.match(r"[a-z]+:", target):
         return ""
     path, _, place = unquote(target).partition("#")
@@ -106,11 +106,11 @@ def fault(page: Path, target: str) -> str:
     return ""
 
 
-# --- what one is told to type --------------------------------------------------------------------------
+# --- commands ------------------------------------------------------------------------------------------
 
 
 def shell_lines(page: Path) -> list[CommandLine]:
-    """The lines of its shell blocks, those that go on after a backslash as one."""
+    """Return the commands of the shell blocks; lines that end with a backslash are joined."""
     commands = []
     for block in tokens_of(page):
         if block.type == "fence" and block.info.strip() in SHELLS and block.map:
@@ -131,7 +131,7 @@ def split_commands(text: str, file: str, first: int) -> list[CommandLine]:
 
 
 def named_in_passing(page: Path) -> list[CommandLine]:
-    """Commands of ours in the middle of a sentence."""
+    """Return our commands in inline code."""
     ours = re.compile(
         r"([A-Z_]+=\S+ )*((\.venv/bin/)?python3? )?(manage|dev)\.py \w|docker compose |make \w|npm "
     )

@@ -1,4 +1,4 @@
-"""The documentation as a newcomer uses it: links lead somewhere, and every command is one that works."""
+"""The documentation: every link has a target, and every command works."""
 
 import ast
 import os
@@ -32,14 +32,14 @@ from tests.project.docs.markdown_pages import (
 
 ALL = [command_line for page in PAGES for command_line in shell_lines(page)]
 
-# Typed here, word for word, by the tests below.
+# Run by the tests below.
 HERE = {
     r"python3? manage\.py (list_layouts|render_prompt|rebuild_prompts|doctor|backup)\b": "in this process",
     r"python manage\.py restore \S+ --only-check": "in this process",
     r"curl .*127\.0\.0\.1:8000/": "at a running server",
     r"export DRAMATIS_KEY=": "with a key of the test",
 }
-# Typed by another test: the file that tells it, the command, and who runs it.
+# Run by other tests: the documentation file, the command, and the test.
 ELSEWHERE = {
     (
         "docs/api.md",
@@ -74,7 +74,7 @@ ELSEWHERE = {
         "tests/clients/test_command.py::test_diff_prints_changed_lines"
     ),
 }
-# Typed by nobody; what can be known of them without running is asked all the same (`told_commands`).
+# Not run; names and options are checked nevertheless (documented_commands.py).
 NOWHERE = {
     r"docker compose |git pull && docker": "no container engine; test_compose_starts runs what is inside",
     r"(PROMISES=docs/promises\.md )?python3 dev\.py test( --hard)?$": "it runs this",
@@ -91,12 +91,12 @@ def is_known(command_line: CommandLine) -> bool:
 
 
 def typed(command_line: CommandLine) -> str:
-    """The line without what is said beside it."""
+    """Return the command without its comment."""
     return re.sub(r"\s+#.*$", "", command_line.text)
 
 
 def faults(lines: list[CommandLine]) -> list[str]:
-    """Every line that nobody answers for, or that a program would refuse, with its place."""
+    """Return a message for each command that no test runs, or that its program would reject."""
     unknown = [
         f"{command_line.place}: nobody runs “{command_line.text}”"
         for command_line in lines
@@ -126,7 +126,7 @@ def test_the_index_leads_to_every_page_and_the_readme_to_the_index():
 
 
 def test_files_named_in_passing_are_there():
-    """Paths from the root, as `tests/curl.py`, or of templates; names with a star stand for several."""
+    """Paths from the root, such as `tests/curl.py`, or of templates."""
     named = re.compile(
         r"`((?:docs|tests|screens|benches|core|project|personas|prompts|skills|requirements)/[\w./-]+)`"
     )
@@ -164,13 +164,13 @@ def test_a_dead_link_a_dead_anchor_and_a_lost_picture_are_named(tmp_path):
 # --- commands ------------------------------------------------------------------------------------------
 
 
-def test_every_command_is_run_by_somebody_and_taken_by_its_program():
+def test_every_command_is_run_by_a_test_and_accepted_by_its_program():
     assert len(ALL) >= 40
     assert faults(ALL) == []
 
 
 def test_commands_in_the_middle_of_a_sentence_are_taken_too():
-    """A name alone is a name; with words after it, these count."""
+    """Names of commands must exist; if arguments follow, they must be accepted."""
     commands = [command_line for page in PAGES for command_line in named_in_passing(page)]
     alone = {
         command_line.text.split()[1]
@@ -187,7 +187,7 @@ def test_commands_in_the_middle_of_a_sentence_are_taken_too():
     ] == []
 
 
-def test_every_command_and_bench_of_ours_is_told():
+def test_every_command_and_bench_of_ours_is_documented():
     ours = {
         name for name, app in get_commands().items() if app in {"project", "personas", "skills", "prompts"}
     }
@@ -198,7 +198,7 @@ def test_every_command_and_bench_of_ours_is_told():
 
 
 def test_no_row_of_the_tables_is_left_over():
-    """A row whose command is told no more, or whose test was renamed, says nothing."""
+    """Each row needs a documented command and an existing test."""
     lines = [(command_line.file, typed(command_line)) for command_line in ALL]
     plain = [("", command) for command in (*HERE, *NOWHERE)]
     for file, command in [*plain, *ELSEWHERE]:
@@ -236,7 +236,7 @@ def test_a_command_that_nobody_knows_or_that_is_refused_is_named_with_its_place(
     assert any(fault.startswith("docs/page.md:8: ") and why in fault for fault in messages), messages
 
 
-# --- run here ------------------------------------------------------------------------------------------
+# --- commands run by this module -----------------------------------------------------------------------
 
 
 def run_here(command: str) -> list[str]:
@@ -246,7 +246,7 @@ def run_here(command: str) -> list[str]:
 
 
 def test_agents_of_the_examples_are_in_the_demo():
-    """So that a newcomer can type the lines as they stand."""
+    """So that a newcomer can copy the commands unchanged."""
     demo = {agent["slug"]: agent["channels"] for agent in cast("agents")}
     named = re.findall(
         r"--agent (\S+)|:8000/api/v1/agents/([\w-]+)/prompt\?channel=(\w+)", join_commands(ALL)
@@ -266,14 +266,14 @@ def make_speaking_agent(workspace: Workspace, agent: str, channel: str) -> Agent
 
 
 @pytest.mark.django_db(transaction=True)
-def test_commands_of_manage_run_as_they_are_told(alice, monkeypatch, tmp_path, settings, capfd):
+def test_commands_of_manage_run_as_documented(alice, monkeypatch, tmp_path, settings, capfd):
     """In the order of the pages, on a workspace with the names they use."""
     make_speaking_agent(make_workspace("Larkfell", owner=alice), "bench-tests", "slack")
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     monkeypatch.chdir(ROOT)
     for line in run_here("|".join(command for command in HERE if "manage" in command)):
         [[_, _, name, *arguments]] = simple_commands(line.replace("/backups", str(tmp_path)))
-        # No worker runs beside this test, and the doctor says so.
+        # No worker is running, so the doctor fails.
         assert get_exit_code(name, arguments) == (1 if name == "doctor" else 0), line
         assert capfd.readouterr().out, line
 
@@ -287,7 +287,7 @@ def get_exit_code(name: str, arguments: list[str]) -> int:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_bot_fetches_as_readme_and_tour_tell_it(alice, live_server, tmp_path):
+def test_a_bot_fetches_as_documented_in_readme_and_tour(alice, live_server, tmp_path):
     workspace = make_workspace("Larkfell", owner=alice)
     rebuild_agents(workspace, [make_speaking_agent(workspace, "bench-tests", "api").pk])
     _, secret = create_key(workspace, "Docs", {}, by=Actor.person(alice))

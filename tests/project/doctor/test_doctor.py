@@ -1,4 +1,4 @@
-"""`manage.py doctor`: every line says how a thing stands and, if not well, what to do."""
+"""`manage.py doctor`: each finding has a state and, if it is not ok, advice."""
 
 import json
 from datetime import timedelta
@@ -41,9 +41,9 @@ def states(findings, name):
 # --- the command ---------------------------------------------------------------------------------------
 
 
-def test_a_healthy_house_ends_with_nought(beating, monkeypatch, settings, tmp_path):
+def test_a_healthy_installation_exits_with_0(beating, monkeypatch, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
-    # The server of the tests gives up safety for speed, and says so.
+    # The test server runs without fsync, which would be a failure.
     monkeypatch.setattr(datastores, "DURABILITY_SETTINGS", ())
     out = StringIO()
     try:
@@ -56,7 +56,7 @@ def test_a_healthy_house_ends_with_nought(beating, monkeypatch, settings, tmp_pa
     assert {"database", "migrations", "redis", "worker", "build queue", "record", "disk of var"} <= names
 
 
-def test_a_failure_ends_with_one_and_says_what_to_do(monkeypatch):
+def test_a_failure_exits_with_1_and_has_advice(monkeypatch):
     cache.delete(HEARTBEAT_KEY)
     monkeypatch.setattr(datastores, "DURABILITY_SETTINGS", ())
     out = StringIO()
@@ -70,7 +70,7 @@ def test_a_failure_ends_with_one_and_says_what_to_do(monkeypatch):
     assert "celery -A project worker" in worker["advice"]
 
 
-def test_whoever_is_not_well_is_told_what_to_do(settings):
+def test_every_warning_and_failure_has_advice(settings):
     settings.REDIS_URL = "unix:///nowhere/at.all"
     for finding in run_checks():
         assert finding.state == FindingState.OK or finding.advice.endswith("."), finding
@@ -85,10 +85,10 @@ def test_a_part_that_does_not_answer_hides_no_other(settings, tmp_path):
     assert not has_passed(findings)
 
 
-# --- each look -----------------------------------------------------------------------------------------
+# --- each check ----------------------------------------------------------------------------------------
 
 
-def test_settings_that_open_doors_are_named(settings):
+def test_insecure_settings_are_reported(settings):
     settings.PRODUCTION, settings.DEBUG, settings.ALLOWED_HOSTS = True, True, ["*"]
     settings.DRAMATIS_REQUIRE_OWNER_MFA = False
     messages = " ".join(finding.message for finding in check_settings())
@@ -109,7 +109,7 @@ def test_unapplied_migrations_fail(monkeypatch):
 
 
 @pytest.mark.skipif("sqlite" in connection.vendor, reason="SQLite runs on this machine's clock")
-def test_clocks_that_disagree_are_told(monkeypatch):
+def test_clock_skew_is_reported(monkeypatch):
     assert datastores.check_clock_skew().state == FindingState.OK
     ahead = SimpleNamespace(now=lambda: timezone.now() + timedelta(seconds=5))
     monkeypatch.setattr(datastores, "timezone", ahead)
@@ -119,8 +119,8 @@ def test_clocks_that_disagree_are_told(monkeypatch):
 
 
 @pytest.mark.skipif("sqlite" in connection.vendor, reason="pinned by the settings' own test")
-def test_a_database_that_may_forget_fails():
-    """As that of the tests, which is quick and careless."""
+def test_a_database_without_durability_fails():
+    """The test server runs without fsync."""
     assert datastores.check_durability().state == FindingState.FAIL
 
 
@@ -132,7 +132,7 @@ def test_a_database_that_may_forget_fails():
         ({"aof_enabled": 1, "aof_last_write_status": "err"}, FindingState.FAIL),
     ],
 )
-def test_the_file_of_redis_is_looked_at(info, state):
+def test_redis_persistence_is_checked(info, state):
     assert datastores.check_redis_persistence(info).state == state
 
 
@@ -146,7 +146,7 @@ def test_a_redis_that_throws_jobs_away_fails():
     )
 
 
-def test_work_that_waits_for_long_is_told(workspace, agent):
+def test_a_long_build_queue_is_reported(workspace, agent):
     cause = BuildCause.objects.in_workspace(workspace).create(
         workspace=workspace, agent=agent, cause={"kind": "soul"}
     )
@@ -163,7 +163,7 @@ def test_a_late_heartbeat_warns():
     cache.delete(HEARTBEAT_KEY)
 
 
-def test_a_disk_that_fills_is_told_in_time(monkeypatch, tmp_path):
+def test_low_disk_space_is_reported(monkeypatch, tmp_path):
     for free, state in ((50, FindingState.OK), (8, FindingState.WARN), (1, FindingState.FAIL)):
         usage = SimpleNamespace(free=free, total=100)
         monkeypatch.setattr("shutil.disk_usage", lambda place, usage=usage: usage)

@@ -1,4 +1,4 @@
-"""/healthz says the process lives; /readyz says it can serve."""
+"""Liveness (/healthz) and readiness (/readyz) endpoints."""
 
 import pytest
 from django.db import connection
@@ -54,5 +54,5 @@ def test_unready_with_unapplied_migrations(client, monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_health_questions_are_read_only(client, path):
+def test_health_endpoints_are_read_only(client, path):
     assert client.post(path).status_code == 405

@@ -1,4 +1,4 @@
-"""Keys of either kind never reach a log: not in a line, not in an exception, not in a job's arguments."""
+"""API keys are redacted in logs: in messages, exceptions and arguments of jobs."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ KINDS = list(KEY_PREFIXES)
 
 @pytest.fixture
 def printed():
-    """What the format of production makes of each record of a logger."""
+    """Return a function that collects the lines of a logger in the production format."""
     lines: list[str] = []
     handlers = []
     config = build_logging_config(json=True, level="INFO")["formatters"]["line"]
@@ -93,7 +93,7 @@ def test_keys_in_nested_values_of_an_event_are_masked(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whoever_asks_is_shown_without_their_key(kind):
+def test_a_client_is_printed_without_its_key(kind):
     assert "drm_" not in repr(KeyClient(generate_key_secret(kind)))
 
 

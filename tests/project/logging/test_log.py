@@ -14,7 +14,7 @@ KEY = "drm_bot_" + "a1B2c3" * 6
 
 
 def formatted(capsys, log):
-    """What the production format prints for one call."""
+    """Return the last line that the production format prints."""
     config = build_logging_config(json=True, level="INFO")
     formatter_config = config["formatters"]["line"]
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -59,7 +59,7 @@ def test_fields_named_like_secrets_are_masked(name):
     assert redact_event(None, "", {"data": {name: "hunter2"}}) == {"data": {name: MASK}}
 
 
-def test_keys_and_url_passwords_are_masked_wherever_they_stand():
+def test_keys_and_url_passwords_are_masked_everywhere():
     event = redact_event(None, "", {"event": f"key {KEY} at redis://u:hunter2@host/0", "list": [KEY]})
     assert KEY not in str(event)
     assert "hunter2" not in str(event)

@@ -1,4 +1,4 @@
-"""One line for each request, with its id, its time and the family it belongs to."""
+"""Request log: one line per request with its id, duration and route family."""
 
 import logging
 
@@ -11,13 +11,13 @@ FACTS = {"request_id", "code", "request", "family", "duration_ms"}
 
 
 def lines_of(caplog) -> list[dict[str, object]]:
-    """Those that tell how a request ended."""
+    """Return the lines about finished and failed requests."""
     lines = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
     return [line for line in lines if line["event"] in {"request_finished", "request_failed"}]
 
 
 @pytest.fixture(autouse=True)
-def all_is_told(caplog):
+def info_level(caplog):
     caplog.set_level(logging.INFO)
 
 
@@ -45,7 +45,7 @@ def test_a_request_that_breaks_leaves_one_line_too(client, caplog, monkeypatch):
 
 @pytest.mark.django_db
 @pytest.mark.urls("tests.prompts.serving.fetch_urls")
-def test_fetches_have_their_row_in_the_ledger_and_a_line_when_asked_for(workspace, caplog, settings):
+def test_fetches_have_a_ledger_row_and_are_logged_only_if_enabled(workspace, caplog, settings):
     stage = make_stage(workspace)
     response = by_fast_door(AUTHORIZATION=bearer(stage.secret))
     assert lines_of(caplog) == []

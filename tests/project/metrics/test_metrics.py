@@ -1,4 +1,4 @@
-"""/metrics: private, right over several processes, and without a word of any tenant."""
+"""/metrics: access control, sums over several processes, and no data of workspaces."""
 
 import math
 import multiprocessing
@@ -48,10 +48,10 @@ def value_of(text: str, name: str) -> float:
 
 @pytest.fixture
 def counters(monkeypatch):
-    """A process of its own as far as counting goes, and empty sums."""
+    """Replace the counters of this process by new ones, with empty sums in Redis."""
     fresh = ProcessCounters(interval=3_600)
     fresh.start()
-    # The server's own begins as soon as some test imports it.
+    # The real counters start as soon as a test imports the WSGI application.
     monkeypatch.setattr(metrics_counters.PROCESS_COUNTERS, "is_counting", False)
     metrics_counters.PROCESS_COUNTERS.flush()
     monkeypatch.setattr(metrics_counters, "add_counts", fresh.add)
@@ -67,7 +67,7 @@ def forget_sums() -> None:
         client.delete(COUNTERS_KEY)
 
 
-# --- who may read it -----------------------------------------------------------------------------------
+# --- access --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -92,7 +92,7 @@ def test_to_strangers_there_is_no_such_page(client, method):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("header", ["HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP"])
-def test_whoever_was_sent_on_by_a_proxy_is_not_at_home(client, header):
+def test_a_forwarded_request_is_never_from_an_allowed_network(client, header):
     assert client.get("/metrics", **{header: "127.0.0.1"}).status_code == 404
 
 
@@ -117,7 +117,7 @@ def test_those_who_may_read_may_only_read(client):
     assert client.post("/metrics").status_code == 405
 
 
-def test_in_production_nobody_may_until_somebody_says_so():
+def test_in_production_nothing_is_allowed_by_default():
     names = ("DRAMATIS_METRICS_NETWORKS", "DRAMATIS_METRICS_TOKEN")
     assert settings_under(COMPLETE, *names) == {names[0]: [], names[1]: ""}
     named = settings_under({**COMPLETE, names[0]: "10.0.0.0/8, ::1"}, names[0])
@@ -126,7 +126,7 @@ def test_in_production_nobody_may_until_somebody_says_so():
     assert "DRAMATIS_METRICS_NETWORKS must hold networks" in wrong.stderr
 
 
-# --- what it says --------------------------------------------------------------------------------------
+# --- content -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -141,7 +141,7 @@ def test_every_line_is_one_that_prometheus_reads(client, counters):
 
 @pytest.mark.django_db
 @pytest.mark.redis
-def test_it_tells_of_queues_the_record_disks_and_what_a_job_measured(client, workspace):
+def test_it_contains_queues_positions_disks_and_periodic_metrics(client, workspace):
     stage = make_stage(workspace)
     stage.fetch()
     measure_metrics()
@@ -159,7 +159,7 @@ def test_it_tells_of_queues_the_record_disks_and_what_a_job_measured(client, wor
 
 @pytest.mark.django_db
 @pytest.mark.redis
-def test_no_word_of_a_tenant_is_in_it(client, as_alice, workspace, agent, counters):
+def test_it_contains_no_data_of_a_workspace(client, as_alice, workspace, agent, counters):
     make_memory(workspace, "Likes tea.")
     as_alice.get(f"/w/{workspace.slug}/agents/{agent.slug}/")
     as_alice.get(f"/w/{workspace.slug}/no-such-page-as-this/")
@@ -172,7 +172,7 @@ def test_no_word_of_a_tenant_is_in_it(client, as_alice, workspace, agent, counte
 
 
 @pytest.mark.django_db
-def test_no_heartbeat_is_an_endless_silence():
+def test_without_a_heartbeat_its_age_is_infinite():
     cache.delete(HEARTBEAT_KEY)
     [silent] = collect_heartbeat()
     assert silent.samples[0].value == math.inf
@@ -184,7 +184,7 @@ def test_no_heartbeat_is_an_endless_silence():
 
 @pytest.mark.django_db
 @pytest.mark.redis
-def test_with_the_database_down_the_rest_is_told(client, counters):
+def test_with_the_database_down_the_other_metrics_remain(client, counters):
     def gone(execute, sql, params, many, context):
         raise OperationalError("connection to 10.0.0.7 refused")
 
@@ -198,7 +198,7 @@ def test_with_the_database_down_the_rest_is_told(client, counters):
 
 
 @pytest.mark.django_db
-def test_with_redis_down_the_rest_is_told(client, settings, tmp_path):
+def test_with_redis_down_the_other_metrics_remain(client, settings, tmp_path):
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     text = get_metrics(client)
     assert 'dramatis_up{part="redis"} 0' in text
@@ -213,7 +213,7 @@ def test_label_values_are_escaped():
 # --- counting ------------------------------------------------------------------------------------------
 
 
-def test_every_route_has_a_family_of_our_own_words():
+def test_every_route_has_a_known_family():
     routes = [value for values in get_resolver().reverse_dict.lists() for value in values[1]]
     assert routes
     for path in ("/healthz", "/metrics", "/accounts/login/", "/operator/", "/w/a/agents/", "/api/v1/agents"):
@@ -237,7 +237,7 @@ def test_times_fall_into_buckets_that_add_up(counters):
 
 
 @pytest.mark.redis
-def test_fetches_are_told_by_what_came_of_them(counters):
+def test_fetches_are_counted_by_outcome(counters):
     for status in (200, 200, 304, 404, 429, 503):
         count_request("fetch", status, 0.001)
     counters.flush()
@@ -257,7 +257,7 @@ def test_jobs_are_counted_by_name_and_outcome(db, counters):
 
 @pytest.mark.redis
 def test_three_processes_make_one_sum(counters):
-    """Each child ends as a server's child does; what it had not told yet is told then."""
+    """Each child exits as the child of a server does, and flushes its counts then."""
 
     def serve() -> None:
         own = ProcessCounters(interval=3_600)

@@ -1,4 +1,4 @@
-"""Who comes in where, before any app has a say."""
+"""Access without and with a login: public pages, the login redirect, the admin site and sign-up."""
 
 import pytest
 from django.contrib.auth import get_user_model

@@ -1,4 +1,4 @@
-"""What every answer carries."""
+"""Security headers and the request id of every response."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A database that goes away while a session is saved is told as such, and not as a log-in that has ended."""
+"""A database outage while a session is saved leads to 503, not to the 400 of a deleted session."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def away(execute: Any, sql: str, *rest: Any) -> Any:
 
 @pytest.fixture
 def visitor(alice, settings) -> Client:
-    """Every page is a use that is noted."""
+    """Return a client whose every request saves the session."""
     settings.SESSION_TOUCH_SECONDS = -3_600
     client = signed_in(alice)
     client.raise_request_exception = False
@@ -28,8 +28,8 @@ def visitor(alice, settings) -> Client:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_is_seen_while_the_database_goes_is_told_to_come_again(visitor):
-    """In no transaction of the test's: a connection that has failed is given up."""
+def test_a_database_outage_leads_to_503_with_retry_after(visitor):
+    """Without a transaction of the test, because a failed connection is closed."""
     with connection.execute_wrapper(away):
         answer = visitor.get(PAGE)
     assert (answer.status_code, bool(answer.headers.get("Retry-After"))) == (503, True)
@@ -38,7 +38,7 @@ def test_who_is_seen_while_the_database_goes_is_told_to_come_again(visitor):
 
 @pytest.mark.django_db
 @pytest.mark.planted
-def test_the_store_of_django_says_something_else(visitor, settings):
+def test_the_session_store_of_django_responds_with_400(visitor, settings):
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.db"
     with connection.execute_wrapper(away):
         assert visitor.get(PAGE).status_code == 400

@@ -1,4 +1,4 @@
-"""A log-in ends after twelve hours, or after one without use."""
+"""A session expires after twelve hours, or after one hour without use."""
 
 import time
 
@@ -52,7 +52,7 @@ def test_a_session_is_written_at_most_once_a_minute(alice_in):
 
 
 class CaptureWrites:
-    """Counts the statements that write the session table."""
+    """Count the statements that write to the session table."""
 
     def __enter__(self):
         from django.db import connection
@@ -87,6 +87,6 @@ def test_a_page_that_polls_does_not_keep_a_log_in_alive(as_alice, workspace):
     assert as_alice.session["seen_at"] > then
 
 
-def test_a_page_that_polls_after_the_log_in_ended_is_loaded_anew(client, workspace):
+def test_a_polling_page_is_reloaded_after_the_session_has_ended(client, workspace):
     answer = client.get(f"/w/{workspace.slug}/", headers={"HX-Request": "true"})
     assert (answer.status_code, answer.headers["HX-Refresh"]) == (204, "true")

@@ -1,4 +1,4 @@
-"""What is no history goes when its time is over, in batches, and nothing else goes with it."""
+"""Retention: expired rows are deleted in batches, and no others."""
 
 from datetime import timedelta
 
@@ -49,7 +49,7 @@ def runs(source):
     return RefreshRun.objects.in_workspace(source.workspace).filter(source=source)
 
 
-def test_old_looks_go_and_young_ones_stay(source, monkeypatch):
+def test_old_refresh_runs_are_deleted_and_recent_ones_kept(source, monkeypatch):
     monkeypatch.setattr(refresh_runs, "MIN_RUNS_KEPT", 3)
     runs(source).delete()
     add_runs(source, 7, days=40)
@@ -59,7 +59,7 @@ def test_old_looks_go_and_young_ones_stay(source, monkeypatch):
     assert purge_refresh_runs() == 0
 
 
-def test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch):
+def test_a_source_keeps_its_newest_runs_however_old(source, monkeypatch):
     monkeypatch.setattr(refresh_runs, "MIN_RUNS_KEPT", 3)
     runs(source).delete()
     add_runs(source, 7, days=400)
@@ -68,7 +68,7 @@ def test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch):
     assert list(runs(source).order_by("-pk").values_list("pk", flat=True)) == newest
 
 
-def test_a_look_that_has_not_ended_stays(source, monkeypatch):
+def test_an_unfinished_run_is_kept(source, monkeypatch):
     monkeypatch.setattr(refresh_runs, "MIN_RUNS_KEPT", 1)
     runs(source).delete()
     add_runs(source, 1, days=90, status=RunStatus.QUEUED)
@@ -84,10 +84,10 @@ def test_forgetting_without_minding_the_newest_is_noticed(source, monkeypatch):
 
     monkeypatch.setattr(refresh_runs, "delete_in_batches", careless)
     with pytest.raises(AssertionError):
-        test_a_source_keeps_its_newest_looks_however_old(source, monkeypatch)
+        test_a_source_keeps_its_newest_runs_however_old(source, monkeypatch)
 
 
-def test_nought_days_keep_for_ever(source, settings, workspace, by_alice):
+def test_zero_days_keep_rows_for_ever(source, settings, workspace, by_alice):
     settings.DRAMATIS_KEEP_RUNS_DAYS = settings.DRAMATIS_KEEP_DRAFTS_DAYS = 0
     add_runs(source, 40, days=4_000)
     with time_machine.travel(timezone.now() - timedelta(days=4_000)):
@@ -95,7 +95,7 @@ def test_nought_days_keep_for_ever(source, settings, workspace, by_alice):
     assert purge_refresh_runs() == purge_drafts() == 0
 
 
-def test_a_draft_nobody_came_back_to_goes(workspace, by_alice):
+def test_an_abandoned_draft_is_deleted(workspace, by_alice):
     with time_machine.travel(timezone.now() - timedelta(days=91)):
         for key in ("one", "two", "three"):
             store_draft(workspace, "souls", None, {"label": [key]}, key=key, by=by_alice)
@@ -117,7 +117,7 @@ def test_kept_answers_go_in_batches(workspace):
     assert KeptAnswer.objects.in_workspace(workspace).get().name == "k0"
 
 
-def test_log_ins_that_ran_out_go(alice, workspace):
+def test_expired_sessions_are_deleted(alice, workspace):
     with time_machine.travel(timezone.now() - timedelta(days=2)):
         signed_in(alice)
     now = signed_in(alice)
@@ -133,7 +133,7 @@ def test_one_run_does_not_go_on_without_end(source, monkeypatch):
     assert purge_refresh_runs() == 4
 
 
-def test_the_schedule_asks_for_each_of_them(settings):
+def test_every_retention_job_is_scheduled(settings):
     scheduled = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     for job in (
         tasks.purge_idempotency_keys_job,

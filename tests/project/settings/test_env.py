@@ -1,4 +1,4 @@
-"""Reading the environment: typed, and loud about every mistake at once."""
+"""Reading the environment: typed values, and all mistakes in one message."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Variables whose value is in a file: secrets as container engines hand them over."""
+"""Variables whose value is in a file (NAME_FILE), such as secrets of containers."""
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -14,7 +14,7 @@ def fresh_notes(monkeypatch):
     monkeypatch.setattr(env, "requested_names", set())
 
 
-def test_a_file_stands_in_for_its_variable(monkeypatch, tmp_path):
+def test_a_file_replaces_its_variable(monkeypatch, tmp_path):
     (tmp_path / "secret").write_text(" quiet words\n")
     monkeypatch.setenv("A_SECRET", "")
     monkeypatch.setenv("A_SECRET_FILE", str(tmp_path / "secret"))
@@ -32,7 +32,7 @@ def test_a_variable_and_its_file_together_are_refused_without_either_value(monke
     assert "from the" not in str(refusal.value)
 
 
-def test_an_empty_file_leaves_the_word_to_the_variable(monkeypatch, tmp_path):
+def test_with_an_empty_file_the_variable_counts(monkeypatch, tmp_path):
     (tmp_path / "secret").touch()
     monkeypatch.setenv("A_SECRET", "from the variable")
     monkeypatch.setenv("A_SECRET_FILE", str(tmp_path / "secret"))
@@ -63,14 +63,14 @@ def test_production_may_keep_every_secret_in_a_file(tmp_path):
     }
 
 
-def test_production_refuses_a_secret_told_twice(tmp_path):
+def test_production_rejects_a_secret_that_is_set_twice(tmp_path):
     (tmp_path / "key").write_text("k" * 60)
     done = run_settings({**COMPLETE, "SECRET_KEY_FILE": str(tmp_path / "key")})
     assert done.returncode != 0
     assert "SECRET_KEY and SECRET_KEY_FILE are both set" in done.stderr
 
 
-def test_the_password_of_the_database_may_stand_apart_and_hold_anything():
+def test_the_database_password_can_be_separate_and_contain_any_character():
     apart = build_database_config("postgresql://u@db/d", pool_size=1, statement_ms=0, password="p@ss/w:rd")
     assert (apart["USER"], apart["HOST"], apart["PASSWORD"]) == ("u", "db", "p@ss/w:rd")
     inside = build_database_config(

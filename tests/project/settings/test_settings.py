@@ -1,4 +1,4 @@
-"""The promised defaults, pinned: none may drift unseen."""
+"""The documented defaults of the settings."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_passwords_are_long_uncommon_and_hashed_with_argon2():
     ]
 
 
-def test_doors_are_closed_by_default():
+def test_access_is_denied_by_default():
     assert "project.middleware.sessions.LoginMiddleware" in settings.MIDDLEWARE
     assert issubclass(LoginMiddleware, LoginRequiredMiddleware)
     assert settings.REST_FRAMEWORK["DEFAULT_PERMISSION_CLASSES"] == [
@@ -53,7 +53,7 @@ def test_no_folder_may_be_read_until_an_operator_says_so():
     assert settings_under(COMPLETE, name)[name] == []
     named = {**COMPLETE, name: "/srv/files, /srv/more"}
     assert settings_under(named, name)[name] == ["/srv/files", "/srv/more"]
-    # In development the demo's own folder and nothing else.
+    # In development only the folder of the demo is allowed.
     development = settings_under({}, name, "VAR", "DEMO_SOURCES")
     assert development[name] == [development["DEMO_SOURCES"]] == [f"{development['VAR']}/demo"]
 

@@ -1,4 +1,4 @@
-"""The SQLite file of a first start, kept between runs until a migration changes: making it takes longest."""
+"""Cached SQLite file of a first start, because creating it is slow; valid until a migration changes."""
 
 import os
 import shutil
@@ -15,13 +15,13 @@ def kept_start() -> Path:
 
 
 def copy_start(place: Path) -> None:
-    """All tables and no rows of ours; nothing at all where no run has kept them."""
+    """Copy the cached file, which has all tables and no rows; do nothing if there is none."""
     if kept_start().exists():
         shutil.copy(kept_start(), place)
 
 
 def keep_start(database: Path) -> None:
-    """Of what is in its log too, and in place at once."""
+    """Cache the database including its write-ahead log, and replace the file atomically."""
     target = kept_start()
     target.parent.mkdir(exist_ok=True)
     for older in target.parent.glob("test-start-*.sqlite3"):

@@ -1,4 +1,4 @@
-"""`manage.py up`: everything starts, everything stops, nothing stays behind."""
+"""`manage.py up`: all processes start and stop, and none is left over."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from project.supervisor.supervisor import Supervisor
 from tests.project.deployment.production_settings import ROOT
 from tests.project.supervisor.first_start import copy_start, keep_start, kept_start
 
-# Named by no other process, so that leftovers can be found.
+# An environment variable that only our processes have, so that leftovers can be found.
 MARK = "DRAMATIS_TEST_MARK"
 
 
@@ -42,7 +42,7 @@ def start_up(var, port, *arguments):
 
 
 def running(mark):
-    """Living processes that carry the mark in their environment, zombies left out."""
+    """Return running processes with the mark in their environment, without zombies."""
     marker = f"{MARK}={mark}".encode()
     commands = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -73,11 +73,11 @@ def answers(port, path):
 
 @contextmanager
 def product(var):
-    """The whole product on this folder, complete and answering."""
+    """Start the product in this folder, and wait until all processes are running."""
     port = free_port()
     process = start_up(var, port)
-    # Web, its worker process, the Celery worker with two pool children, beat, watcher, guard, and up itself;
-    # Valkey writes its title over its environment.
+    # Web, its worker process, the Celery worker with two pool children, beat, watcher, orphan killer, and up
+    # itself; Valkey writes its title over its environment.
     assert wait_for(lambda: answers(port, "/readyz") and len(running(str(var))) >= 9, 180), running(str(var))
     try:
         yield process, port
@@ -102,7 +102,7 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="leftovers are l
 @needs_proc
 @pytest.mark.hard
 def test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind(tmp_path):
-    """The first, from an empty folder, makes the tables; others may start with them until they change."""
+    """The first start creates the tables; the other tests use a cached copy of them."""
     stops_cleanly(tmp_path, signal.SIGTERM)
     if not kept_start().exists():
         keep_start(tmp_path / "dramatis.sqlite3")
@@ -134,7 +134,7 @@ def test_one_child_ends_and_all_end(tmp_path):
 
 @pytest.fixture
 def supervisor():
-    """It hears signals while it lives; ours are given back."""
+    """Return a supervisor; it installs signal handlers, which are restored afterwards."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     supervisor = Supervisor()
     yield supervisor
@@ -145,7 +145,7 @@ def supervisor():
 
 
 def test_the_first_child_to_end_is_named_and_the_others_are_stopped(supervisor):
-    """The same in small, on every run: the product's children are others, and slower to start."""
+    """The same with small processes, so that it runs every time; those of the product start slowly."""
     for name, seconds in (("web", "60"), ("beat", "0.1")):
         supervisor.start(name, ["sleep", seconds], dict(os.environ))
     assert supervisor.watch() == "beat"
@@ -163,10 +163,10 @@ time.sleep(60)
 
 @needs_proc
 def test_a_killed_parent_leaves_neither_children_nor_theirs_behind(tmp_path):
-    """The same in small, on every run; the product itself is killed among the long proofs."""
+    """The same with small processes, so that it runs every time; a hard test kills the product itself."""
     mark = str(tmp_path)
     parent = subprocess.Popen([sys.executable, "-c", HOLDER], cwd=ROOT, env=environment(tmp_path, mark))
-    # Itself, the guard, a shell and two that sleep.
+    # The process itself, the orphan killer, a shell and two sleeps.
     assert wait_for(lambda: len(running(mark)) == 5, 20), running(mark)
     parent.kill()
     parent.wait()
@@ -174,7 +174,7 @@ def test_a_killed_parent_leaves_neither_children_nor_theirs_behind(tmp_path):
 
 
 def child_named(word, parent):
-    """The child's process id, once it has become the program it is to be."""
+    """Return the process id of the child, once it has executed its program."""
     for _ in range(100):
         # -ww: long paths of a checkout must not push the word out of the line.
         listing = subprocess.run(
@@ -220,9 +220,9 @@ def test_an_unreadable_database_is_one_clear_line(tmp_path):
     assert "dramatis.sqlite3 cannot be used: file is not a database" in output
 
 
-def test_the_guard_ends_what_it_was_told_of():
+def test_the_orphan_killer_kills_all_process_groups():
     assert read_process_groups(["12\n", "13\n"]) == [12, 13]
 
 
-def test_the_guard_rests_after_a_clean_stop():
+def test_the_orphan_killer_does_nothing_after_a_clean_stop():
     assert read_process_groups(["12\n", "13\n", "done\n"]) == []

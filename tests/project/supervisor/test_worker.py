@@ -33,7 +33,7 @@ def test_a_job_goes_through_broker_and_worker(celery_worker):
 
 @pytest.fixture
 def own_broker():
-    """A broker that a test may harm, and an application that talks to it."""
+    """Return a separate broker, which a test may freeze or kill, and a Celery application that uses it."""
     server = start_redis()
     other = type(app)("other", set_as_current=False)
     other.config_from_object(app.conf)

@@ -290,7 +290,7 @@ def test_a_part_without_its_guard_is_found(stage):
         "ALTER TABLE by_hand ENABLE ROW LEVEL SECURITY",
     )
     assert list_unprotected_partitions() == ["by_hand"]
-    assert "by_hand" in datastores.check_ledger_months().words
+    assert "by_hand" in datastores.check_ledger_months().message
     by_hand("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT_PARTITION} DISABLE ROW LEVEL SECURITY")
     assert list_unprotected_partitions() == [DEFAULT_PARTITION]
 
