@@ -127,8 +127,8 @@ def list_guidance_lines(layout: str, own: Mapping[str, Sequence[str]]) -> list[G
     table = GUIDELINES_BY_LAYOUT.get(layout)
     if table is None:
         return []
-    rules = {line: rule for rule in (*table.rules, *table.standing) for line in rule.words}
-    told = table.told(own, own)
+    rules = {line: rule for rule in (*table.rules, *table.general_rules) for line in rule.lines}
+    told = table.select_lines(own, own)
     return [
         GuidanceLine(line, [name], is_own=True)
         if name
