@@ -61,15 +61,15 @@ class PersonaCard:
 
 
 def list_persona_cards(workspace: Workspace, deciding: EffectiveSettings) -> list[PersonaCard]:
-    rows, levels = deciding.persona()
+    rows, levels = deciding.get_persona()
     return [build_persona_card(workspace, deciding, name, rows[name], levels) for name in PERSONA_FIELDS]
 
 
 def build_persona_card(
     workspace: Workspace, deciding: EffectiveSettings, name: str, row: Record | None, levels: SettingSources
 ) -> PersonaCard:
-    level, others = levels[name], deciding.saying(name)
-    file = deciding.file_of(name) if level == "file" else None
+    level, others = levels[name], deciding.list_overriding_channels(name)
+    file = deciding.find_file(name) if level == "file" else None
     if row is not None:
         url = reverse(f"{PERSONA_FAMILIES[name]}:detail", args=[workspace.slug, cast("Named", row).slug])
         text, facts = get_persona_text(row)

@@ -1,4 +1,4 @@
-"""Format the data inventory: a table of the values in `ctx/` with types and samples, without hidden fields."""
+"""Format the data inventory: a table of the values in `ctx/` with types and samples; hides secret fields."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ HIDDEN_VALUE = "[Hidden]"
 UNKNOWN_TYPE = ":any"
 # The same limit as in json_codec, which does not check values that were built in Python.
 MAX_DEPTH = 64
-# JSON does not escape these characters, but Python treats most of them as line ends: a row must stay one line.
+# JSON does not escape these characters, but most of them end a line in Python: a row must stay one line.
 LINE_END_ESCAPES = str.maketrans(
     {"\x7f": "\\u007f", "\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )

@@ -1,4 +1,4 @@
-"""Convert the body of a part to segments, by a function prepared once per part because every build calls it."""
+"""Convert the body of a part to segments, by a function built once per part because every build calls it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -76,7 +76,7 @@ def split_template(text: str) -> Iterator[TemplateSpan]:
 
 
 def find_placeholder_value(values: JsonObject, span: TemplateSpan, where: str) -> Any:
-    """Look up the value of a placeholder; null counts as no value, and a hidden field raises AssemblyError."""
+    """Look up the value of a placeholder; null counts as no value, hidden fields raise AssemblyError."""
     if not span.path:
         return None
     if any(map(is_hidden_field, span.path)):

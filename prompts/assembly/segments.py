@@ -52,5 +52,5 @@ class Segment(NamedTuple):
 
 
 def is_record_id(value: str) -> bool:
-    """Tell whether the id of an origin is a primary key; text from an agent's own fields has its slug instead."""
+    """Tell whether the id of an origin is a primary key; text from an agent's own fields has its slug."""
     return value.isascii() and value.isdecimal()

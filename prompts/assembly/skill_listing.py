@@ -57,7 +57,7 @@ def format_skill_entry(name: str, description: str, location: str) -> str:
 
 
 def format_entry_field(text: str) -> str:
-    """Escape a field to one line without tags; also normalizes line ends, because slot data is not normalized later."""
+    """Escape a field to one line without tags; line ends too, because slot data is not normalized later."""
     return escape_markup(collapse_lines(normalize_line_ends(text)))
 
 
@@ -67,7 +67,7 @@ def frame_skill_listing(body: TextChunks) -> TextChunks:
 
 
 def get_skills_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """Store the listing as slot data only when the build does not contain it, for calls that add the read tool."""
+    """Store the listing as slot data only when the build lacks it, for calls that add the read tool."""
     if not any(map(is_model_invocable, inputs.skills)):
         return None
     if has_read_tool(inputs):

@@ -83,7 +83,7 @@ def build_tool_part(
     keeps: tuple[str, ...] = (),
     **more: Any,
 ) -> LayoutPart:
-    """Build a part named by the last component of its slot; `keeps` are the tool fields that its text needs."""
+    """Build a part named by the last component of its slot; `keeps` are the tool fields that it needs."""
 
     @register_slot(slot_name)
     def render(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:

@@ -52,7 +52,7 @@ def build_ptc_data(inputs: PromptInputs) -> TextChunks:
 
 
 def build_ptc_tools(inputs: PromptInputs) -> TextChunks:
-    """List the tools that a program can call; only in agent mode these include the tools that end a mission."""
+    """List the tools that a program can call; in agent mode, these include the tools that end a mission."""
     blocks = [TextChunk(block, tool.origin) for tool, block in list_tool_blocks(inputs, "active")]
     blocks += [TextChunk(ending) for ending in list_ending_tool_blocks(inputs)]
     return (

@@ -1,4 +1,4 @@
-"""Fixed texts of the moltis layout: tool rules, execution routing, memory, tool calls as text, silent replies."""
+"""Fixed texts of the moltis layout: tool rules, execution routing, memory, tool calls, silent replies."""
 
 from prompts.assembly.tool_rules import ToolCondition, ToolRule
 

@@ -94,7 +94,7 @@ class Case:
         checkpoint = CheckpointStatement(
             WORKSPACE,
             self.signed_at,
-            *heads.sums(),
+            *heads.summarize(),
             ledger=LedgerMark(3, blocks[-1][1], blocks[-1][0].last_id),
         )
         return {

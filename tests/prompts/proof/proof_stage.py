@@ -207,7 +207,7 @@ def ends_of(stored) -> tuple[ChainHead, ...]:
 
 
 def checkpoint_of(held: Record, **changes: Any) -> CheckpointStatement:
-    versions, moves = heads_of(held).sums()
+    versions, moves = heads_of(held).summarize()
     block, gone = held.blocks[-1], held.roll_offs[-1]
     values: dict[str, Any] = {
         "workspace": WORKSPACE,

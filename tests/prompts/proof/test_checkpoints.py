@@ -61,7 +61,7 @@ def signed_days(count, workspace=1):
         held, at = grown(day), AT + timedelta(days=day)
         checkpoint = checkpoint_of(held, workspace=workspace, at=at, previous=previous)
         heads = heads_of(held)
-        made.append(sign_statement(checkpoint, KEY, heads.since(before) if before else heads))
+        made.append(sign_statement(checkpoint, KEY, heads.select_new(before) if before else heads))
         previous, before = made[-1].hash, heads
     return made
 
@@ -142,18 +142,18 @@ def test_a_body_is_read_as_it_was_written():
 
 def test_heads_are_read_as_they_were_written():
     heads = heads_of(record())
-    data = parse_strict_json(canonical_json(heads.data()))
+    data = parse_strict_json(canonical_json(heads.to_json()))
     assert read_heads(data) == heads
     assert [head[:3] for head in data["versions"]][:2] == [[3, None, 4], [3, 2, 7]]
 
 
 def test_what_is_new_together_with_what_was_gives_the_whole():
     before, now = heads_of(grown(1)), heads_of(grown(3))
-    new = now.since(before)
+    new = now.select_new(before)
     assert len(new.versions) < len(now.versions)
-    assert new.after(before) == now
-    assert now.after(before) == now
-    assert not now.since(now).versions + now.since(now).label_moves
+    assert new.complete_from(before) == now
+    assert now.complete_from(before) == now
+    assert not now.select_new(now).versions + now.select_new(now).label_moves
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_is_new_together_with_what_was_gives_the_whole():
     ],
 )
 def test_heads_have_one_spelling(spoil):
-    data = parse_strict_json(canonical_json(heads_of(record()).data()))
+    data = parse_strict_json(canonical_json(heads_of(record()).to_json()))
     spoil(data)
     with pytest.raises(ValueError, match="heads"):
         read_heads(data)

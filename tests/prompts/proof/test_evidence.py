@@ -47,7 +47,7 @@ def failed(data, **more):
 
 def said(data, name, **more):
     [found] = [check for check in asked(data, **more) if check.name == name]
-    return found.words
+    return found.message
 
 
 # --- as it was made ------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def spoil_strange_version(case):
 def spoil_head(case):
     checkpoint, heads = stated(case)
     kept = ChainHeads(tuple(head for head in heads.versions if head.agent != 3), heads.label_moves)
-    versions, moves = kept.sums()
+    versions, moves = kept.summarize()
     return case.bundle(
         signed=(sign_statement(replace(checkpoint, versions=versions, label_moves=moves), KEY, kept), PUBLIC)
     )
@@ -511,8 +511,8 @@ def test_nothing_put_anywhere_raises_and_nearly_all_of_it_fails(every):
         for value in (None, *ODD[1 + place % every :: every]):
             data = put(WHOLE, path, value)
             checks = asked(data)
-            assert all(isinstance(check, CheckResult) and check.words for check in checks)
-            "\n".join(check.words for check in checks).encode()
+            assert all(isinstance(check, CheckResult) and check.message for check in checks)
+            "\n".join(check.message for check in checks).encode()
             if is_evidence_valid(checks) and data != WHOLE:
                 quiet.add(path)
     # These may honestly be absent: erased words, or what is not recorded yet.
@@ -570,7 +570,7 @@ def test_no_bundle_makes_the_verifier_raise(changes):
             continue
     for check in asked(data, fill=None):
         assert check.state in {"ok", "failed", "absent"}
-        assert check.words
+        assert check.message
 
 
 def test_deep_nesting_and_long_lists_end():
