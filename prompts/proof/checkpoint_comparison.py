@@ -122,7 +122,7 @@ def find_signature_fault(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]
 def find_missing_checkpoints(
     stored: Mapping[str, str], copy: Mapping[str, str], fresh: Container[str] = ()
 ) -> list[Fault]:
-    """List the checkpoints that only the file or only the database has, those missing from the database first.
+    """List checkpoints that only the file or only the database has, those missing from the database first.
 
     `stored` and `copy` map hashes to names. `fresh` are hashes of checkpoints that were just signed and may
     not be copied yet.

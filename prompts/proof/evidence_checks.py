@@ -1,6 +1,6 @@
 """The checks of an evidence bundle.
 
-Each returns a message when the bundle passes, and raises MissingEvidence or ValueError with the reason otherwise.
+Each returns a message when the bundle passes, or raises MissingEvidence or ValueError with the reason.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,7 +92,7 @@ def check_evidence_lockfile(bundle: EvidenceBundle) -> str:
 
 
 def check_evidence_parts(bundle: EvidenceBundle) -> str:
-    """Check the complete list of parts: the lockfile stores only changes to an earlier one, and a digest over all."""
+    """Check all parts against the digest in the lockfile, which lists only the changes to an earlier one."""
     expected = read_text(bundle.lockfile.get("digest"), "the lockfile's digest")
     require_same_digest(
         sha256(canonical_json(bundle.lockfile_parts)).hexdigest(),

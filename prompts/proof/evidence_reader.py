@@ -86,7 +86,7 @@ class LabelPointer(NamedTuple):
 
 
 class EvidenceBundle:
-    """The parts of a bundle; access raises MissingEvidence or ValueError when a part is missing or invalid."""
+    """The parts of a bundle; access raises MissingEvidence for a missing, ValueError for an invalid part."""
 
     def __init__(self, data: object) -> None:
         self.data = data

@@ -13,7 +13,7 @@ SealedRow = tuple[LedgerRow, str] | Fault
 def verify_ledger(
     blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], rolled_off: int = 0
 ) -> FaultSummary:
-    """Verify the ledger of one workspace: its blocks in order, its rows with their stored seals in order of id.
+    """Verify the ledger of one workspace: its blocks in order, its rows with stored seals in order of id.
 
     The chain of the blocks is verified by `verify_chain`. Blocks up to the sequence `rolled_off` may have
     lost all of their rows to retention. Rows after the last block are not in a block yet: only their seals
