@@ -1,6 +1,6 @@
-"""Checks the golden texts once for every change planted in a copy of the sources; prints each exit as JSON.
+"""Mutation testing: check the golden files for each change to a copy of the sources, print exit codes.
 
-Run as a program with the folder of the copy; standard input names [file, what stands, what is planted].
+Run as a program with the folder of the copy; standard input lists [file, original text, mutated text].
 """
 
 import importlib
@@ -24,7 +24,7 @@ def changed(path: Path, stands: str, planted: str) -> Iterator[None]:
 
 
 def checked() -> int:
-    """The exit of the golden check with the sources as they are on disk now; what cannot be loaded fails."""
+    """Return the exit code of the golden check for the sources on disk; import errors count as failures."""
     for name in [name for name in sys.modules if name.startswith(OURS)]:
         del sys.modules[name]
     importlib.invalidate_caches()

@@ -1,4 +1,4 @@
-"""The nova seed (003), from top to bottom: a test for every section, condition and constraint in it."""
+"""The nova layout against seed 003: one test for each section, condition and constraint."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -41,7 +41,7 @@ def said(slots=None, **inputs):
     return build_filled_prompt(NOVA_LAYOUT, PromptInputs(**inputs), slots or Slots()).text
 
 
-def whole(**more):
+def build_inputs(**more):
     return PromptInputs(
         **{
             "agent": "night-shift",
@@ -62,7 +62,7 @@ CALL = Slots(now=NOW, timezone="America/Chicago", task=Task(7, "Re-index"), is_b
 
 
 def section(text, tag):
-    """The body of one section."""
+    """Return the body of one section."""
     return text.split(f"<{tag}>\n", 1)[1].split(f"\n</{tag}>", 1)[0]
 
 
@@ -70,13 +70,13 @@ def section(text, tag):
 
 
 def test_the_ten_sections_stand_in_the_fixed_order():
-    text = build_filled_prompt(NOVA_LAYOUT, whole(), CALL).text
+    text = build_filled_prompt(NOVA_LAYOUT, build_inputs(), CALL).text
     assert [part.name for part in NOVA_LAYOUT.parts] == [tag.lower() for tag in TAGS]
     assert sorted(TAGS, key=lambda tag: text.index(f"<{tag}>")) == list(TAGS)
 
 
 def test_every_section_has_a_tag_and_no_text_stands_outside():
-    blocks = build_filled_prompt(NOVA_LAYOUT, whole(), CALL).text.split("\n\n<")
+    blocks = build_filled_prompt(NOVA_LAYOUT, build_inputs(), CALL).text.split("\n\n<")
     assert len(blocks) == len(TAGS)
     for tag, block in zip(TAGS, blocks, strict=True):
         assert block.lstrip("<").startswith(f"{tag}>\n")
@@ -92,15 +92,17 @@ def test_absent_sections_leave_no_tag_and_no_placeholder():
 
 def test_nothing_is_appended_after_the_builder_returns():
     prompt = build_filled_prompt(
-        NOVA_LAYOUT, whole(append=Text("More."), base=Text("Else.")), Slots(append="Now.", replace="All.")
+        NOVA_LAYOUT,
+        build_inputs(append=Text("More."), base=Text("Else.")),
+        Slots(append="Now.", replace="All."),
     )
-    assert all(words not in prompt.text for words in ("More.", "Else.", "Now.", "All."))
+    assert all(text not in prompt.text for text in ("More.", "Else.", "Now.", "All."))
     assert prompt.report.lost == ("base", "append", "slots.append", "slots.replace")
 
 
 def test_skills_tools_and_trust_never_appear_and_the_loss_report_names_them():
     prompt = build_prompt(
-        NOVA_LAYOUT, whole(skills=(Skill("commit", "Commits."),), tools=(Tool("exec", "Runs."),))
+        NOVA_LAYOUT, build_inputs(skills=(Skill("commit", "Commits."),), tools=(Tool("exec", "Runs."),))
     )
     assert "ommit" not in prompt.text
     assert "exec" not in prompt.text
@@ -110,12 +112,14 @@ def test_skills_tools_and_trust_never_appear_and_the_loss_report_names_them():
 def test_capabilities_never_appear():
     assert (
         "carrier pigeon"
-        not in build_filled_prompt(NOVA_LAYOUT, whole(capabilities=("files", "carrier pigeon")), CALL).text
+        not in build_filled_prompt(
+            NOVA_LAYOUT, build_inputs(capabilities=("files", "carrier pigeon")), CALL
+        ).text
     )
 
 
 def test_a_soul_and_a_profile_have_no_place_and_are_reported():
-    lost = build_prompt(NOVA_LAYOUT, whole(soul=Text("Kind."), user=UserProfile("T"))).report.lost
+    lost = build_prompt(NOVA_LAYOUT, build_inputs(soul=Text("Kind."), user=UserProfile("T"))).report.lost
     assert lost == ("soul", "user.name")
 
 
@@ -136,25 +140,27 @@ def test_identity_fields_speak_before_the_free_text():
 
 
 def test_identity_is_omitted_if_the_agent_has_none():
-    assert "<Identity>" not in build_filled_prompt(NOVA_LAYOUT, whole(identity=None), CALL).text
-    assert build_prompt(NOVA_LAYOUT, whole(identity=Identity())).report.parts[0].omitted == "no identity"
+    assert "<Identity>" not in build_filled_prompt(NOVA_LAYOUT, build_inputs(identity=None), CALL).text
+    assert (
+        build_prompt(NOVA_LAYOUT, build_inputs(identity=Identity())).report.parts[0].omitted == "no identity"
+    )
 
 
 # Instructions
 
 
 def test_instructions_stand_in_their_tag():
-    assert section(build_prompt(NOVA_LAYOUT, whole()).text, "Instructions") == "Check every hour."
+    assert section(build_prompt(NOVA_LAYOUT, build_inputs()).text, "Instructions") == "Check every hour."
 
 
 def test_instructions_are_omitted_if_the_agent_has_none():
-    assert "<Instructions>" not in build_prompt(NOVA_LAYOUT, whole(instructions=None)).text
-    assert "<Instructions>" not in build_prompt(NOVA_LAYOUT, whole(instructions=Text(""))).text
+    assert "<Instructions>" not in build_prompt(NOVA_LAYOUT, build_inputs(instructions=None)).text
+    assert "<Instructions>" not in build_prompt(NOVA_LAYOUT, build_inputs(instructions=Text(""))).text
 
 
 @pytest.mark.parametrize("identity", [None, Identity()], ids=["none", "empty"])
 def test_instructions_need_an_identity_and_are_reported_as_lost_without(identity):
-    prompt = build_prompt(NOVA_LAYOUT, whole(identity=identity))
+    prompt = build_prompt(NOVA_LAYOUT, build_inputs(identity=identity))
     assert "<Instructions>" not in prompt.text
     assert prompt.report.lost == ("instructions",)
     assert prompt.report.parts[1].omitted == "no instructions, or no identity beside them"
@@ -207,14 +213,14 @@ def test_a_responsibility_cannot_close_itself_or_the_list(tag):
 
 
 def test_responsibilities_are_omitted_if_there_are_none():
-    assert "<Responsibilities>" not in build_prompt(NOVA_LAYOUT, whole(responsibilities=())).text
+    assert "<Responsibilities>" not in build_prompt(NOVA_LAYOUT, build_inputs(responsibilities=())).text
 
 
 # Directories
 
 
 def test_the_directories_sample_to_the_letter():
-    assert section(build_prompt(NOVA_LAYOUT, whole()).text, "Directories") == (
+    assert section(build_prompt(NOVA_LAYOUT, build_inputs()).text, "Directories") == (
         "Your working directory is: /srv\n"
         "There may already be existing files — check before creating new ones.\n"
         "\n"
@@ -225,7 +231,7 @@ def test_the_directories_sample_to_the_letter():
 
 
 def test_the_additional_directories_are_omitted_if_there_are_none():
-    assert section(build_prompt(NOVA_LAYOUT, whole(directories=())).text, "Directories") == (
+    assert section(build_prompt(NOVA_LAYOUT, build_inputs(directories=())).text, "Directories") == (
         "Your working directory is: /srv\n"
         "There may already be existing files — check before creating new ones."
     )
@@ -264,7 +270,7 @@ def test_a_directory_stays_one_entry_of_the_list():
 
 
 def test_directories_come_from_the_agent():
-    segments = build_prompt(NOVA_LAYOUT, whole()).segments
+    segments = build_prompt(NOVA_LAYOUT, build_inputs()).segments
     assert Origin("agent", "night-shift") in {
         each.origin for each in segments if each.section == "directories"
     }
@@ -294,12 +300,12 @@ def test_storage_is_omitted_for_agents_that_keep_nothing(capabilities):
 
 
 def test_formatting_is_what_the_channel_asks_for():
-    assert section(build_prompt(NOVA_LAYOUT, whole()).text, "Formatting") == "Use *bold*."
+    assert section(build_prompt(NOVA_LAYOUT, build_inputs()).text, "Formatting") == "Use *bold*."
 
 
 @pytest.mark.parametrize("channel", [None, Channel("web")], ids=["no channel", "a channel without rules"])
 def test_formatting_is_omitted_without_channel_rules(channel):
-    assert "<Formatting>" not in build_prompt(NOVA_LAYOUT, whole(channel=channel)).text
+    assert "<Formatting>" not in build_prompt(NOVA_LAYOUT, build_inputs(channel=channel)).text
 
 
 # Context
@@ -313,7 +319,7 @@ def test_context_gives_the_local_time_and_the_timezone():
 
 def test_context_is_there_in_every_call_that_tells_the_time():
     assert "<Context>" in said(CALL)
-    assert "<Context>" in build_filled_prompt(NOVA_LAYOUT, whole(), CALL).text
+    assert "<Context>" in build_filled_prompt(NOVA_LAYOUT, build_inputs(), CALL).text
 
 
 def test_context_names_the_zone_or_the_offset_when_the_timezone_is_not_told():
@@ -323,8 +329,8 @@ def test_context_names_the_zone_or_the_offset_when_the_timezone_is_not_told():
 
 
 def test_a_stored_build_holds_the_time_by_name_so_the_clock_makes_no_version():
-    assert "⟦context⟧" in build_prompt(NOVA_LAYOUT, whole()).text
-    assert "⟦" not in build_filled_prompt(NOVA_LAYOUT, whole(), Slots()).text
+    assert "⟦context⟧" in build_prompt(NOVA_LAYOUT, build_inputs()).text
+    assert "⟦" not in build_filled_prompt(NOVA_LAYOUT, build_inputs(), Slots()).text
 
 
 # Memories
@@ -340,7 +346,7 @@ def test_a_memory_with_line_breaks_stays_one_entry():
 
 
 def test_memories_are_omitted_if_none_exist():
-    assert "<Memories>" not in build_prompt(NOVA_LAYOUT, whole(memories=())).text
+    assert "<Memories>" not in build_prompt(NOVA_LAYOUT, build_inputs(memories=())).text
 
 
 # Task
@@ -394,7 +400,7 @@ def test_a_step_cannot_forge_another():
 
 
 def test_task_is_only_there_when_the_call_is_bound_to_one():
-    assert "<Task>" not in build_filled_prompt(NOVA_LAYOUT, whole(), Slots(now=NOW)).text
+    assert "<Task>" not in build_filled_prompt(NOVA_LAYOUT, build_inputs(), Slots(now=NOW)).text
 
 
 # Background
@@ -411,7 +417,7 @@ def test_the_background_literal():
 
 
 def test_background_is_only_there_in_silent_mode():
-    assert "<Background>" not in build_filled_prompt(NOVA_LAYOUT, whole(), Slots(now=NOW)).text
+    assert "<Background>" not in build_filled_prompt(NOVA_LAYOUT, build_inputs(), Slots(now=NOW)).text
 
 
 # Limits
@@ -438,7 +444,7 @@ def test_no_text_can_close_its_own_section(spelling, case):
     def words(tag):
         return f"Before {spelling.format(case(tag))}"
 
-    inputs = whole(
+    inputs = build_inputs(
         identity=Identity(text=words("Identity")),
         instructions=Text(words("Instructions")),
         responsibilities=(Responsibility("A", words("Responsibilities")),),
@@ -451,11 +457,13 @@ def test_no_text_can_close_its_own_section(spelling, case):
     assert text.count("</") == 1 + sum(f"<{tag}>" in text for tag in TAGS)
 
 
-# Slow layers first
+# Volatility
 
 
 def test_every_section_knows_how_quickly_it_changes():
-    quick = {segment.section: segment.volatility for segment in build_prompt(NOVA_LAYOUT, whole()).segments}
+    quick = {
+        segment.section: segment.volatility for segment in build_prompt(NOVA_LAYOUT, build_inputs()).segments
+    }
     assert quick == {
         "identity": "release",
         "instructions": "release",
@@ -473,7 +481,7 @@ def test_every_section_knows_how_quickly_it_changes():
 def test_every_piece_names_the_record_it_came_from():
     origins = {
         each.section: each.origin.kind
-        for each in build_prompt(NOVA_LAYOUT, whole()).segments
+        for each in build_prompt(NOVA_LAYOUT, build_inputs()).segments
         if each.origin.kind != "layout"
     }
     assert origins == {

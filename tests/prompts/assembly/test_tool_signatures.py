@@ -1,4 +1,4 @@
-"""Signatures: everything seed 004 writes reads back as written; what does not parse says where and why."""
+"""Tool signatures: all signatures of seed 004 round-trip; syntax errors name position and reason."""
 
 import contextlib
 import time

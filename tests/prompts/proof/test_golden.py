@@ -1,4 +1,4 @@
-"""Fixed vectors: a hash that comes out differently one day would orphan everything recorded before."""
+"""Golden hashes: a change of the hash functions would invalidate everything recorded before."""
 
 import json
 import re
@@ -38,11 +38,11 @@ def test_the_rows_have_the_hashes_they_always_had():
 
 
 def test_contents_have_the_digests_they_always_had():
-    found = {
+    digests = {
         kind: canonical_digest(kind, SLOT_VALUES)[:16]
         for kind in (SLOTS_DOMAIN, SEGMENTS_DOMAIN, LOCKFILE_DOMAIN, SIZES_DOMAIN)
     }
-    assert found == {
+    assert digests == {
         "slots": "ed4b80fa1439ecfa",
         "segments": "ac39108a1f69ff3c",
         "lockfile": "2e290dcaeda8747a",
@@ -71,13 +71,13 @@ def test_a_bundle_of_long_ago_still_stands():
     assert verify_signature(read_signed_checkpoint(signed), KEY.public_key())
 
 
-# --- the page for those who do not have this code --------------------------------------------------------
+# --- the documentation page on verification without this code ------------------------------------------
 
 
 def test_the_page_shows_the_very_bytes_and_their_hash():
-    shown = build_digest_message("label-move", {"previous": "", "row": vars(move(1))})
-    assert f"```text\n{shown.decode()}\n```" in DOCS
-    assert f"over these {len(shown)} bytes" in DOCS
+    message = build_digest_message("label-move", {"previous": "", "row": vars(move(1))})
+    assert f"```text\n{message.decode()}\n```" in DOCS
+    assert f"over these {len(message)} bytes" in DOCS
     assert MOVE in DOCS
     assert OURS in DOCS
 
