@@ -14,9 +14,9 @@ OURS = ("prompts", "tests.prompts.assembly.goldens")
 
 
 @contextmanager
-def changed(path: Path, stands: str, planted: str) -> Iterator[None]:
+def changed(path: Path, original: str, mutated: str) -> Iterator[None]:
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(stands, planted), encoding="utf-8")
+    path.write_text(text.replace(original, mutated), encoding="utf-8")
     try:
         yield
     finally:
@@ -39,9 +39,9 @@ def checked() -> int:
 def main(folder: Path) -> None:
     sys.path.insert(0, str(folder))
     exits = {}
-    for file, stands, planted in json.load(sys.stdin):
-        with changed(folder / "prompts" / "assembly" / (file or "__init__.py"), stands, planted):
-            exits[f"{file}: {planted}"] = checked()
+    for file, original, mutated in json.load(sys.stdin):
+        with changed(folder / "prompts" / "assembly" / (file or "__init__.py"), original, mutated):
+            exits[f"{file}: {mutated}"] = checked()
     loaded = Path(str(importlib.import_module("prompts.assembly").__file__))
     if not loaded.is_relative_to(folder):
         sys.exit(f"These are not the sources of the copy: {loaded}")

@@ -30,7 +30,7 @@ def full():
     return build_filled_prompt(DRAMATIS, parse_dataclass(PromptInputs, inputs), parse_dataclass(Slots, slots))
 
 
-def test_the_parts_stand_slow_facts_first():
+def test_parts_are_ordered_by_volatility():
     assert tuple(part.name for part in DRAMATIS.parts) == ORDER
 
 
@@ -52,7 +52,7 @@ def test_cache_boundaries_follow_the_release_refresh_channel_and_user_parts(full
     assert full.text[marks["user"] :].startswith("\n\n<now>")
 
 
-def test_nothing_before_a_boundary_is_quicker_than_it_says(full):
+def test_no_text_before_a_boundary_is_more_volatile(full):
     ranks = {name: rank for rank, name in enumerate(VOLATILITY_LEVELS)}
     for mark in full.report.boundaries:
         offset = 0
@@ -73,7 +73,7 @@ def test_the_prefix_of_two_channels_is_the_same_up_to_the_channel():
     assert first.text[:shared] == second.text[:shared]
 
 
-def test_without_a_soul_the_default_speaks():
+def test_without_a_soul_the_default_is_used():
     assert build_prompt(DRAMATIS, PromptInputs()).text.startswith(f"<soul>\n{DEFAULT_SOUL}")
     assert DEFAULT_SOUL in build_prompt(DRAMATIS, PromptInputs(soul=Text("  \n"))).text
     assert DEFAULT_SOUL not in build_prompt(DRAMATIS, PromptInputs(soul=Text("Mine."))).text
@@ -103,7 +103,7 @@ def test_every_line_of_tenants_knows_where_it_came_from(full):
     assert [segment.origin.id for segment in memories if segment.origin.kind == "memory"] == ["1", "2"]
 
 
-def test_a_whole_prompt_limit_cuts_the_largest_part_with_a_notice_and_a_report():
+def test_a_total_limit_cuts_the_largest_part_with_a_notice_and_a_report():
     inputs = PromptInputs(
         identity=Identity(name="A"),
         soul=Text("Be brief."),

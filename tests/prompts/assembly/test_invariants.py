@@ -53,7 +53,7 @@ def inputs_and_slots_survive_a_trip_through_json(_, prompt_inputs, call_slots):
     assert parse_dataclass(Slots, json.loads(json.dumps(dataclass_json(call_slots)))) == call_slots
 
 
-def parts_stand_in_the_layouts_order(layout, prompt_inputs, call_slots):
+def parts_are_in_the_order_of_the_layout(layout, prompt_inputs, call_slots):
     order = [part.name for part in layout.parts]
     places = [
         order.index(segment.section)
@@ -74,7 +74,7 @@ LAWS = (
     filling_a_stored_build_gives_the_bytes_of_building_with_slots,
     the_same_inputs_give_the_same_bytes,
     inputs_and_slots_survive_a_trip_through_json,
-    parts_stand_in_the_layouts_order,
+    parts_are_in_the_order_of_the_layout,
     no_segment_is_empty_and_no_part_leaves_a_stray_separator,
 )
 
@@ -135,7 +135,7 @@ def test_windows_line_ends_change_no_byte(layout):
 
 @laws
 @given(layouts, inputs, slots)
-def test_the_report_of_a_call_counts_what_stands_in_its_text(layout, prompt_inputs, call_slots):
+def test_the_report_of_a_filled_prompt_counts_its_text(layout, prompt_inputs, call_slots):
     prompt = build_filled_prompt(layout, prompt_inputs, call_slots)
     assert sum(part.kept for part in prompt.report.parts) == len(prompt.text)
     assert all(bool(part.kept) != bool(part.omitted) for part in prompt.report.parts)

@@ -50,7 +50,7 @@ def mutants(layout: Layout) -> Iterator[tuple[str, Layout]]:
         yield f"{name} dropped", replace(layout, parts=(*parts[:place], *parts[place + 1 :]))
         yield (
             f"{name} says something else",
-            changed(layout, place, replace(part, section=other_words, slot="")),
+            changed(layout, place, replace(part, section=build_other_text, slot="")),
         )
         if place:
             swapped = (*parts[: place - 1], part, parts[place - 1], *parts[place + 1 :])
@@ -60,12 +60,12 @@ def mutants(layout: Layout) -> Iterator[tuple[str, Layout]]:
             yield f"{name} without its frame", changed(layout, place, replace(part, frame=leave_unframed))
 
 
-def other_words(_: Any) -> list[TextChunk]:
+def build_other_text(_: Any) -> list[TextChunk]:
     return [TextChunk("Something else.")]
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_no_change_of_a_layouts_parts_goes_unseen(name):
+def test_every_change_of_a_layouts_parts_is_detected(name):
     layout = LAYOUTS[name]
     assert not is_caught(layout)
     unseen = {mutation for mutation, mutant in mutants(layout) if not is_caught(mutant)}
@@ -170,12 +170,12 @@ def exits(tmp_path_factory) -> dict[str, int]:
 
 @pytest.mark.hard
 @pytest.mark.parametrize(
-    ("file", "stands", "planted"), LITERALS, ids=[f"{row[0]}: {row[2][:40]}" for row in LITERALS]
+    ("file", "original", "mutated"), LITERALS, ids=[f"{row[0]}: {row[2][:40]}" for row in LITERALS]
 )
-def test_no_change_of_a_rule_or_a_literal_goes_unseen(file, stands, planted, exits):
+def test_every_change_of_a_rule_or_a_literal_is_detected(file, original, mutated, exits):
     text = (ROOT / "prompts" / "assembly" / file).read_text(encoding="utf-8")
-    assert stands in text, "The original text was not found: update the mutation."
-    assert exits[f"{file}: {planted}"] != 0
+    assert original in text, "The original text was not found: update the mutation."
+    assert exits[f"{file}: {mutated}"] != 0
 
 
 @pytest.mark.hard

@@ -54,7 +54,7 @@ def guidelines(*names):
 # Overview
 
 
-def test_six_sections_stand_in_the_order_of_the_box():
+def test_six_sections_are_in_the_order_of_the_seed():
     names = [part.name for part in OPAL.parts]
     assert names == ["identity", "project-context", "skills", "environment", "tool-guidelines", "planning"]
 
@@ -75,7 +75,7 @@ def test_a_section_with_nothing_to_say_is_excluded():
 # Component 1: identity
 
 
-def test_without_a_system_prompt_the_default_identity_speaks():
+def test_without_a_system_prompt_the_default_identity_is_used():
     text = section("identity", render_text())
     assert text.startswith("You are Opal, an expert AI coding assistant.\n")
     assert text.endswith(
@@ -93,7 +93,7 @@ def test_a_custom_system_prompt_replaces_the_default_and_is_not_wrapped():
     assert render_text(base=Text("You are a code review specialist.")) == "You are a code review specialist."
 
 
-def test_an_agents_own_words_are_a_custom_system_prompt_too():
+def test_an_agents_own_text_is_a_custom_system_prompt_too():
     text = render_text(identity=Identity(name="Rio", text="You watch."), instructions=Text("Be brief."))
     assert text == "Your name is Rio.\n\nYou watch.\n\nBe brief."
 
@@ -102,7 +102,7 @@ def test_instructions_alone_replace_the_default_identity():
     assert render_text(instructions=Text("Be brief.")) == "Be brief."
 
 
-def test_a_system_prompt_that_was_handed_in_wins_and_what_it_displaces_is_said():
+def test_a_base_system_prompt_wins_and_displaced_inputs_are_reported():
     inputs = PromptInputs(
         base=Text("Mine."), identity=Identity(text="You watch."), instructions=Text("Brief.")
     )
@@ -161,7 +161,7 @@ def test_long_files_are_cut_with_a_notice():
 
 
 @pytest.mark.parametrize("limit", range(1, 130, 7))
-def test_cutting_the_whole_section_leaves_every_element_closed(limit):
+def test_cutting_the_section_leaves_every_element_closed(limit):
     files = (ContextFile("/a", "first " * 5), ContextFile("/b", "second " * 5))
     prompt = build_prompt(
         OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project-context": limit}))
@@ -206,7 +206,7 @@ def test_a_description_stays_on_one_line():
         (Skill("moved", "x", "/skills/elsewhere/SKILL.md"), "its folder is called “elsewhere”"),
     ],
 )
-def test_a_skill_that_fails_to_validate_is_skipped_and_the_report_says_why(skill, reason):
+def test_an_invalid_skill_is_skipped_and_the_reason_reported(skill, reason):
     built = build_prompt(OPAL, PromptInputs(skills=(skill, Skill("sound", "x"))))
     assert section("skills", built.text).endswith("\n\n- **sound**: x")
     assert built.report.problems == (f"The skill “{' '.join(skill.name.split())}” is not offered: {reason}.",)
@@ -294,7 +294,7 @@ def test_status_tags_with_any_known_tool(tool):
 
 
 @pytest.mark.parametrize("tool", ["weather", "fish", "Shell", "read"])
-def test_tools_nobody_knows_call_for_no_guideline(tool):
+def test_unknown_tools_add_no_guideline(tool):
     assert guidelines(tool) == []
 
 

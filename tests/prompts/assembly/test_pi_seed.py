@@ -78,7 +78,7 @@ FULL: dict[str, Any] = {
 # The final prompt structure
 
 
-def test_sections_stand_in_the_order_of_the_box():
+def test_sections_are_in_the_order_of_the_seed():
     text = render_text(Slots(now=NOW, zone="CST"), **FULL)
     marks = [
         SENTENCE,
@@ -137,7 +137,7 @@ def test_documentation_leaves_out_what_is_not_known():
 # SYSTEM.md
 
 
-def test_system_md_replaces_the_whole_base():
+def test_system_md_replaces_the_base():
     """SYSTEM.md removes structure, tool descriptions, all guidelines and documentation."""
     inputs = {**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")}
     text = render_text(**inputs)
@@ -206,7 +206,7 @@ def test_a_snippet_is_brought_onto_one_line():
     assert lines_of(Tool("read", snippet=" \n ")) == ["- read: Read file contents"]
 
 
-def test_without_tools_the_list_says_so():
+def test_without_tools_the_list_is_none():
     assert lines_of() == ["(none)"]
     assert lines_of(Tool("later", use="planning")) == ["(none)"]
 
@@ -251,11 +251,11 @@ def test_edit_or_write_with_bash_still_brings_the_summarizing_line():
     assert guidelines("bash", "edit", "write") == [BASH, EDIT, WRITE, SUMMARY, *STANDING]
 
 
-def test_two_lines_always_stand():
+def test_two_guidelines_are_always_included():
     assert guidelines() == STANDING
 
 
-def test_the_tools_own_guidelines_stand_between_and_every_line_stands_once():
+def test_the_tools_own_guidelines_are_between_and_every_line_occurs_once():
     own_tools = (
         Tool("a", guidelines=("Mind\nthe gap", "", WRITE[2:])),
         Tool("write", guidelines=("Mind the gap",)),
@@ -266,7 +266,7 @@ def test_the_tools_own_guidelines_stand_between_and_every_line_stands_once():
     assert lines == [WRITE, SUMMARY, "- Mind the gap", "- Only b", *STANDING]
 
 
-def test_a_tool_that_asks_for_a_standing_line_gets_it_once():
+def test_a_tool_guideline_equal_to_a_general_rule_occurs_once():
     lines = block("Guidelines:", render_text(tools=(Tool("a", guidelines=(STANDING[0][2:],)),)))
     assert lines == STANDING
 
@@ -288,7 +288,7 @@ def test_instructions_are_directives_of_the_same_level_and_follow():
 # Section 3: project context
 
 
-def test_context_files_stand_under_their_header():
+def test_context_files_are_under_their_header():
     files = (
         ContextFile("/Users/you/.sf/agent/AGENTS.md", "[global]"),
         ContextFile("/Users/you/projects/myapp/CLAUDE.md", "[project]"),
@@ -336,7 +336,7 @@ def test_the_skills_block_is_the_sample():
     )
 
 
-def test_without_the_read_tool_there_is_no_skills_block_and_the_report_says_so():
+def test_without_the_read_tool_there_is_no_skills_block_but_a_report():
     inputs = PromptInputs(tools=tools("bash"), skills=(COMMIT,))
     assert "skill" not in build_filled_prompt(PI, inputs, Slots()).text
     assert build_prompt(PI, inputs).report.lost == ("skills",)
@@ -373,7 +373,7 @@ def test_a_skill_that_lies_in_no_file_has_no_location():
     assert "</description>\n  </skill>" in render_text(tools=tools("read"), skills=(Skill("here", "x"),))
 
 
-def test_a_limit_drops_whole_skills_and_says_so():
+def test_a_limit_drops_complete_skills_with_a_notice():
     skills = tuple(Skill(f"skill-{place}", "x" * 50) for place in range(5))
     text = render_text(tools=tools("read"), skills=skills, limits=Limits(parts={"skills": 300}))
     assert text.count("<skill>") == text.count("</skill>") == 2
@@ -396,7 +396,7 @@ def test_the_clock_is_the_english_one(hour, time):
     assert f"2026 at {time} CST" in render_text(Slots(now=NOW.replace(hour=hour), zone="CST"))
 
 
-def test_without_a_zones_name_the_offset_is_said():
+def test_without_a_zone_name_the_offset_is_used():
     assert render_text(Slots(now=NOW)).endswith("at 08:55:05 AM UTC-06:00")
 
 
@@ -446,7 +446,7 @@ def test_a_call_may_append_at_the_very_end():
     assert text.endswith("Current working directory: /srv\n\nJust now.")
 
 
-def test_a_call_may_replace_the_whole_prompt():
+def test_a_call_may_replace_the_prompt():
     assert render_text(Slots(now=NOW, replace="Only this."), **FULL) == "Only this."
 
 
@@ -467,7 +467,7 @@ def test_modifications_are_not_kept():
 # The full context surface
 
 
-def test_injected_messages_travel_beside_the_prompt():
+def test_injected_messages_are_returned_next_to_the_prompt():
     text = Slots(messages=(Message("Welcome back."),))
     rendered = build_filled_prompt(PI, PromptInputs(), text)
     assert rendered.messages == text.messages

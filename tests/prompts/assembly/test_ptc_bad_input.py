@@ -64,7 +64,7 @@ def test_a_placeholder_in_a_third_pair_of_braces_is_filled():
     assert prompt.report.problems == ()
 
 
-def test_a_problem_is_said_once_however_often_it_occurs():
+def test_a_repeated_problem_is_reported_once():
     prompt = build_prompt(PTC, PromptInputs(mission=Text("{{x}} " * 1_000)))
     assert prompt.report.problems == ("mission: there is no value for {{x}}",)
 

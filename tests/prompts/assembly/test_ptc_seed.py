@@ -68,7 +68,7 @@ def headings(text):
 # Prompt Structure
 
 
-def test_structure_the_seven_sections_stand_in_their_order():
+def test_structure_the_seven_sections_are_in_order():
     text = build_prompt(PTC, PromptInputs(data=DATA, tools=(SEARCH,), mission=Text("Go."))).text
     assert headings(text) == [
         "# Role",
@@ -101,7 +101,7 @@ def test_structure_what_ptc_has_no_place_for_is_named():
 # Section 1: Role & Purpose
 
 
-def test_role_the_agents_words():
+def test_role_of_an_agent():
     assert render_section("role") == (
         "# Role\n\n"
         "You are a PTC-Lisp program generator. Your task is to write programs that accomplish\n"
@@ -158,11 +158,11 @@ def test_inventory_the_sample_of_the_seed():
     )
 
 
-def test_inventory_the_context_signature_may_stand_in_round_brackets():
+def test_inventory_the_context_signature_may_be_in_round_brackets():
     assert "| `ctx/n` | `:int` | `1` |" in inventory({"n": 1}, "(n :int)")
 
 
-def test_inventory_keys_stand_in_the_order_of_the_values():
+def test_inventory_keys_are_in_the_order_of_the_values():
     table = inventory({"b": 1, "a": 2}, "{a :int, b :int}")
     assert table.index("ctx/b") < table.index("ctx/a")
 
@@ -178,7 +178,7 @@ def test_inventory_a_type_without_its_value_is_reported_unless_it_may_be_absent(
     assert prompt.report.problems == ("data.signature: promises values that are not there: b",)
 
 
-def test_inventory_the_note_stands_under_every_table():
+def test_inventory_the_note_is_under_every_table():
     assert inventory({"a": 1}).endswith(f"\n\n{NOTE}")
 
 
@@ -462,7 +462,7 @@ def test_budget_a_tool_costs_little():
     assert more / 2 < 60
 
 
-def test_budget_the_reference_can_be_trimmed_and_keeps_whole_topics():
+def test_budget_the_reference_can_be_trimmed_and_keeps_complete_topics():
     prompt = build_prompt(PTC, PromptInputs(limits=Limits(parts={"reference": 800})))
     kept = section(prompt, "reference")
     assert "## Core Functions" in kept
@@ -471,7 +471,7 @@ def test_budget_the_reference_can_be_trimmed_and_keeps_whole_topics():
     assert next(part.cut for part in prompt.report.parts if part.name == "reference") > 0
 
 
-def test_budget_a_whole_prompt_limit_cuts_rows_and_topics_and_never_a_table_or_a_fence():
+def test_budget_a_total_limit_cuts_rows_and_topics_and_never_a_table_or_a_fence():
     values = {f"field_{place}": "word " * 20 for place in range(50)}
     inputs = PromptInputs(data=Data(values), mission=Text("Go."), limits=Limits(total=4_000))
     prompt = build_prompt(PTC, inputs)
@@ -492,13 +492,13 @@ def test_option_minimal_mode_skips_the_reference_and_its_heading():
     assert omitted["reference"] == "left out by limits.omit_reference"
 
 
-def test_option_list_sample_shows_the_first_three_unless_told():
+def test_option_list_sample_shows_the_first_three_by_default():
     assert samples({"list": [1, 2, 3, 4, 5]}) == ["`[1, 2, 3, ...]` (5 items)"]
     assert samples({"list": [1, 2, 3, 4, 5]}, list_sample=2) == ["`[1, 2, ...]` (5 items)"]
     assert samples({"list": [1, 2, 3, 4, 5]}, list_sample=5) == ["`[1, 2, 3, 4, 5]`"]
 
 
-def test_option_string_truncate_cuts_behind_the_500th_character_unless_told():
+def test_option_string_truncate_cuts_after_500_characters_by_default():
     assert samples({"text": "a" * 500}) == [f'`"{"a" * 500}"`']
     assert samples({"text": "a" * 501}) == [f'`"{"a" * 500}…"`']
     assert samples({"map": {"text": "abcd"}}, string_truncate=3) == ['`{text: "abc…"}`']
@@ -525,7 +525,7 @@ def test_error_the_block_of_the_seed_is_appended():
     )
 
 
-def test_error_a_call_may_say_its_own_context_and_nothing_stands_for_no_message():
+def test_error_a_call_may_set_its_own_context_and_an_empty_message_is_omitted():
     assert "- **Error**: timeout\n- **Context**: see `ctx/log`\n" in failed("timeout", "", "see `ctx/log`")
 
 

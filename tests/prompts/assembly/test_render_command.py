@@ -41,7 +41,7 @@ def test_inputs_may_come_from_standard_input(capsysbinary, monkeypatch):
     assert capsysbinary.readouterr().out == b"<Identity>\nYou are Nova.\n</Identity>"
 
 
-def test_the_report_says_what_became_of_the_inputs(capsysbinary):
+def test_the_report_lists_parts_and_sizes(capsysbinary):
     example = next(example for example in ALL if str(example) == "nova/full")
     call_command("render_prompt", *arguments(example), "--report")
     report = json.loads(capsysbinary.readouterr().out)
@@ -62,7 +62,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_done_is_said_with_exit_2(case):
+def test_invalid_input_is_reported_with_exit_code_2(case):
     arguments, reason = BAD[case]
     with pytest.raises(CommandError, match=reason) as caught:
         call_command("render_prompt", *arguments)

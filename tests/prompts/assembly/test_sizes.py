@@ -74,7 +74,7 @@ def test_the_rows_add_up_to_the_prompt():
     assert sum(row.share for row in rows) == pytest.approx(1)
 
 
-def test_tokens_are_counted_by_whoever_is_asked():
+def test_tokens_are_counted_by_the_injected_counter():
     prompt = build_prompt(MOLTIS_LAYOUT, PromptInputs())
     assert {row.tokens for row in list_section_sizes(prompt)} == {None}
     assert {row.tokens for row in list_section_sizes(prompt, count=lambda _: 7)} == {7}

@@ -73,7 +73,7 @@ def test_a_text_begins_and_ends_with_words_and_has_no_stray_spaces(name):
     assert not re.search(r" $", text, re.MULTILINE)
 
 
-def test_routing_speaks_of_sandbox_host_and_sudo():
+def test_routing_mentions_sandbox_host_and_sudo():
     assert all(
         word in EXECUTION_ROUTING for word in ("`exec`", "sandbox", "host", "sudo_non_interactive=true")
     )

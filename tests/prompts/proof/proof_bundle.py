@@ -11,7 +11,7 @@ from prompts.proof.checkpoints import CheckpointStatement, LedgerMark, sign_stat
 from prompts.proof.evidence import build_evidence_bundle
 from prompts.proof.evidence_reader import EvidenceSegment, LabelPointer
 from prompts.proof.hashed_rows import LOCKFILE_DOMAIN, SEGMENTS_DOMAIN, SLOTS_DOMAIN
-from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chained, handed_out, move, version
+from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chained, move, served_row, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
 TEXTS = ("You are Iris, who keeps the harbour's books.", "\n", "Today is a day.")
@@ -67,7 +67,7 @@ class Case:
             lockfile=canonical_digest(LOCKFILE_DOMAIN, LOCKED),
             report=text_digest('{"problems":[]}'),
         )
-        self.ledger = handed_out(
+        self.ledger = served_row(
             5,
             number=2,
             slots=canonical_digest(SLOTS_DOMAIN, SLOT_VALUES),
@@ -82,7 +82,7 @@ class Case:
 
     def sealed(self):
         """Return the rows of three blocks of four rows; the row in question is in the second block."""
-        rows = [self.ledger if number == 5 else handed_out(number) for number in range(1, 13)]
+        rows = [self.ledger if number == 5 else served_row(number) for number in range(1, 13)]
         return [(row, row.seal()) for row in rows]
 
     def parts(self):

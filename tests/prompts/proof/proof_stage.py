@@ -76,7 +76,7 @@ def move(sequence, agent=3, channel=2, **changes) -> LabelMoveRow:
     return LabelMoveRow(**(values | changes))
 
 
-def handed_out(nth, **changes) -> LedgerRow:
+def served_row(nth, **changes) -> LedgerRow:
     """Build a ledger row. Ids have gaps: all workspaces share the sequence, and some transactions fail."""
     values = {
         "workspace": WORKSPACE,
@@ -145,7 +145,7 @@ class Record:
 def record() -> Record:
     """Build the unmodified history."""
     versions = [version(n, *chain) for chain, count in CHAINS.items() for n in range(1, count + 1)]
-    ledger = [handed_out(n) for n in range(1, BLOCKS * ROWS_IN_A_BLOCK + 1)]
+    ledger = [served_row(n) for n in range(1, BLOCKS * ROWS_IN_A_BLOCK + 1)]
     moves = [move(n, *chain) for chain, count in MOVES.items() for n in range(1, count + 1)]
     return written(versions, moves, ledger)
 
@@ -166,7 +166,7 @@ def rewritten(old: Record) -> Record:
     """Return the history with changed rows and all hashes recomputed."""
     versions = [version(row.number, row.agent, row.channel, message="Colder") for row, *_ in old.versions]
     moves = [move(row.sequence, row.agent, row.channel, reason="moved") for row, *_ in old.moves]
-    return written(versions, moves, [handed_out(row.id // 16, key="key:9") for row, *_ in old.ledger])
+    return written(versions, moves, [served_row(row.id // 16, key="key:9") for row, *_ in old.ledger])
 
 
 # --- reading it back -----------------------------------------------------------------------------------

@@ -86,13 +86,13 @@ def test_equal_values_have_equal_bytes_and_others_have_not(first, second):
 
 
 @given(values, floats, texts)
-def test_a_float_is_refused_wherever_it_stands(value, number, key):
+def test_a_float_is_rejected_at_any_depth(value, number, key):
     for holder in (number, [value, number], {key: number}, {key: [value, {key: number}]}):
         with pytest.raises(ValueError, match="float"):
             canonical_json(holder)
 
 
-# Load all time zones before the first example, so that it does not exceed the deadline.
+# Generating the first example is slow, because it loads all time zones from their files.
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(timestamps)
 def test_a_time_is_the_same_whatever_its_zone(when):
@@ -177,7 +177,7 @@ def test_a_domain_cannot_be_mistaken_for_another(domain):
 
 @settings(max_examples=examples(15, hard=100))
 @given(st.lists(values, max_size=5))
-def test_a_list_digested_piece_by_piece_has_the_digest_of_the_whole(items):
+def test_a_list_digested_item_by_item_has_the_digest_of_the_list(items):
     digest = ListDigest("slots")
     for item in items:
         digest.add(item)
@@ -185,5 +185,5 @@ def test_a_list_digested_piece_by_piece_has_the_digest_of_the_whole(items):
     assert digest.count == len(items)
 
 
-def test_words_have_their_plain_sha256():
+def test_texts_have_their_plain_sha256():
     assert text_digest("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -19,10 +19,10 @@ from tests.prompts.proof.proof_stage import (
     block_of,
     chained,
     faults_in,
-    handed_out,
     move,
     record,
     rewritten,
+    served_row,
     unhashed,
     version,
 )
@@ -55,14 +55,14 @@ def first_fault(rows):
 # --- as it was written ---------------------------------------------------------------------------------
 
 
-def test_what_was_written_stands():
+def test_unmodified_rows_verify():
     stored = record()
     assert not list(faults_in(stored))
     assert verify_chain(stored.versions).checked == len(stored.versions)
     assert verify_chain(stored.versions).is_sound
 
 
-def test_nothing_at_all_stands():
+def test_no_rows_verify():
     assert verify_chain([]).is_sound
     assert verify_ledger([], []).is_sound
     assert verify_chain_span([]).is_sound
@@ -93,7 +93,7 @@ def test_a_changed_hash_is_found_at_its_own_row(seven):
     assert first_fault(seven).startswith("version 5 of agent 3 on channel 2: its content does not match")
 
 
-def test_a_row_written_anew_with_its_hash_is_found(seven):
+def test_a_row_rewritten_with_its_hash_is_found(seven):
     row, _, previous = seven[4]
     changed = replace(row, message="Nothing happened")
     seven[4] = changed, changed.hash(previous), previous
@@ -153,8 +153,8 @@ def test_content_that_cannot_be_hashed_is_a_fault_and_not_a_crash(seven):
     row, hashed, previous = seven[1]
     seven[1] = replace(row, causes=[{"revision": 1.0}]), hashed, previous
     assert first_fault(seven).startswith("version 2 of agent 3 on channel 2: its content cannot be hashed")
-    change = handed_out(1)
-    bad = handed_out(1, size=1.5), change.seal()
+    change = served_row(1)
+    bad = served_row(1, size=1.5), change.seal()
     assert str(verify_ledger([], [bad]).first).startswith("ledger row 16: its content cannot be hashed")
 
 
@@ -195,7 +195,7 @@ def test_a_ledger_row_that_was_changed_is_named():
     assert ledger_fault(stored) == "ledger row 240: its content does not match its seal"
 
 
-def test_a_ledger_row_that_was_sealed_anew_is_found_by_its_block():
+def test_a_changed_ledger_row_with_a_new_seal_is_found_by_its_block():
     stored = record()
     changed = replace(stored.ledger[14][0], key="key:5")
     stored.ledger[14] = changed, changed.seal()
@@ -211,7 +211,7 @@ def test_a_removed_ledger_row_is_found_by_its_block():
 def test_an_inserted_ledger_row_is_found_in_a_block_and_between_two():
     for number, reason in ((165, "ledger block 1"), (170, "ledger row 170: it stands in no block")):
         stored = record()
-        strange = handed_out(1, id=number if number > 165 else 150)
+        strange = served_row(1, id=number if number > 165 else 150)
         stored.ledger.append((strange, strange.seal()))
         stored.ledger.sort(key=lambda sealed: sealed[0].id)
         assert ledger_fault(stored).startswith(reason)
@@ -233,7 +233,7 @@ def test_rows_that_rolled_off_are_not_missed_but_none_may_go_alone():
     assert not verify_ledger(blocks, stored.ledger[15:], rolled_off=2).is_sound
 
 
-def test_rows_that_stand_in_no_block_yet_are_held_to_their_seals():
+def test_rows_without_a_block_are_checked_against_their_seals():
     stored = record()
     blocks = unhashed(stored.blocks[:-1])
     assert verify_ledger(blocks, stored.ledger).is_sound
@@ -258,7 +258,7 @@ def contents(dice):
 
 
 @pytest.mark.parametrize("flips", [500, pytest.param(1_500, marks=pytest.mark.hard)])
-def test_flipped_bytes_in_rows_hashed_anew_are_found(flips):
+def test_flipped_bytes_in_rehashed_rows_are_found(flips):
     dice = Dice(10)
     dice.throw(flips, only=contents(dice), rehash=True)
     assert not dice.missed
@@ -388,7 +388,7 @@ def endless():
 
 def sealed_rows(count):
     for number in range(1, count + 1):
-        row = handed_out(number, at=AT)
+        row = served_row(number, at=AT)
         yield row, row.seal()
 
 

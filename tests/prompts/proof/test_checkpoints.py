@@ -109,7 +109,7 @@ def test_a_cut_tail_is_named(table, name):
     assert format_faults(compare_checkpoint(checkpoint, heads, present(history))) == [f"{name}: {gone}"]
 
 
-def test_a_whole_chain_that_is_gone_is_named():
+def test_a_missing_chain_is_named():
     history = record()
     checkpoint, heads = checkpoint_of(history), heads_of(history)
     history.versions = [stored for stored in history.versions if stored[0].agent != 5]
@@ -147,7 +147,7 @@ def test_heads_are_read_as_they_were_written():
     assert [head[:3] for head in data["versions"]][:2] == [[3, None, 4], [3, 2, 7]]
 
 
-def test_what_is_new_together_with_what_was_gives_the_whole():
+def test_changed_heads_and_previous_heads_give_complete_heads():
     before, now = heads_of(grown(1)), heads_of(grown(3))
     new = now.select_new(before)
     assert len(new.versions) < len(now.versions)

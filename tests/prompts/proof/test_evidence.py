@@ -66,7 +66,7 @@ def test_a_bundle_is_the_same_after_a_trip_through_a_file():
     assert not failed(json.loads(json.dumps(data)))
 
 
-def test_without_a_known_key_it_is_said_loudly():
+def test_without_an_expected_key_the_message_warns():
     data = Case().bundle()
     message = get_message(data, "key is the expected one", expected_key=None)
     assert message.startswith("NOT COMPARED")
@@ -89,7 +89,7 @@ def test_without_a_way_to_fill_slots_the_rest_is_still_checked():
 # --- missing evidence ----------------------------------------------------------------------------------
 
 
-def test_a_row_not_yet_sealed_is_said_to_be_so():
+def test_a_row_not_yet_sealed_is_reported():
     data = Case().bundle(blocks=(), block_rows=(), signed=None)
     assert data["block"] == NOT_YET_SEALED
     assert by_state(data, "absent") == {
@@ -106,21 +106,21 @@ def test_a_row_not_yet_sealed_is_said_to_be_so():
     assert not failed(data)
 
 
-def test_a_version_nobody_fetched_has_no_ledger_row():
+def test_a_version_never_fetched_has_no_ledger_row():
     data = Case().bundle(ledger=None, blocks=(), block_rows=(), slots=None, text=None, served=None)
     assert data["block"] is None
     assert not failed(data)
     assert {"version hash", "checkpoint covers the version", "signature"} <= by_state(data, "ok")
 
 
-def test_what_nobody_asked_a_moment_for_has_no_pointer():
+def test_evidence_without_a_time_has_no_pointer():
     checks = run_checks(Case().bundle(pointer=None))
     assert len(checks) == len(EVIDENCE_CHECKS)
     assert {check.state for check in checks} == {"ok"}
     assert not POINTER_CHECKS & {check.name for check in checks}
 
 
-def test_evidence_of_a_moment_speaks_of_no_fetch():
+def test_evidence_for_a_time_skips_the_fetch_checks():
     checks = run_checks(
         Case().bundle(ledger=None, blocks=(), block_rows=(), slots=None, text=None, served=None)
     )
@@ -128,7 +128,7 @@ def test_evidence_of_a_moment_speaks_of_no_fetch():
     assert not FETCH_CHECKS & {check.name for check in checks}
 
 
-def test_half_a_fetch_is_asked_for_the_other_half():
+def test_an_incomplete_fetch_runs_all_checks():
     complete = Case().bundle()
     for name in ("ledger", "text", "served", "slots", "block"):
         assert by_state(complete | {name: None}, "absent")
@@ -137,7 +137,7 @@ def test_half_a_fetch_is_asked_for_the_other_half():
     assert by_state(nothing, "absent") >= FETCH_CHECKS | POINTER_CHECKS
 
 
-def test_the_newest_version_of_a_moment_needs_no_move():
+def test_the_latest_version_at_a_time_needs_no_move():
     case = Case()
     case.label, case.label_at = "latest", version(2).at
     checks = run_checks(case.bundle(pointer=LabelPointer("latest", case.label_at, [])))
@@ -145,14 +145,14 @@ def test_the_newest_version_of_a_moment_needs_no_move():
     assert MOVE_COVERAGE_CHECK not in {check.name for check in checks}
 
 
-def test_a_moment_after_the_checkpoint_is_not_proved_yet():
+def test_a_time_after_the_checkpoint_is_not_proved_yet():
     case = Case()
     case.signed_at = case.label_at - timedelta(seconds=1)
     assert by_state(case.bundle(), "absent") == {"label pointed at the version"}
     assert not failed(case.bundle())
 
 
-def test_erased_words_leave_their_digests_provable():
+def test_erased_text_leaves_its_digest_provable():
     case = Case()
     case.segments[0] = case.segments[0]._replace(text=None)
     data = case.bundle(text=None)
@@ -205,20 +205,20 @@ def spoil_parts(case):
     return case.bundle()
 
 
-def spoil_words(case):
+def spoil_segment_texts(case):
     """Move text from one segment to the next; the joined text stays the same."""
     first, second, third = case.segments
     case.segments = [first._replace(text=TEXTS[0][:-1]), second._replace(text=TEXTS[0][-1] + TEXTS[1]), third]
     return case.bundle()
 
 
-def spoil_inline_words(case):
+def spoil_inline_text(case):
     """Remove text that is stored inline, which cannot have been erased."""
     case.segments[1] = case.segments[1]._replace(text=None)
     return case.bundle()
 
 
-def spoil_given(case):
+def spoil_slot_data(case):
     case.segments[2] = case.segments[2]._replace(given=SLOT_DATA + " ")
     return case.bundle()
 
@@ -234,13 +234,13 @@ def spoil_version_hash(case):
     return case.bundle(versions=[(first, "0" * 64, previous), *parts["versions"][1:]])
 
 
-def spoil_moment(case):
+def spoil_time(case):
     """Claim a time after the label was moved again."""
     case.label_at += timedelta(minutes=1)
     return case.bundle()
 
 
-def spoil_earlier_moment(case):
+def spoil_earlier_time(case):
     case.label_at -= timedelta(minutes=1)
     return case.bundle()
 
@@ -256,7 +256,7 @@ def spoil_latest(case):
     return case.bundle()
 
 
-def spoil_latest_moment(case):
+def spoil_latest_time(case):
     return case.bundle(pointer=LabelPointer("latest", version(3).at, []))
 
 
@@ -378,16 +378,16 @@ SPOILED = [
     (spoil_segments, {"segments match the version"}),
     (spoil_lockfile, {"lockfile matches the version"}),
     (spoil_parts, {"parts match the lockfile"}),
-    (spoil_words, {"words match their segments"}),
-    (spoil_inline_words, {"words match their segments"}),
-    (spoil_given, {"words match their segments"}),
+    (spoil_segment_texts, {"words match their segments"}),
+    (spoil_inline_text, {"words match their segments"}),
+    (spoil_slot_data, {"words match their segments"}),
     (spoil_built_text, {"segments join to the built text"}),
     (spoil_version_hash, {"version hash", "checkpoint covers the version"}),
-    (spoil_moment, POINTED),
-    (spoil_earlier_moment, POINTED),
+    (spoil_time, POINTED),
+    (spoil_earlier_time, POINTED),
     (spoil_label, POINTED),
     (spoil_latest, POINTED),
-    (spoil_latest_moment, POINTED),
+    (spoil_latest_time, POINTED),
     (spoil_move, POINTED | {"checkpoint covers the label move"}),
     (spoil_move_reach, {"checkpoint covers the label move"}),
     (spoil_heads, {"heads match the checkpoint"}),
